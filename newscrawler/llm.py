@@ -62,12 +62,12 @@ Reserve = Callable[[int], Awaitable[None]]
 
 
 def estimate_tokens(text: str) -> int:
-    """A safe upper estimate: trimmed HTML measured 3.21 characters a token, CJK down to 1.78; bytes / 2.5 is above both."""
+    """Safe upper estimate: trimmed HTML measured 3.21 characters a token, CJK down to 1.78; bytes / 2.5 covers both."""
     return int(len(text.encode("utf-8", "replace")) / 2.5) + 8
 
 
 def first_json_object(text: str) -> dict[str, Any]:
-    """The first balanced ``{...}`` of an answer: fences and prose around it are ignored. ValueError when there is none."""
+    """The first balanced ``{...}`` of an answer; fences and prose around it are ignored. ValueError when none."""
     decoder = json.JSONDecoder(strict=False)
     for match in re.finditer(r"\{", text):
         try:
@@ -179,10 +179,10 @@ class LLM:
             self._failures = 0
 
     async def _attempt(self, client: Any, system: str, user: str, schema: dict[str, Any], max_tokens: int) -> Any:
-        """One HTTP request. Errors come out as LLMError; a refused answer form as kind "step" after going down a rung."""
+        """One HTTP request. Errors come out as LLMError; a refused form as kind "step", after going down a rung."""
         import openai
 
-        body: dict[str, Any] = {  # a minimal body: Gemini's strict front end answers 400 to fields that it does not know
+        body: dict[str, Any] = {  # minimal: Gemini's strict front end answers 400 to fields that it does not know
             "model": self.model,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
             "temperature": 0,
