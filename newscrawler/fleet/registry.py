@@ -1,0 +1,237 @@
+"""Who works in the fleet, and what the fleet has done so far: heartbeats and summed counters in Redis.
+
+Independent of scrapyd. A worker writes a heartbeat with an expiry and, each second, the *difference* of
+its counters; so the sums stay when the worker ends, and the API, the exporter and the alerts read one
+place. All keys carry one hash tag (a Redis Cluster keeps them on one node, so that a batch is one MULTI):
+
+    {fleet}:workers         zset  worker id -> ms of its last beat
+    {fleet}:worker:<id>     JSON  the beat, expires BEAT_TTL_S after it was written
+    {fleet}:totals          hash  stat of metrics.py (with its label) -> sum over all workers, ever
+    {fleet}:sites           set   site ids with a hash of their own
+    {fleet}:site:<site>     hash  pages, new, updated, o:<OUTCOME(reason)>, last_fetch_ms, last_new_ms, last_error ...
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from redis.exceptions import RedisError
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+TAG = "{fleet}"
+WORKERS = f"{TAG}:workers"
+TOTALS = f"{TAG}:totals"
+SITES = f"{TAG}:sites"
+
+#: Seconds between two heartbeats, and how long one is believed: three may be missed.
+BEAT_S = 5.0
+BEAT_TTL_S = 20
+#: A worker that fell silent without saying goodbye is shown as such for this long, seconds.
+SILENT_S = 3600
+
+
+def worker_key(worker: str) -> str:
+    return f"{TAG}:worker:{worker}"
+
+
+def site_key(site: str) -> str:
+    return f"{TAG}:site:{site}"
+
+
+class RegistryUnavailable(Exception):
+    """Redis does not answer. Counters that were not taken stay with the caller."""
+
+
+@dataclass(slots=True)
+class Beat:
+    """What a worker says of itself every BEAT_S seconds."""
+
+    id: str
+    host: str
+    pid: int
+    job: str = ""  # scrapyd's job id
+    started_ms: int = 0
+    beat_ms: int = 0
+    cpu_s: float = 0.0  # user and system, since the process began
+    cpu_percent: float = 0.0  # of one core, since the last beat
+    memory_bytes: int = 0  # resident
+    pages: int = 0  # since the worker began
+    pages_per_s: float = 0.0  # over the last ten seconds or so
+    leases: int = 0  # URLs in hand
+    in_flight: int = 0  # of these: being fetched
+    gauges: dict[str, float] = field(default_factory=dict)  # stats of metrics.py that are gauges
+
+
+@dataclass(slots=True)
+class SiteDelta:
+    """What a worker adds to a site's sums since it last did."""
+
+    pages: int = 0  # visits that ended, robots.txt and lists too
+    new: int = 0  # articles
+    updated: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)  # "DONE", "RETRY(dns)", ... -> visits
+    last_fetch_ms: int = 0  # 0 = no answer came
+    last_new_ms: int = 0
+    last_error: str = ""  # the newest outcome that was an error, "RETRY(dns)"
+    last_error_ms: int = 0
+
+
+@dataclass(slots=True)
+class SiteSums:
+    """A site's row, summed over the fleet. Times are ms since the epoch, 0 = never."""
+
+    site: str
+    pages: int = 0
+    new: int = 0
+    updated: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
+    last_fetch_ms: int = 0
+    last_new_ms: int = 0
+    last_error: str = ""
+    last_error_ms: int = 0
+
+
+class Registry:
+    """Reads and writes the keys above. Every coroutine may raise RegistryUnavailable."""
+
+    def __init__(self, client: Redis, clock: Callable[[], float] = time.time) -> None:
+        """``client`` may answer bytes or text and stays the caller's; ``clock`` is in seconds."""
+        self.client = client
+        self.clock = clock
+
+    # ------------------------------------------------------------ workers
+
+    async def beat(self, beat: Beat) -> None:
+        pipe = self.client.pipeline(transaction=True)
+        pipe.set(worker_key(beat.id), json.dumps(asdict(beat), ensure_ascii=False), ex=BEAT_TTL_S)
+        pipe.zadd(WORKERS, {beat.id: beat.beat_ms})
+        pipe.zremrangebyscore(WORKERS, "-inf", self._now_ms() - SILENT_S * 1000)
+        await self._run(pipe.execute())
+
+    async def leave(self, worker: str) -> None:
+        """The worker ended in order: it is not shown as silent."""
+        pipe = self.client.pipeline(transaction=True)
+        pipe.delete(worker_key(worker))
+        pipe.zrem(WORKERS, worker)
+        await self._run(pipe.execute())
+
+    async def workers(self) -> list[dict[str, Any]]:
+        """The beats, oldest worker first, each with ``alive`` and ``age_s``. A worker that fell silent is
+        listed for SILENT_S with ``alive`` False and what is known: id and age."""
+        now = self._now_ms()
+        raw = await self._run(self.client.zrange(WORKERS, 0, -1, withscores=True))
+        beats = [(_text(worker), float(at)) for worker, at in raw if at >= now - SILENT_S * 1000]
+        if not beats:
+            return []
+        texts = await self._run(self.client.mget([worker_key(worker) for worker, _ in beats]))
+        rows: list[dict[str, Any]] = []
+        for (worker, at), text in zip(beats, texts, strict=True):
+            row = json.loads(text) if text else {"id": worker, "beat_ms": int(at)}
+            row["alive"] = text is not None
+            row["age_s"] = round(max(0.0, (now - at) / 1000), 1)
+            rows.append(row)
+        rows.sort(key=lambda row: (not row["alive"], row.get("started_ms", 0), row["id"]))
+        return rows
+
+    # ------------------------------------------------------------ counters
+
+    async def add(self, totals: Mapping[str, int], sites: Mapping[str, SiteDelta]) -> None:
+        """Add what happened since the last call. All of it is taken or none; when an error hides which, the
+        caller offers it again: a batch counted twice after a broken connection beats one that is missing."""
+        pipe = self.client.pipeline(transaction=True)
+        for name, count in totals.items():
+            if count:
+                pipe.hincrby(TOTALS, name, count)
+        if sites:
+            pipe.sadd(SITES, *sites)
+        for site, delta in sites.items():
+            key = site_key(site)
+            for name in ("pages", "new", "updated"):
+                if count := getattr(delta, name):
+                    pipe.hincrby(key, name, count)
+            for outcome, count in delta.outcomes.items():
+                pipe.hincrby(key, f"o:{outcome}", count)
+            times = {n: getattr(delta, n) for n in ("last_fetch_ms", "last_new_ms", "last_error_ms", "last_error")}
+            if times := {name: value for name, value in times.items() if value}:
+                pipe.hset(key, mapping=times)
+        if len(pipe):
+            await self._run(pipe.execute())
+
+    async def totals(self) -> dict[str, int]:
+        raw = await self._run(self.client.hgetall(TOTALS))
+        return {_text(name): int(value) for name, value in raw.items()}
+
+    async def sites(self) -> dict[str, SiteSums]:
+        names = sorted(_text(name) for name in await self._run(self.client.smembers(SITES)))
+        pipe = self.client.pipeline(transaction=False)
+        for name in names:
+            pipe.hgetall(site_key(name))
+        rows = await self._run(pipe.execute()) if names else []
+        return {name: _sums(name, row) for name, row in zip(names, rows, strict=True)}
+
+    # ------------------------------------------------------------ below
+
+    def _now_ms(self) -> int:
+        return int(self.clock() * 1000)
+
+    async def _run(self, answer: Any) -> Any:
+        try:
+            return await cast(Awaitable[Any], answer)
+        except (RedisError, OSError) as exc:
+            raise RegistryUnavailable(f"the worker registry in Redis does not answer: {exc}") from exc
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _sums(site: str, raw: Mapping[bytes | str, bytes | str]) -> SiteSums:
+    row = {_text(name): _text(value) for name, value in raw.items()}
+    sums = SiteSums(site=site, last_error=row.get("last_error", ""))
+    for name in ("pages", "new", "updated", "last_fetch_ms", "last_new_ms", "last_error_ms"):
+        setattr(sums, name, int(row.get(name, 0)))
+    outcomes = {name[2:]: int(value) for name, value in row.items() if name.startswith("o:")}
+    sums.outcomes = dict(sorted(outcomes.items(), key=lambda item: (-item[1], item[0])))
+    return sums
+
+
+# ---------------------------------------------------------------- this process
+
+
+class ProcessMeter:
+    """CPU and memory of this process, and the share of a core since the last look."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._at = clock()
+        self._cpu_s = self.cpu_s()
+
+    @staticmethod
+    def cpu_s() -> float:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return usage.ru_utime + usage.ru_stime
+
+    @staticmethod
+    def memory_bytes() -> int:
+        try:
+            pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        except (OSError, IndexError, ValueError):  # not Linux: the peak is what can be had
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def cpu_percent(self) -> float:
+        now, cpu_s = self._clock(), self.cpu_s()
+        wall_s = now - self._at
+        percent = 100 * (cpu_s - self._cpu_s) / wall_s if wall_s > 0 else 0.0
+        self._at, self._cpu_s = now, cpu_s
+        return round(percent, 1)
