@@ -42,10 +42,12 @@ ARTICLES_UPDATED = _stat("article/updated", "articles", "articles stored as a ne
 ARTICLES_UNCHANGED = _stat("article/unchanged", "articles", "articles parsed again with equal fields")
 ARTICLE_FIELD = _stat("article/field", "articles", "stored articles with the field present; label: field")
 ARTICLE_ORIGIN = _stat("article/origin", "articles", "where fields came from; label: field/origin")
+ARTICLE_DATE_DROPPED = _stat("article/date_dropped", "articles", "publication times in the future, taken out")
 
 # links and frontier
 LINKS_FOUND = _stat("link/found", "links", "hrefs on fetched pages")
 LINKS_OFFERED = _stat("link/offered", "links", "links that were offered to the frontier")
+LINKS_KNOWN = _stat("link/known", "links", "links that this worker knew to be in the frontier")
 LINKS_ADDED = _stat("link/added", "links", "links that were new and queued")
 LINKS_REFUSED = _stat("link/refused", "links", "links that were not offered or not admitted; label: reason")
 LINKS_LOCAL_HIT = _stat("link/local_hit", "links", "links that the worker's own filters knew; label: lru or bloom")
@@ -53,6 +55,7 @@ LEASES = _stat("frontier/leases", "urls", "URLs leased by this worker")
 LEASES_LOST = _stat("frontier/leases_lost", "urls", "leases that ran out or were refused at ack")
 LEASES_RETURNED = _stat("frontier/leases_returned", "urls", "leases given back unfetched")
 FRONTIER_CALLS = _stat("frontier/calls", "calls", "script calls to Redis by the pump")
+PUMP_ERRORS = _stat("frontier/pump_errors", "errors", "unexpected errors in the pump that it survived")
 FRONTIER_QUEUED = _stat("frontier/queued", "urls", "URLs queued in the whole frontier", "gauge")
 FRONTIER_LEASED = _stat("frontier/leased", "urls", "URLs leased in the whole frontier", "gauge")
 

@@ -1,0 +1,193 @@
+"""Every item pipeline. One item per page; what raises here is not acked, so the URL comes back.
+
+clean -> raw store -> article store. A page without an article passes through to its ack untouched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from newscrawler import metrics
+from newscrawler.extraction import text as textrules
+from newscrawler.items import Article, Outcome, Page
+from newscrawler.rawstore import RawStoreUnavailable
+from newscrawler.store.base import PutResult, StoreRefused, StoreUnavailable
+from newscrawler.store.events import EventStream
+from newscrawler.wiring import Services
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+#: Fields whose presence is counted, for the coverage figures of monitors and dashboards.
+COUNTED_FIELDS = ("title", "content", "published", "authors", "summary", "section", "image", "language")
+
+
+class CleanPipeline:
+    """Last checks on an article: what no store should have to see is corrected or taken out, and counted."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.stats = crawler.stats
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> CleanPipeline:
+        return cls(crawler)
+
+    def process_item(self, item: Any) -> Any:
+        if not isinstance(item, Page) or item.article is None:
+            return item
+        article = item.article
+        article.title = textrules.one_line(article.title)
+        article.content = textrules.paragraphs(article.content)
+        article.authors = list(dict.fromkeys(name for a in article.authors if (name := textrules.one_line(a))))
+        if not article.title or not article.content:
+            item.outcome, item.reason, item.article = Outcome.NOT_ARTICLE, "empty after cleaning", None
+            return item
+        now = item.fetched or datetime.now(UTC)
+        if article.published and article.published > now + timedelta(days=1):
+            # a wrong date is worse than none: it would lead every list sorted by date
+            article.published = None
+            article.origins.pop("published", None)
+            self.stats.inc_value(metrics.ARTICLE_DATE_DROPPED)
+        return item
+
+
+class RawStorePipeline:
+    """Writes the page to WARC; the reference goes on with the article, the HTML does not."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self.stats = crawler.stats
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> RawStorePipeline:
+        return cls(crawler)
+
+    def process_item(self, item: Any) -> Any:
+        if not isinstance(item, Page):
+            return item
+        if item.keep_raw and item.body:
+            raw = Services.of(self.crawler).raw
+            ref = raw.write(item.url, item.body, item.response_headers, item.status, item.fetched, item.digest)
+            self.stats.inc_value(metrics.RAW_RECORDS)
+            if item.article is not None:
+                item.article.raw_ref = ref
+            item.raw_ref = ref
+        item.body = None
+        return item
+
+
+class ArticleStorePipeline:
+    """Group commit: an article is handed on only when the batch that holds it is durable.
+
+    A batch is closed at STORE_BATCH_ROWS rows or STORE_BATCH_MS after its first one. First the raw
+    pages are flushed, then the articles are put: no article ever points to a page that is not there.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self.stats = crawler.stats
+        self.rows = crawler.settings.getint("STORE_BATCH_ROWS")
+        self.wait_s = crawler.settings.getfloat("STORE_BATCH_MS") / 1000
+        self._batch: list[tuple[Article, asyncio.Future[PutResult]]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._commits: set[asyncio.Task[None]] = set()
+        self._one_at_a_time = asyncio.Lock()
+        self.events: EventStream | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> ArticleStorePipeline:
+        return cls(crawler)
+
+    async def open_spider(self) -> None:
+        services = Services.of(self.crawler)
+        await services.store.open()
+        self.events = EventStream(services.redis)
+
+    async def close_spider(self) -> None:
+        self._close_batch()
+        if self._commits:
+            await asyncio.wait(self._commits)
+
+    async def process_item(self, item: Any) -> Any:
+        if not isinstance(item, Page):
+            return item
+        if item.outcome is Outcome.GONE and item.lease.digest:
+            await Services.of(self.crawler).store.mark_gone([item.lease.url_id.hex()])
+        if item.article is None:
+            return item
+        result = await self._put(item.article)
+        name = {"new": metrics.ARTICLES_NEW, "updated": metrics.ARTICLES_UPDATED}.get(result.status)
+        self.stats.inc_value(name or metrics.ARTICLES_UNCHANGED)
+        item.article.version = result.version
+        item.stored = result.status
+        for field in COUNTED_FIELDS:
+            if getattr(item.article, field):
+                self.stats.inc_value(metrics.labelled(metrics.ARTICLE_FIELD, field))
+        for field, origin in item.article.origins.items():
+            label = f"{field}/{origin.partition(':')[0]}"
+            self.stats.inc_value(metrics.labelled(metrics.ARTICLE_ORIGIN, label))
+        return item
+
+    async def _put(self, article: Article) -> PutResult:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[PutResult] = loop.create_future()
+        self._batch.append((article, future))
+        if len(self._batch) >= self.rows:
+            self._close_batch()
+        elif self._timer is None:
+            self._timer = loop.call_later(self.wait_s, self._close_batch)
+        return await future
+
+    def _close_batch(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._batch:
+            return
+        batch, self._batch = self._batch, []
+        task = asyncio.ensure_future(self._commit(batch))
+        self._commits.add(task)
+        task.add_done_callback(self._commits.discard)
+
+    async def _commit(self, batch: list[tuple[Article, asyncio.Future[PutResult]]]) -> None:
+        services = Services.of(self.crawler)
+        refused: dict[str, str] = {}
+        try:
+            async with self._one_at_a_time:
+                services.raw.flush()
+                try:
+                    results = await services.store.put([article for article, _ in batch])
+                except StoreRefused as exc:
+                    refused = dict.fromkeys(exc.ids, exc.reason)
+                    results = exc.results
+        except Exception as exc:
+            if not isinstance(exc, (StoreUnavailable, RawStoreUnavailable)):
+                logger.exception("Store failed on a batch articles=%d", len(batch))
+            for _, future in batch:
+                if not future.done():
+                    future.set_exception(exc)
+            return
+        by_id = {result.id: result for result in results}
+        for article, future in batch:
+            if future.done():
+                continue
+            if article.id in by_id:
+                future.set_result(by_id[article.id])
+            else:
+                future.set_exception(StoreRefused([article.id], refused.get(article.id, "no answer for it")))
+        await self._announce(batch, by_id)
+
+    async def _announce(self, batch: list[tuple[Article, Any]], by_id: dict[str, PutResult]) -> None:
+        """Events are told after the commit; one that cannot be told is logged, the article is safe."""
+        changed = [(a, by_id[a.id]) for a, _ in batch if a.id in by_id and by_id[a.id].status != "unchanged"]
+        if not changed or self.events is None:
+            return
+        try:
+            await self.events.announce(changed)
+        except Exception as exc:
+            logger.warning("Events were not told articles=%d error=%s", len(changed), exc)

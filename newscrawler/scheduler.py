@@ -1,0 +1,553 @@
+"""Scrapy's scheduler, queue and dupe filter over the frontier, behind scrapy-redis' classes.
+
+scrapy-redis' Scheduler keeps its place: it reads its SCHEDULER_* settings, makes the queue and the
+dupe filter, and its ``enqueue_request`` / ``next_request`` are the ones the engine calls. What they
+call is ours: :class:`LeaseQueue` hands out leases of the frontier, :class:`Pump` is the one task
+that talks to Redis, and the hook on ``engine._slot.remove_request`` is where a page is finished.
+
+Signals and the errback only *note* how a visit ended; the hook *acks* it. No Scrapy signal fires on
+every path, but every path ends in ``remove_request`` (docs/frontier.md, tests/crawl/test_paths.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request, signals
+from scrapy.exceptions import DropItem
+from scrapy.utils.defer import deferred_from_coro
+from scrapy_redis.connection import get_redis_from_settings
+from scrapy_redis.dupefilter import RFPDupeFilter
+from scrapy_redis.queue import Base as RedisQueue
+from scrapy_redis.scheduler import Scheduler as RedisScheduler
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from newscrawler import metrics
+from newscrawler.frontier.queue import Ack, Fetched, Frontier, FrontierUnavailable, Lease, Step
+from newscrawler.items import Kind, Link, Outcome, Page
+from newscrawler.rawstore import RawStoreUnavailable
+from newscrawler.store.base import StoreUnavailable
+from newscrawler.web.robots import RobotsRules
+from newscrawler.wiring import Services, StartRefused, domain_policies
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+logger = logging.getLogger(__name__)
+
+#: Finished pages are collected this long before one call takes them all, seconds. Longer gains
+#: nothing (docs/performance.md) and keeps a domain waiting.
+COLLECT_S = 0.01
+#: Another worker may add something due earlier than our last answer said: ask at least this often, seconds.
+ASK_S = 1.0
+#: How often the pump looks whether the engine is closing, seconds. No Redis call is made for it.
+LOOK_S = 0.2
+
+
+class LeaseQueue(RedisQueue):
+    """scrapy-redis' queue interface over the leases that the pump fetched. Does no I/O.
+
+    Nothing is serialised here (records are packed by the frontier), so scrapy-redis' pickles never
+    reach Redis.
+    """
+
+    def __init__(self, server: Any, spider: Spider, key: str, serializer: Any = None) -> None:
+        super().__init__(server, spider, key, serializer or json)
+        self.buffer: deque[tuple[float, Request]] = deque()  # (when leased, request)
+        self.outbox: list[Link] = []  # requests that the spider or a middleware made: to the frontier
+        self.refused: Callable[[Request, str], None] = lambda request, reason: None
+        self.pending: Callable[[], int] = lambda: 0
+
+    def push(self, request: Request) -> None:
+        """A request that did not come from the frontier goes there like any link."""
+        found = Services.of(self.spider.crawler).sites.identify(request.url)
+        if isinstance(found, Link):
+            self.outbox.append(found)
+        else:
+            self.refused(request, found.reason)
+
+    def pop(self, timeout: int = 0) -> Request | None:
+        return self.buffer.popleft()[1] if self.buffer else None
+
+    def __len__(self) -> int:
+        return self.pending()
+
+    def clear(self) -> None:
+        raise StartRefused("one worker must not empty the fleet's queue; use `scrapy frontier purge`")
+
+
+class DupeFilter(RFPDupeFilter):
+    """scrapy-redis' dupe filter interface over the frontier's seen filter.
+
+    The answer that counts is given by the script that queues a URL, in the same step; here only
+    what this worker knows for certain is dropped, without a call to Redis.
+    """
+
+    def __init__(self, server: Any, key: str = "", debug: bool = False) -> None:
+        super().__init__(server, key, debug)
+        self.seen: Callable[[str], bool] = lambda url: False
+
+    @classmethod
+    def from_settings(cls, settings: Any) -> DupeFilter:
+        return cls(None, debug=settings.getbool("DUPEFILTER_DEBUG"))
+
+    def request_seen(self, request: Request) -> bool:
+        return self.seen(request.url)
+
+    def close(self, reason: str = "") -> None:
+        """scrapy-redis deletes its set here; the fleet's filter stays."""
+
+    clear = close
+
+
+class Scheduler(RedisScheduler):
+    """scrapy-redis' Scheduler: opens the frontier, notes how visits end, closes by giving leases back."""
+
+    queue: LeaseQueue
+    df: DupeFilter
+    spider: Spider
+    pump: Pump
+
+    def __init__(self, *args: Any, crawler: Crawler, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Scheduler:
+        settings = crawler.settings
+        if not settings.getbool("SCHEDULER_PERSIST") or settings.getbool("SCHEDULER_FLUSH_ON_START"):
+            raise StartRefused(
+                "SCHEDULER_PERSIST=False and SCHEDULER_FLUSH_ON_START=True would empty the queue of the whole fleet; "
+                "use `scrapy frontier purge DOMAIN` instead"
+            )
+        services = Services.of(crawler)
+        settings.set("REDIS_URL", services.redis_url, "cmdline")
+        server = get_redis_from_settings(settings)
+        try:
+            server.ping()  # fails here, before anything is fetched, rather than in the pump
+        except Exception as exc:
+            raise FrontierUnavailable(f"Redis does not answer at {services.redis_url}: {exc}") from exc
+        scheduler = cls(
+            server=server,
+            persist=True,
+            queue_cls="newscrawler.scheduler.LeaseQueue",
+            dupefilter=DupeFilter.from_settings(settings),
+            idle_before_close=settings.getint("SCHEDULER_IDLE_BEFORE_CLOSE"),
+            crawler=crawler,
+        )
+        scheduler.stats = crawler.stats
+        return scheduler
+
+    def open(self, spider: Spider) -> Deferred[None]:  # type: ignore[override]
+        super().open(spider)
+        services = Services.of(self.crawler)
+        self.pump = Pump(self.crawler, services, self.queue, idle_s=self.idle_before_close)
+        self.queue.refused = self._refused
+        self.queue.pending = self.pump.pending
+        self.df.seen = services.frontier.seen_local
+        connect = self.crawler.signals.connect
+        connect(self._item_scraped, signals.item_scraped)
+        connect(self._item_error, signals.item_error)
+        connect(self._item_dropped, signals.item_dropped)
+        connect(self._spider_error, signals.spider_error)
+        connect(self._downloaded, signals.response_downloaded)
+        connect(self._left_downloader, signals.request_left_downloader)
+        return deferred_from_coro(self.pump.start(domain_policies(services.sites, self.crawler.settings)))
+
+    def close(self, reason: str) -> Deferred[None]:  # type: ignore[override]
+        return deferred_from_coro(self._close())
+
+    async def _close(self) -> None:
+        await self.pump.stop()
+        self.server.close()
+        await Services.of(self.crawler).close()
+
+    async def add(self, links: Iterable[Link]) -> int:
+        """Offers links from outside a page (seeds, ad-hoc URLs). Returns how many were new or due again."""
+        return await self.pump.add(list(links))
+
+    @property
+    def now_ms(self) -> int:
+        """The frontier's clock, ms since the epoch."""
+        return self.pump.now_ms
+
+    def enqueue_request(self, request: Request) -> bool:
+        if "lease" in request.meta:
+            # A middleware returned a new request for a leased page: it goes to the frontier as a
+            # URL of its own, and the old lease ends as redirected.
+            self.pump.note(request, Outcome.REDIRECTED, "middleware")
+            request = request.replace(meta={k: v for k, v in request.meta.items() if k not in ("lease", "robots")})
+        accepted: bool = super().enqueue_request(request)
+        self.pump.wake.set()
+        return accepted
+
+    def has_pending_requests(self) -> bool:
+        return self.pump.pending() > 0
+
+    # -- how a visit ended; the worst word wins
+    def _item_scraped(self, item: Any, response: Response) -> None:
+        request = response.request
+        if isinstance(item, Page) and request is not None:
+            self.pump.note_page(request, item)
+
+    def _item_error(self, item: Any, response: Response | Failure, failure: Failure) -> None:
+        request = getattr(response, "request", None)
+        if request is None:
+            return
+        if failure.check(StoreUnavailable, RawStoreUnavailable):
+            self.pump.store_failed(request, str(failure.value))
+        else:
+            self.pump.note(request, Outcome.RETRY, "pipeline")
+
+    def _item_dropped(self, item: Any, response: Response | Failure, exception: DropItem) -> None:
+        request = getattr(response, "request", None)
+        if request is not None:
+            self.pump.note(request, Outcome.REFUSED, "dropped")
+
+    def _spider_error(self, failure: Failure, response: Response | Failure) -> None:
+        request = getattr(response, "request", None)
+        if request is not None:
+            self.pump.note(request, Outcome.RETRY, "parse")
+
+    def _downloaded(self, response: Response, request: Request) -> None:
+        self.pump.fetched(request, response.status, response.headers.get(b"Retry-After"))
+
+    def _left_downloader(self, request: Request) -> None:
+        self.pump.fetched(request, 0, None)  # no answer came; nothing happens after _downloaded
+
+    def _refused(self, request: Request, reason: str) -> None:
+        self.crawler.stats.inc_value(metrics.labelled(metrics.LINKS_REFUSED, reason))
+        logger.info("Request refused url=%s reason=%s", request.url, reason)
+
+
+class InFlight:
+    """A lease between its hand-out and its ack."""
+
+    __slots__ = ("fetched", "lease", "page", "reason", "started", "verdict")
+
+    def __init__(self, lease: Lease) -> None:
+        self.lease = lease
+        self.started = time.monotonic()
+        self.fetched = False
+        self.page: Page | None = None
+        self.verdict: Outcome | None = None  # a bad end, wins over the page's own outcome
+        self.reason = ""
+
+    def ack(self) -> Ack:
+        page, lease = self.page, self.lease
+        if self.verdict is not None or page is None:
+            # A callback that yields nothing fires no signal at all: only here is it seen.
+            return Ack(lease=lease, outcome=self.verdict or Outcome.RETRY, reason=self.reason or "nothing")
+        return Ack(
+            lease=lease,
+            outcome=page.outcome,
+            reason=page.reason,
+            status=page.status,
+            next_visit_ms=page.next_visit_ms,
+            retry_after_s=page.retry_after_s,
+            etag=page.etag,
+            last_modified=page.last_modified,
+            digest=page.digest,
+            links_digest=page.links_digest,
+            raw_ref=page.article.raw_ref if page.article else None,
+            links=page.links,
+            robots=page.robots,
+            moved_to=page.moved_to,
+        )
+
+
+class Pump:
+    """The one task of a worker that talks to the frontier: acks what is finished, leases what is next."""
+
+    def __init__(self, crawler: Crawler, services: Services, queue: LeaseQueue, *, idle_s: float) -> None:
+        settings = crawler.settings
+        self.crawler = crawler
+        self.queue = queue
+        self.frontier: Frontier = services.frontier
+        self.sites = services.sites
+        self.stats = crawler.stats
+        self.wake = asyncio.Event()
+        self.buffer_size = settings.getint("FRONTIER_BUFFER")
+        self.buffer_s = settings.getfloat("FRONTIER_BUFFER_S")
+        self.concurrency = settings.getint("CONCURRENT_REQUESTS")
+        self.renew_s = settings.getfloat("FRONTIER_LEASE_S") / 3
+        self.forever = settings.getbool("CRAWL_FOREVER")
+        self.user_agent = settings["ROBOTSTXT_USER_AGENT"]
+        self.idle_s = idle_s
+        self.inflight: dict[Request, InFlight] = {}
+        self.acks: list[Ack] = []
+        self.fetches: list[Fetched] = []
+        self.unfetched: list[Lease] = []  # to give back
+        self.sending = 0
+        self.drained_since: float | None = None
+        self.now_ms = int(time.time() * 1000)
+        self.server_id: str | None = None
+        self.rules: dict[str, tuple[Any, RobotsRules | None]] = {}  # domain -> (version, rules)
+        self.hold_until = 0.0  # a store is away: no new leases before
+        self.last = Step.empty()
+        self._stopping = False
+        self._was_running = False
+        self._returned = False
+        self._task: asyncio.Task[None] | None = None
+        self._renewed = time.monotonic()
+
+    # -- life
+    async def start(self, policies: list[Any]) -> None:
+        await self.frontier.open()
+        await self.frontier.put_domains(policies)
+        self._install_hook()
+        self._task = asyncio.ensure_future(self._run())
+
+    def _install_hook(self) -> None:
+        slot = self.crawler.engine._slot if self.crawler.engine else None
+        original = getattr(slot, "remove_request", None)
+        if original is None:
+            raise RuntimeError(
+                "engine._slot.remove_request is gone: this Scrapy finishes requests elsewhere, and no lease "
+                "would ever be acked. Pin the Scrapy of requirements.txt"
+            )
+
+        def remove_request(request: Request) -> None:
+            held = self.inflight.pop(request, None)  # by identity: copies carry no lease
+            if held is not None:
+                self._finish(held)
+            original(request)
+
+        slot.remove_request = remove_request  # type: ignore[union-attr]
+
+    async def stop(self) -> None:
+        self._stopping = True
+        self.wake.set()
+        if self._task is not None:
+            await self._task
+        self._give_back_buffer()
+        try:
+            await self._exchange(0)
+        except FrontierUnavailable as exc:
+            logger.warning("Leases could not be given back, they run out by themselves error=%s", exc)
+        await self.frontier.close()
+
+    def pending(self) -> int:
+        """What keeps this worker from being done: 0 only when nothing is at work or on the wire here,
+        and the last complete look at the frontier found nothing to come."""
+        here = len(self.queue.buffer) + len(self.inflight) + len(self.acks) + self.sending + len(self.queue.outbox)
+        if here:
+            return here
+        if self.forever:
+            return 1
+        if self.drained_since is None or time.monotonic() - self.drained_since < self.idle_s:
+            return 1
+        return 0
+
+    # -- notes from the Scheduler's signals
+    def note(self, request: Request, outcome: Outcome, reason: str) -> None:
+        held = self.inflight.get(request)
+        if held is not None:
+            held.verdict, held.reason = outcome, reason
+
+    def note_page(self, request: Request, page: Page) -> None:
+        held = self.inflight.get(request)
+        if held is not None and held.page is None:
+            held.page = page
+
+    def store_failed(self, request: Request, message: str) -> None:
+        """The store took nothing: the URL goes back untried, and leasing pauses."""
+        held = self.inflight.pop(request, None)
+        if held is not None:
+            self.unfetched.append(held.lease)
+        first = self.hold_until < time.monotonic()
+        self.hold_until = time.monotonic() + 5.0
+        if first:
+            logger.error("Store does not take articles, crawl is held error=%s", message)
+        spider = self.crawler.spider
+        if spider is not None and getattr(spider, "store_is_local", False):
+            spider.stop_with("store_unavailable", message)  # type: ignore[attr-defined]
+
+    def fetched(self, request: Request, status: int, retry_after: bytes | None) -> None:
+        held = self.inflight.get(request)
+        if held is None or held.fetched:
+            return
+        held.fetched = True
+        latency_s = request.meta.get("download_latency") or (time.monotonic() - held.started)
+        self.fetches.append(Fetched(held.lease, round(latency_s * 1000), status, retry_after_s(retry_after, self.now_ms)))
+        self.wake.set()
+
+    def _finish(self, held: InFlight) -> None:
+        ack = held.ack()
+        self.acks.append(ack)
+        self.stats.inc_value(metrics.labelled(metrics.PAGE_OUTCOME, ack.outcome))
+        if ack.outcome is not Outcome.DONE:
+            self.stats.inc_value(metrics.labelled(metrics.PAGE_REASON, f"{ack.outcome}({ack.reason})"))
+        self.wake.set()
+
+    async def add(self, links: list[Link]) -> int:
+        self.drained_since = None
+        result = await self.frontier.add(links)
+        self.wake.set()
+        return result.added
+
+    # -- the loop
+    async def _run(self) -> None:
+        pause = 0.0
+        while not self._stopping:
+            try:
+                await self._wait(pause)
+                await self._exchange(self._room())
+                pause = 0.0
+            except FrontierUnavailable as exc:
+                # Everything unsent is kept; the leases hold until their deadline.
+                if not pause:
+                    logger.error("Redis does not answer, waiting error=%s", exc)
+                pause = min(max(pause * 2, 0.5), 5.0)
+            except Exception:
+                logger.exception("Pump failed, goes on")
+                self.stats.inc_value(metrics.PUMP_ERRORS)
+                pause = 1.0
+
+    async def _wait(self, pause: float) -> None:
+        """Until something is finished, something is due, or a second is over."""
+        until = time.monotonic() + (pause or min(self.last.wait_ms / 1000 if self._room() else ASK_S, ASK_S))
+        while not self._stopping:
+            left = until - time.monotonic()
+            if left <= 0 or (self.wake.is_set() and not pause):
+                break
+            try:
+                await asyncio.wait_for(self.wake.wait(), min(left, LOOK_S)) if not pause else await asyncio.sleep(
+                    min(left, LOOK_S)
+                )
+            except TimeoutError:
+                pass
+            if self._engine_is_closing() and not self._returned:
+                self._give_back_buffer()
+                break
+        if not self._stopping:
+            await asyncio.sleep(COLLECT_S)
+        self.wake.clear()
+
+    def _engine_is_closing(self) -> bool:
+        """There is no signal at the start of closing, and close() comes only after the last download."""
+        engine = self.crawler.engine
+        if engine is None or engine._slot is None:
+            return self._was_running
+        self._was_running = self._was_running or engine.running
+        return engine._slot.closing is not None or (self._was_running and not engine.running)
+
+    def _room(self) -> int:
+        """How many more URLs this worker can start soon."""
+        if self._stopping or self._returned or time.monotonic() < self.hold_until or self._engine_is_closing():
+            return 0
+        engine = self.crawler.engine
+        if engine is None or engine.paused or len(engine.downloader.active) >= self.concurrency:
+            return 0
+        return max(0, min(self.buffer_size, self.concurrency) - len(self.queue.buffer))
+
+    def _give_back_buffer(self) -> None:
+        self._returned = True
+        while self.queue.buffer:
+            request = self.queue.buffer.popleft()[1]
+            self.unfetched.append(request.meta["lease"])
+            self.inflight.pop(request, None)
+
+    def _give_back_stale(self) -> None:
+        """What waits here could be fetched by another worker."""
+        oldest = time.monotonic() - self.buffer_s
+        while self.queue.buffer and self.queue.buffer[0][0] < oldest:
+            request = self.queue.buffer.popleft()[1]
+            self.inflight.pop(request, None)
+            self.unfetched.append(request.meta["lease"])
+
+    async def _exchange(self, k: int) -> None:
+        self._give_back_stale()
+        acks, fetches, back, outbox = self.acks, self.fetches, self.unfetched, self.queue.outbox
+        self.acks, self.fetches, self.unfetched, self.queue.outbox = [], [], [], []
+        self.sending = len(acks) + len(back) + len(outbox)
+        try:
+            if outbox:
+                await self.frontier.add(outbox)
+                outbox = []
+            if back:
+                await self.frontier.give_back(back)
+                self.stats.inc_value(metrics.LEASES_RETURNED, len(back))
+                back = []
+            await self._renew()
+            step = await self.frontier.step(k, acks, fetches)
+            acks, fetches = [], []
+        finally:  # whatever was not taken is offered again; an ack taken twice is refused by its number
+            self.acks[:0], self.fetches[:0], self.unfetched[:0], self.queue.outbox[:0] = acks, fetches, back, outbox
+            self.sending = 0
+        self.stats.inc_value(metrics.FRONTIER_CALLS)
+        await self._take(step, k)
+
+    async def _renew(self) -> None:
+        now = time.monotonic()
+        if now - self._renewed < self.renew_s:
+            return
+        self._renewed = now
+        leases = [h.lease for h in self.inflight.values() if now - h.started > self.renew_s / 2]
+        lost = await self.frontier.renew(leases) if leases else []
+        if lost:
+            self.stats.inc_value(metrics.LEASES_LOST, len(lost))
+            logger.warning("Leases ran out while at work, the pages come again leases=%d", len(lost))
+
+    async def _take(self, step: Step, k: int) -> None:
+        self.last, self.now_ms = step, step.now_ms
+        self.stats.set_value(metrics.FRONTIER_QUEUED, step.queued)
+        self.stats.set_value(metrics.FRONTIER_LEASED, step.leased)
+        if step.rejected:
+            self.stats.inc_value(metrics.LEASES_LOST, len(step.rejected))
+        if self.server_id not in (None, step.server_id):
+            # A Redis that was killed may be a second older: what it forgot is repeated, not lost.
+            logger.warning("Redis was restarted, local filters are emptied")
+            self.rules.clear()
+        self.server_id = step.server_id
+        if step.leases:
+            self.stats.inc_value(metrics.LEASES, len(step.leases))
+            for lease in step.leases:
+                request = await self._request(lease)
+                self.inflight[request] = InFlight(lease)
+                self.queue.buffer.append((time.monotonic(), request))
+            if self._engine_is_closing():
+                self._give_back_buffer()
+        if step.leases or step.queued or step.leased or self.acks or self.inflight:
+            self.drained_since = None
+        elif k and self.drained_since is None:  # only a call that asked for work can say there is none
+            self.drained_since = time.monotonic()
+        engine = self.crawler.engine
+        if engine is not None and engine._slot is not None and (step.leases or self.drained_since):
+            engine._slot.nextcall.schedule()  # without a delay: a delayed call swallows the later ones
+
+    async def _request(self, lease: Lease) -> Request:
+        spider: Any = self.crawler.spider
+        if lease.kind == Kind.ROBOTS:
+            return Request(lease.url, spider.parse_robots, errback=spider.failed, dont_filter=True, meta={"lease": lease})
+        cached = self.rules.get(lease.domain)
+        if cached is None or cached[0] != lease.robots_version:
+            entry = await self.frontier.robots(lease.domain)
+            rules = None if entry is None else RobotsRules.parse_answer(entry.status, entry.body, self.user_agent)
+            cached = self.rules[lease.domain] = (lease.robots_version, rules)
+        meta = {"lease": lease, "robots": cached[1]}
+        return Request(lease.url, spider.parse, errback=spider.failed, dont_filter=True, meta=meta)
+
+
+def retry_after_s(value: bytes | None, now_ms: int) -> float | None:
+    """``Retry-After`` as seconds from now: a number or an HTTP date (RFC 9110 10.2.3). None when unreadable."""
+    if not value:
+        return None
+    from email.utils import parsedate_to_datetime
+
+    text = value.decode("latin-1").strip()
+    if text.isdigit():
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now_ms / 1000)
+    except (TypeError, ValueError):
+        return None

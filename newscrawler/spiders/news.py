@@ -1,0 +1,402 @@
+"""The one generic spider: a response in, exactly one :class:`~newscrawler.items.Page` out.
+
+Everything site-specific is data (sites.json, selectors/). What a page is worth is decided in the
+packages; here it is put together: status -> outcome, body -> unchanged?, document -> article, links.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Spider
+from scrapy.http import Request, Response
+from twisted.python.failure import Failure
+
+from newscrawler import metrics
+from newscrawler.discovery import revisits
+from newscrawler.discovery.feeds import parse_feed
+from newscrawler.discovery.links import FoundLinks, LinkFinder
+from newscrawler.discovery.seeds import seed_links
+from newscrawler.discovery.sitemaps import parse_sitemap
+from newscrawler.discovery.sites import Refusal, Site
+from newscrawler.extraction.document import Document
+from newscrawler.extraction.extract import Extraction, PageContext, extract
+from newscrawler.frontier.outcomes import judge_error, judge_status
+from newscrawler.frontier.queue import RobotsAnswer
+from newscrawler.items import LIST_KINDS, Article, Kind, Link, Outcome, Page
+from newscrawler.web import urls
+from newscrawler.wiring import Services, StartRefused
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from newscrawler.frontier.queue import Lease
+
+logger = logging.getLogger(__name__)
+
+#: Redirects that may follow one another before a URL is given up (RFC 9110 15.4 leaves it to the client).
+MAX_REDIRECTS = 5
+
+
+class NewsSpider(Spider):
+    """``scrapy crawl news [-a sites=a.vn,b.vn] [-a urls=https://…] [-a since=2026-11-01 | 3d]``
+
+    sites   ids of sites.json, comma-separated; default: all that are enabled
+    urls    crawl these addresses and what they link to on the same hosts, whether their site is known or not
+    since   only articles published at or after this day (or this many days ago: 3d); default: ARTICLE_MAX_AGE_DAYS
+    """
+
+    name = "news"
+
+    def __init__(
+        self, sites: str | None = None, urls: str | None = None, since: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.sites, self.urls, self.since = sites, urls, since
+        self.stop_reason = ""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> NewsSpider:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        settings = crawler.settings
+        spider.max_depth = settings.getint("FRONTIER_MAX_DEPTH")
+        spider.max_age_s = revisits.max_age_s(spider.since, settings.getfloat("ARTICLE_MAX_AGE_DAYS"))
+        spider.list_sample = settings.getfloat("RAW_LIST_SAMPLE")
+        spider.store_is_local = not str(settings.get("ARTICLE_STORE") or "").startswith("http")
+        return spider
+
+    max_depth: int
+    max_age_s: float | None
+    list_sample: float
+    store_is_local: bool
+
+    async def start(self) -> AsyncIterator[Any]:
+        """Puts the seeds that are due into the frontier; the requests come from there."""
+        services = Services.of(self.crawler)
+        services.sites.set_max_age(self.max_age_s)
+        self.finder = LinkFinder(services.sites, services.frontier.seen_local)
+        scheduler: Any = self.crawler.engine.scheduler  # type: ignore[union-attr]
+        seeds = [link for site in services.sites.enabled() for link in seed_links(site, scheduler.now_ms)]
+        added = await scheduler.add(seeds)
+        await services.selectors.refresh()
+        logger.info("Seeds offered sites=%d seeds=%d due=%d", len(services.sites.enabled()), len(seeds), added)
+        for _ in ():
+            yield _
+
+    def stop_with(self, reason: str, message: str) -> None:
+        """Ends the crawl; what is in flight finishes or goes back."""
+        if not self.stop_reason:
+            self.stop_reason = f"{reason}: {message}"
+            logger.critical("Crawl stops reason=%s error=%s", reason, message)
+            from scrapy.utils.defer import _schedule_coro
+
+            _schedule_coro(self.crawler.engine.close_spider_async(reason=reason))  # type: ignore[union-attr]
+
+    # ------------------------------------------------------------------ responses
+    def parse(self, response: Response) -> Iterator[Page]:
+        lease: Lease = response.meta["lease"]
+        page = self._page(response, lease)
+        outcome, reason = judge_status(response.status)
+        if challenge := _challenge(response):
+            page.outcome, page.reason = Outcome.CHALLENGE, challenge
+        elif outcome is Outcome.REDIRECTED:
+            self._redirect(response, lease, page)
+        elif outcome is Outcome.UNCHANGED:
+            self._unchanged(lease, page)
+        elif outcome is Outcome.DONE:
+            self._read(response, lease, page)
+        else:
+            page.outcome, page.reason = outcome, reason
+        yield page
+
+    def failed(self, failure: Failure) -> Iterator[Page]:
+        """No usable answer: refused by a middleware, or the fetch failed."""
+        request: Request = failure.request  # type: ignore[attr-defined]
+        lease: Lease = request.meta["lease"]
+        page = self._blank(lease)
+        page.outcome, page.reason = judge_error(failure.value)
+        if lease.kind == Kind.ROBOTS:
+            page.robots = RobotsAnswer(status=0, body=b"")
+        yield page
+
+    def parse_robots(self, response: Response) -> Any:
+        return self._robots(response)
+
+    async def _robots(self, response: Response) -> AsyncIterator[Page]:
+        """robots.txt, redirects followed here (RFC 9309 2.3.1.2: at least five, also to other hosts)."""
+        lease: Lease = response.meta["lease"]
+        page = self._page(response, lease)
+        answer = response
+        for _ in range(MAX_REDIRECTS):
+            location = answer.headers.get(b"Location")
+            target = urls.join(urls.Base(answer.url), location.decode("latin-1")) if location else None
+            if not 300 <= answer.status < 400 or target is None:
+                break
+            try:
+                answer = await self.crawler.engine.download_async(  # type: ignore[union-attr]
+                    Request(target, meta={"robots_hop": True, "lease": lease}, dont_filter=True)
+                )
+            except Exception as exc:
+                page.outcome, page.reason = judge_error(exc)
+                page.robots = RobotsAnswer(status=0, body=b"")
+                yield page
+                return
+        # still a redirect after five: as if there were none (RFC 9309 2.3.1.2)
+        status = 404 if 300 <= answer.status < 400 else answer.status
+        page.outcome, page.reason, page.status = Outcome.DONE, "", status
+        page.robots = RobotsAnswer(status=status, body=answer.body if status == 200 else b"")
+        yield page
+
+    # ------------------------------------------------------------------ parts
+    def _blank(self, lease: Lease) -> Page:
+        now = datetime.fromtimestamp(self.crawler.engine.scheduler.now_ms / 1000, UTC)  # type: ignore[union-attr]
+        return Page(
+            url=lease.url,
+            outcome=Outcome.FAILED,
+            kind=Kind(lease.kind),
+            site=lease.site,
+            domain=lease.domain,
+            fetched=now,
+            etag=lease.etag,
+            last_modified=lease.last_modified,
+            digest=lease.digest,
+            links_digest=lease.links_digest,
+            lease=lease,
+        )
+
+    def _page(self, response: Response, lease: Lease) -> Page:
+        page = self._blank(lease)
+        page.status = response.status
+        page.retry_after_s = response.meta.get("retry_after_s")
+        stats = self.crawler.stats
+        stats.inc_value(metrics.PAGES)
+        stats.inc_value(metrics.PAGE_BYTES, len(response.body))
+        stats.inc_value(metrics.labelled(metrics.PAGE_STATUS, str(response.status)))
+        return page
+
+    def _unchanged(self, lease: Lease, page: Page) -> None:
+        page.outcome = Outcome.UNCHANGED
+        page.next_visit_ms = self._next_visit(lease, page, known=1, total=1)
+
+    def _redirect(self, response: Response, lease: Lease, page: Page) -> None:
+        """The target is a URL of its own in the frontier; the same page under another spelling is fetched next."""
+        location = response.headers.get(b"Location")
+        target = urls.join(urls.Base(response.url), location.decode("utf-8", "replace")) if location else None
+        if target is None:
+            page.outcome, page.reason = Outcome.FAILED, "redirect without a target"
+            return
+        hops = int((lease.hint or {}).get("hops", 0)) + 1
+        found = Services.of(self.crawler).sites.identify(target, parent=lease.url_id, depth=lease.depth, hint=lease.hint)
+        if isinstance(found, Refusal):
+            page.outcome, page.reason = Outcome.REFUSED, found.reason
+        elif hops > MAX_REDIRECTS:
+            page.outcome, page.reason = Outcome.FAILED, "redirect loop"
+        elif found.url_id == lease.url_id:
+            page.outcome, page.reason, page.moved_to = Outcome.RETRY, "moved", target
+        else:
+            found.hint = {**(lease.hint or {}), "hops": hops}
+            if Kind(lease.kind) is not Kind.PAGE and found.kind is Kind.PAGE:
+                found.kind = Kind(lease.kind)
+            page.outcome, page.links = Outcome.REDIRECTED, [found]
+
+    def _read(self, response: Response, lease: Lease, page: Page) -> None:
+        page.etag = _header(response, b"ETag")
+        page.last_modified = _header(response, b"Last-Modified")
+        digest = hashlib.blake2b(response.body, digest_size=16).digest()
+        if digest == lease.digest:
+            self._unchanged(lease, page)
+            return
+        page.digest = digest
+        page.body = response.body
+        page.response_headers = [(k, v) for k, values in response.headers.items() for v in values]
+        if page.kind is Kind.FEED:
+            self._read_feed(response, lease, page)
+        elif page.kind is Kind.SITEMAP:
+            self._read_sitemap(response, lease, page)
+        else:
+            self._read_html(response, lease, page)
+
+    def _read_feed(self, response: Response, lease: Lease, page: Page) -> None:
+        feed = parse_feed(response.body, response.url, _header(response, b"Content-Type"))
+        if feed.error and not feed.entries:
+            page.outcome, page.reason, page.digest = Outcome.RETRY, f"feed: {feed.error}", lease.digest
+            return
+        self._list_page(lease, page, self._entries(feed.entries, lease))
+
+    def _read_sitemap(self, response: Response, lease: Lease, page: Page) -> None:
+        sitemap = parse_sitemap(response.body, response.url)
+        if sitemap.error and not (sitemap.entries or sitemap.children):
+            page.outcome, page.reason, page.digest = Outcome.RETRY, f"sitemap: {sitemap.error}", lease.digest
+            return
+        found = self._entries(sitemap.entries, lease)
+        sites = Services.of(self.crawler).sites
+        for child in sitemap.children:
+            link = sites.identify(child.url, kind=Kind.SITEMAP, parent=lease.url_id, depth=lease.depth + 1)
+            if isinstance(link, Link):
+                link.revisit = True
+                found.links.append(link)
+                found.ids.add(link.url_id)
+        self._list_page(lease, page, found)
+
+    def _entries(self, entries: Any, lease: Lease) -> FoundLinks:
+        return self.finder.entry_links(
+            entries, parent=lease.url_id, depth=lease.depth, now_ms=self._now_ms(), max_age_s=self.max_age_s
+        )
+
+    def _read_html(self, response: Response, lease: Lease, page: Page) -> None:
+        site = Services.of(self.crawler).sites.by_id(lease.site)
+        doc = Document(
+            response.body, response.url, _header(response, b"Content-Type"), language=site.language if site else None
+        )
+        robots = doc.meta_robots | _x_robots(response)
+        page.keep_raw = "noarchive" not in robots
+        found = FoundLinks()
+        if "nofollow" not in robots:
+            found = self.finder.find(
+                doc.links(),
+                doc.base_url,
+                parent=lease.url_id,
+                depth=lease.depth,
+                now_ms=self._now_ms(),
+                max_depth=self.max_depth,
+            )
+        if page.kind in LIST_KINDS:
+            self._list_page(lease, page, found)
+            return
+        self._count_links(found)
+        page.links = found.links
+        if "noindex" in robots:
+            page.outcome, page.reason, page.keep_raw = Outcome.REFUSED, "noindex", False
+            return
+        self._read_article(response, doc, lease, page, site)
+
+    def _read_article(self, response: Response, doc: Document, lease: Lease, page: Page, site: Site | None) -> None:
+        if page.kind is Kind.PAGE and not _claims_article(response.body):
+            page.outcome, page.reason, page.keep_raw = Outcome.NOT_ARTICLE, "page", False
+            return
+        context = PageContext(
+            site_name=site.name if site else lease.site,
+            language=site.language if site else None,
+            zone=site.zone if site else "+07:00",
+            fetched=page.fetched or datetime.now(UTC),
+            hint=lease.hint,
+            url_is_article=page.kind is Kind.ARTICLE,
+        )
+        selectors = Services.of(self.crawler).selectors
+        extraction = extract(doc, context, selectors.active(lease.site))
+        if not extraction.is_article:
+            page.outcome, page.reason = Outcome.NOT_ARTICLE, extraction.reason
+            page.keep_raw = page.kind is Kind.ARTICLE  # expected one: kept, so that it can be looked at again
+            return
+        published = extraction.published.value
+        if published is not None and self.max_age_s and page.fetched and not lease.digest:
+            if (page.fetched - published).total_seconds() > self.max_age_s:
+                page.outcome, page.reason, page.keep_raw = Outcome.REFUSED, "age", False
+                return
+        fields_digest = _fields_digest(extraction)
+        page.next_visit_ms = self._next_visit(lease, page, known=0, total=0)
+        if fields_digest == lease.links_digest:
+            page.outcome, page.keep_raw = Outcome.UNCHANGED, False  # only what surrounds the article changed
+            return
+        page.links_digest = fields_digest
+        page.outcome, page.article = Outcome.DONE, _article(extraction, lease, page, selectors.active_version(lease.site))
+
+    def _list_page(self, lease: Lease, page: Page, found: FoundLinks) -> None:
+        """Home, section, feed, sitemap: unchanged when its set of links is; one new link is a change."""
+        self._count_links(found)
+        page.links = found.links
+        page.links_digest = hashlib.blake2b(b"".join(sorted(found.ids)), digest_size=16).digest()
+        unchanged = page.links_digest == lease.links_digest
+        page.outcome = Outcome.UNCHANGED if unchanged else Outcome.DONE
+        # a sample by digest, the same on every worker
+        page.keep_raw = page.keep_raw and not unchanged and page.digest[0] < 256 * self.list_sample
+        page.next_visit_ms = self._next_visit(lease, page, known=len(found.ids) - len(found.links), total=len(found.ids))
+
+    def _next_visit(self, lease: Lease, page: Page, *, known: int, total: int) -> int | None:
+        return revisits.next_visit_ms(
+            Kind(lease.kind),
+            now_ms=self._now_ms(),
+            discovered_ms=lease.discovered_ms,
+            last_visit_ms=lease.last_visit_ms,
+            known=known,
+            total=total,
+            unchanged=page.outcome is Outcome.UNCHANGED,
+        )
+
+    def _count_links(self, found: FoundLinks) -> None:
+        stats = self.crawler.stats
+        stats.inc_value(metrics.LINKS_FOUND, found.total)
+        stats.inc_value(metrics.LINKS_OFFERED, len(found.links))
+        stats.inc_value(metrics.LINKS_KNOWN, found.known)
+        for reason, count in found.refused.items():
+            stats.inc_value(metrics.labelled(metrics.LINKS_REFUSED, reason), count)
+
+    def _now_ms(self) -> int:
+        return int(self.crawler.engine.scheduler.now_ms)  # type: ignore[union-attr]
+
+
+def _header(response: Response, name: bytes) -> str | None:
+    value = response.headers.get(name)
+    return value.decode("latin-1") if value else None
+
+
+def _x_robots(response: Response) -> frozenset[str]:
+    """Directives of X-Robots-Tag that are for everybody or for us."""
+    words: set[str] = set()
+    for value in response.headers.getlist(b"X-Robots-Tag"):
+        text = value.decode("latin-1").lower()
+        agent, colon, rest = text.partition(":")
+        if colon and agent.strip() != "newscrawler" and "unavailable_after" not in agent:
+            continue
+        words |= {w.strip() for w in (rest if colon else text).split(",")}
+    return frozenset({"noindex", "nofollow"} | words if "none" in words else words)
+
+
+def _challenge(response: Response) -> str | None:
+    for flag in response.flags:
+        if flag.startswith("challenge:"):
+            return flag.partition(":")[2]
+    return None
+
+
+def _claims_article(body: bytes) -> bool:
+    """A page that no URL rule calls an article, but that says it is one."""
+    return b"NewsArticle" in body or b'content="article"' in body
+
+
+def _fields_digest(extraction: Extraction) -> bytes:
+    """Equal when title, text, dates and authors compare equal; one digit makes it another."""
+    published = extraction.published.value
+    parts = (
+        extraction.title.value or "",
+        extraction.content.value or "",
+        published.isoformat() if published else "",
+        "|".join(extraction.authors.value or []),
+    )
+    return hashlib.blake2b("\x00".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _article(extraction: Extraction, lease: Lease, page: Page, selector_version: str | None) -> Article:
+    names = (
+        "title", "content", "published", "modified", "authors", "summary", "section", "image", "language",
+        "canonical_url",
+    )  # fmt: skip
+    fields = {name: getattr(extraction, name) for name in names}
+    values = {name: f.value for name, f in fields.items()}
+    values["authors"] = values["authors"] or []
+    by_selector = any(f.origin.startswith("selector") for f in fields.values())
+    return Article(
+        id=lease.url_id.hex(),
+        url=lease.url,
+        site=lease.site,
+        discovered=datetime.fromtimestamp(lease.discovered_ms / 1000, UTC),
+        fetched=page.fetched,
+        origins={n: f.origin for n, f in fields.items() if f.value},
+        confidence={n: round(f.confidence, 3) for n, f in fields.items() if f.value},
+        selector_version=selector_version if by_selector else None,
+        **values,
+    )

@@ -1,0 +1,214 @@
+"""Joins the services to a crawler's settings: one place that makes each of them, once per crawler.
+
+Services do not import one another and never see settings; adapters and commands ask here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from newscrawler.discovery.sites import Sites
+from newscrawler.frontier import server as embedded
+from newscrawler.frontier.queue import DomainPolicy, Frontier, FrontierConfig
+from newscrawler.web import network
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+    from newscrawler.rawstore import RawStore
+    from newscrawler.selectorstore.store import SelectorStore
+    from newscrawler.store.base import ArticleStore
+
+
+class StartRefused(ValueError):
+    """The crawl must not start like this; the text says why and what to do."""
+
+
+def data_dir(settings: BaseSettings) -> Path:
+    return Path(settings["DATA_DIR"]).resolve()
+
+
+def is_scrapyd_job() -> bool:
+    """scrapyd names the project in the environment of its jobs; nothing else does."""
+    return bool(os.environ.get("SCRAPY_PROJECT"))
+
+
+def redis_url(settings: BaseSettings) -> str:
+    """REDIS_URL, or that of the embedded server, which is started when it is not running.
+
+    :raises StartRefused: in a scrapyd job without REDIS_URL
+    :raises newscrawler.frontier.queue.FrontierUnavailable: no server could be started
+    """
+    url = settings.get("REDIS_URL") or ""
+    if url:
+        return str(url)
+    if is_scrapyd_job():
+        raise StartRefused(
+            "REDIS_URL is not set: a worker started by scrapyd would crawl from a queue of its own, beside the fleet's. "
+            "Set REDIS_URL in scrapyd's environment or schedule with -d setting=REDIS_URL=redis://host:6379/0"
+        )
+    return embedded.ensure(data_dir(settings), settings.get("REDIS_SERVER_BIN") or "")
+
+
+def worker_id(job: str | None = None) -> str:
+    """Names this process in leases: host, pid, and the job of scrapyd when there is one."""
+    return f"{socket.gethostname()}-{os.getpid()}-{(job or uuid.uuid4().hex)[:8]}"
+
+
+def frontier_config(settings: BaseSettings, *, loopback_only: bool) -> FrontierConfig:
+    return FrontierConfig(
+        shards=settings.getint("FRONTIER_SHARDS"),
+        lease_ms=round(settings.getfloat("FRONTIER_LEASE_S") * 1000),
+        max_tries=settings.getint("FRONTIER_MAX_TRIES"),
+        queue_limit=settings.getint("FRONTIER_QUEUE_LIMIT"),
+        obey_robots=settings.getbool("ROBOTSTXT_OBEY"),
+        robots_max_age_ms=settings.getint("ROBOTS_MAX_AGE_S") * 1000,
+        autothrottle=settings.getbool("AUTOTHROTTLE_ENABLED"),
+        autothrottle_start_ms=round(settings.getfloat("AUTOTHROTTLE_START_DELAY") * 1000),
+        autothrottle_max_ms=round(settings.getfloat("AUTOTHROTTLE_MAX_DELAY") * 1000),
+        autothrottle_target=settings.getfloat("AUTOTHROTTLE_TARGET_CONCURRENCY"),
+        backoff_start_ms=settings.getint("BACKOFF_START_S") * 1000,
+        backoff_max_ms=settings.getint("BACKOFF_MAX_S") * 1000,
+        loopback_only=loopback_only,
+    )
+
+
+def load_sites(settings: BaseSettings, *, only: str | None = None, urls: str | None = None) -> Sites:
+    """The sites of this crawl: of SITES_FILE with the operator's changes, or ad hoc for ``urls``.
+
+    :param only: comma-separated site ids
+    :raises newscrawler.discovery.sites.SitesError: the file cannot be read, or a site is not in it
+    """
+    if urls:
+        return Sites.for_urls([u for u in urls.split(",") if u.strip()])
+    sites = Sites.load(settings.get("SITES_FILE") or None, state_dir=data_dir(settings))
+    if only:
+        sites = sites.select([s.strip() for s in only.split(",") if s.strip()])
+    return sites
+
+
+def domain_policies(sites: Sites, settings: BaseSettings) -> list[DomainPolicy]:
+    """One per host that may be fetched. DOWNLOAD_DELAY is the floor under a site's own delay."""
+    floor = settings.getfloat("DOWNLOAD_DELAY")
+    return [
+        DomainPolicy(domain=host, site=site.id, cls=site.cls, floor_ms=round(max(floor, site.delay_s) * 1000))
+        for site in sites.enabled()
+        for host in site.fetch_hosts
+    ]
+
+
+def all_loopback(sites: Sites, settings: BaseSettings) -> bool:
+    """Whether every admitted host is on this machine: by its address, or by RESOLVE_OVERRIDE."""
+    override = network.parse_overrides(settings.get("RESOLVE_OVERRIDE") or "")
+    hosts = [host for site in sites.enabled() for host in site.fetch_hosts]
+    return bool(hosts) and all(network.is_loopback_host(host, override) for host in hosts)
+
+
+@dataclass
+class Services:
+    """What the adapters of one crawler share. Made by :meth:`of`; parts are opened on first use."""
+
+    settings: BaseSettings
+    worker: str
+    sites: Sites
+    redis_url: str
+    loopback_only: bool
+    _parts: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, crawler: Crawler) -> Services:
+        existing = getattr(crawler, "_newscrawler_services", None)
+        if existing is not None:
+            return existing  # type: ignore[no-any-return]
+        settings = crawler.settings
+        spider = crawler.spider
+        sites = load_sites(settings, only=getattr(spider, "sites", None), urls=getattr(spider, "urls", None))
+        services = cls(
+            settings=settings,
+            worker=worker_id(getattr(spider, "_job", None)),
+            sites=sites,
+            redis_url=redis_url(settings),
+            loopback_only=all_loopback(sites, settings),
+        )
+        crawler._newscrawler_services = services  # type: ignore[attr-defined]
+        return services
+
+    @property
+    def frontier(self) -> Frontier:
+        if "frontier" not in self._parts:
+            from newscrawler.frontier import connect
+
+            self._parts["frontier"] = Frontier(
+                connect(self.redis_url),
+                frontier_config(self.settings, loopback_only=self.loopback_only),
+                self.worker,
+            )
+        return self._parts["frontier"]  # type: ignore[no-any-return]
+
+    @property
+    def redis(self) -> Redis:
+        """A second client for what is not the frontier's pump: registry, selector sets, events."""
+        if "redis" not in self._parts:
+            from newscrawler.frontier import connect
+
+            self._parts["redis"] = connect(self.redis_url, single=False)
+        return self._parts["redis"]  # type: ignore[no-any-return]
+
+    @property
+    def store(self) -> ArticleStore:
+        if "store" not in self._parts:
+            self._parts["store"] = open_article_store(self.settings)
+        return self._parts["store"]  # type: ignore[no-any-return]
+
+    @property
+    def raw(self) -> RawStore:
+        if "raw" not in self._parts:
+            self._parts["raw"] = open_raw_store(self.settings, self.worker)
+        return self._parts["raw"]  # type: ignore[no-any-return]
+
+    @property
+    def selectors(self) -> SelectorStore:
+        if "selectors" not in self._parts:
+            self._parts["selectors"] = open_selector_store(self.settings, self.redis)
+        return self._parts["selectors"]  # type: ignore[no-any-return]
+
+    async def close(self) -> None:
+        """Closes what was opened, the frontier's client last, as the others may still report."""
+        for name in ("raw", "store", "redis"):
+            part = self._parts.pop(name, None)
+            if part is None:
+                continue
+            closing = part.aclose() if name == "redis" else part.close()
+            if asyncio.iscoroutine(closing):
+                await closing
+
+
+def open_article_store(settings: BaseSettings) -> ArticleStore:
+    from newscrawler.store.base import open_store
+
+    return open_store(settings.get("ARTICLE_STORE") or "", data_dir(settings), index=settings.get("ARTICLE_INDEX"))
+
+
+def open_raw_store(settings: BaseSettings, worker: str = "reader") -> RawStore:
+    from newscrawler.rawstore import RawStore
+
+    return RawStore.open(
+        settings.get("RAW_STORE") or str(data_dir(settings) / "warc"),
+        worker,
+        rotate_bytes=settings.getint("RAW_ROTATE_BYTES"),
+        rotate_s=settings.getfloat("RAW_ROTATE_S"),
+    )
+
+
+def open_selector_store(settings: BaseSettings, client: Any | None) -> SelectorStore:
+    from newscrawler.selectorstore.store import SelectorStore, default_folder
+
+    return SelectorStore(client, default_folder(settings.get("SELECTORS_DIR") or ""))
