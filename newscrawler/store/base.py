@@ -21,6 +21,7 @@ DEEPEST = 10_000
 
 PutStatus = Literal["new", "updated", "unchanged"]
 Sort = Literal["relevance", "date"]
+Relaxed = Literal["", "folded", "corrected", "any"]
 
 
 class StoreError(Exception):
@@ -67,7 +68,6 @@ class Query:
     before: datetime | None = None  # published before; aware
     facets: bool = False
     collapse: bool = False  # one hit per near-duplicate cluster
-    gone: bool = False  # also articles that the site has taken down
 
 
 #: Start and end offsets (code points) of the matched words in a text.
@@ -91,9 +91,9 @@ class SearchResult:
     total_is_capped: bool = False  # True: there are more than ``total``
     # "site" -> {site id: articles}, "day" -> {"2026-08-31": articles (UTC day)}; most first / newest first.
     facets: dict[str, dict[str, int]] = field(default_factory=dict)
-    # How the query was relaxed to find something: "" all words, "corrected" some words replaced
-    # (``corrections``), "any" the rarest words only, any of them.
-    relaxed: Literal["", "corrected", "any"] = ""
+    # How the query was relaxed to find something: "" all words as typed, "folded" without regard to
+    # diacritics, "corrected" some words replaced (``corrections``), "any" the rarest words, any of them.
+    relaxed: Relaxed = ""
     corrections: dict[str, str] = field(default_factory=dict)
     took_ms: float = 0.0
 
@@ -137,6 +137,10 @@ class ArticleStore(Protocol):
 
     async def cluster(self, cluster_id: str) -> list[Article]:
         """The articles of a near-duplicate cluster, first published first."""
+        ...
+
+    async def refresh(self) -> None:
+        """Make everything that was put so far findable by search (Elasticsearch needs up to a second)."""
         ...
 
     async def stats(self) -> dict[str, int | str | None]:

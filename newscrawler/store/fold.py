@@ -1,0 +1,138 @@
+"""Folding and words: the one place that says when two spellings are the same. Pure; both stores use it.
+
+*Exact* form: NFC, lower case. *Folded* form: diacritics off as well, đ -> d, full-width -> ASCII. Both
+are one-to-one on NFC text (same length), so that offsets found in a folded text mark the original.
+
+Words are runs of letters, digits and marks. Scripts written without spaces (Chinese, Japanese, Thai, Lao,
+Khmer, Burmese) and Hangul become one word per character: a piece of such a text is found as a phrase
+wherever it was cut. Marks of their own (Thai tones, Arabic vowels) are kept in the exact form and dropped
+from folded words.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import cache
+
+# Letters with a stroke have no decomposition.
+_STROKED = {
+    "đ": "d", "Đ": "d", "ð": "d", "Ð": "d", "ø": "o", "Ø": "o", "ł": "l", "Ł": "l",
+    "ħ": "h", "Ħ": "h", "ŧ": "t", "Ŧ": "t", "ı": "i", "İ": "i",
+}  # fmt: skip
+#: Scripts that are cut per character: kana, Bopomofo, ideographs, Hangul, Thai, Lao, Burmese, Khmer.
+_PER_CHARACTER = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3005-\u3007\u3040-\u312f\u3130-\u318f\u31a0-\u31bf"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003134f"
+)
+_PLAIN = re.compile(r"[^\W_]+")
+
+
+def nfc(text: str) -> str:
+    """NFC without lone surrogates, which no store can write."""
+    text = unicodedata.normalize("NFC", text)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        text = text.encode("utf-8", "replace").decode("utf-8")
+    return text
+
+
+def exact(text: str) -> str:
+    """Lower case, same length; ``text`` is NFC."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else "".join(_lower_one(c) for c in text)
+
+
+def folded(text: str) -> str:
+    """Lower case without diacritics, same length; ``text`` is NFC."""
+    if text.isascii():
+        return text.lower()
+    return exact(text).translate(_tables()[0])
+
+
+def has_diacritics(text: str) -> bool:
+    """Whether folding loses something: the person who typed it means these diacritics."""
+    return not text.isascii() and folded_words(text) != exact_words(text)
+
+
+def exact_words(text: str) -> list[str]:
+    """The words of a text in exact form, for the index and for queries."""
+    return _words(exact(nfc(text)))
+
+
+def folded_words(text: str) -> list[str]:
+    """The words of a text in folded form, for the index and for queries."""
+    text = exact(nfc(text))
+    if not text.isascii():
+        text = text.translate(_tables()[1])
+    return _words(text)
+
+
+def word_spans(text: str) -> Iterator[tuple[int, int, str, str]]:
+    """``(start, end, exact word, folded word)`` over NFC text, in order; offsets into ``text``."""
+    lower, plain = exact(text), folded(text)
+    drop = _tables()[1]
+    for match in (_pattern() if _special().search(lower) else _PLAIN).finditer(lower):
+        start, end = match.span()
+        word = plain[start:end]
+        yield start, end, match.group(), word if word.isascii() else word.translate(drop)
+
+
+def _lower_one(char: str) -> str:
+    lower = char.lower()
+    return lower if len(lower) == 1 else lower[0]
+
+
+def _words(lower: str) -> list[str]:
+    # The plain pattern is a third of the price and right for every alphabet without marks of its own.
+    return (_pattern() if _special().search(lower) else _PLAIN).findall(lower)
+
+
+@cache
+def _marks() -> str:
+    return "".join(_ranges(c for c in range(0x10000) if unicodedata.category(chr(c)) in ("Mn", "Mc")))
+
+
+@cache
+def _special() -> re.Pattern[str]:
+    return re.compile(f"[{_PER_CHARACTER}{_marks()}]")
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    one = f"[{_PER_CHARACTER}]"
+    return re.compile(rf"(?:(?!{one})(?:[^\W_]|[{_marks()}]))+|(?=[^\W_]|[{_marks()}]){one}")
+
+
+@cache
+def _tables() -> tuple[dict[int, str], dict[int, str | None]]:
+    """Two translation tables for lower-case text: one-to-one, and the same with the marks dropped."""
+    one_to_one: dict[int, str] = {}
+    marks: dict[int, str | None] = {}
+    for code in range(0x80, 0x10000):
+        char = chr(code)
+        if 0xD800 <= code < 0xE000:
+            continue
+        if unicodedata.category(char) == "Mn":
+            marks[code] = None
+            continue
+        parts = unicodedata.normalize("NFD", char)
+        if len(parts) > 1 and all(unicodedata.category(p) == "Mn" for p in parts[1:]):
+            one_to_one[code] = _lower_one(parts[0])
+    one_to_one |= {code: chr(code - 0xFEE0).lower() for code in range(0xFF01, 0xFF5F)}
+    one_to_one |= {ord(a): b for a, b in _STROKED.items()}
+    return one_to_one, {**one_to_one, **marks}
+
+
+def _ranges(codes: Iterator[int]) -> Iterator[str]:
+    start = last = -2
+    for code in codes:
+        if code != last + 1:
+            if start >= 0:
+                yield f"{chr(start)}-{chr(last)}"
+            start = code
+        last = code
+    if start >= 0:
+        yield f"{chr(start)}-{chr(last)}"
