@@ -1,0 +1,1 @@
+"""The frontier: queue, politeness gate, leases and seen filter of the whole fleet, in Redis."""

@@ -1,0 +1,304 @@
+"""The values that go in and out of the frontier. Plain data, no Redis.
+
+Times named ``_ms`` are milliseconds since the epoch by the frontier's clock (the server's TIME, or the
+simulated clock of a test web). Only a lease's deadline is in the server's real time: a worker dies in
+real time whatever the simulated day says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from newscrawler.items import Kind, Link, Outcome
+
+
+class FrontierError(Exception):
+    """Base of what leaves this package."""
+
+
+class FrontierUnavailable(FrontierError):
+    """Redis cannot be reached or cannot write now. Wait or stop; nothing was lost. One clear line."""
+
+
+class FrontierRefused(FrontierError):
+    """The frontier does not accept the order: a delay of 0 on the open web, a clock on a real crawl, a
+    changed number of shards. Says which value and what to do."""
+
+
+#: The classes of domains, in the order of their turns 5:3:1.
+CLASSES = ("high", "mid", "low")
+
+
+@dataclass(frozen=True, slots=True)
+class DomainPolicy:
+    """What the admin says of one domain. Loading it again changes nothing and opens no gate."""
+
+    domain: str  # lower-case host[:port]
+    site: str
+    cls: str = "mid"  # high | mid | low
+    floor_ms: int = 2000  # least time between two fetches, whole fleet
+    enabled: bool = True  # False: what is queued stays, nothing is leased, links are refused
+
+    def __post_init__(self) -> None:
+        if self.cls not in CLASSES:
+            raise ValueError(f"class of {self.domain} is {self.cls!r}; it must be one of {', '.join(CLASSES)}")
+        if self.floor_ms < 0:
+            raise ValueError(f"delay of {self.domain} is {self.floor_ms} ms; it must be 0 or more")
+        if not self.domain or self.domain != self.domain.lower():
+            raise ValueError(f"domain {self.domain!r} must be a lower-case host or host:port")
+
+
+#: Time until a list page is looked at again when the ack does not say, and the least age at which an
+#: offer with ``revisit`` re-admits a finished URL. Milliseconds; discovery adapts them per seed.
+REVISIT_MS: Mapping[Kind, int] = {
+    Kind.HOME: 15 * 60_000,
+    Kind.FEED: 15 * 60_000,
+    Kind.SITEMAP: 60 * 60_000,
+    Kind.SECTION: 30 * 60_000,
+    Kind.ARTICLE: 24 * 3_600_000,
+    Kind.PAGE: 24 * 3_600_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierConfig:
+    """How this frontier behaves. Milliseconds unless the name says otherwise."""
+
+    shards: int = 1
+    lease_ms: int = 90_000
+    max_tries: int = 4
+    max_depth: int = 4
+    # Leases of one URL that may end in a dead worker before the URL is suspected to kill them.
+    # Far above what a loop of kill -9 does to one URL, so that chaos loses nothing.
+    max_crashes: int = 10
+    queue_limit: int = 50_000  # per domain
+    retry_ms: int = 60_000  # first retry; four times as long with every further one
+    retry_max_ms: int = 6 * 3_600_000
+    failed_due_ms: int = 7 * 86_400_000  # a quarantined URL may be offered again after this
+    robots_obey: bool = True
+    robots_max_age_ms: int = 86_400_000
+    autothrottle: bool = True
+    autothrottle_start_ms: int = 2_000
+    autothrottle_max_ms: int = 60_000
+    autothrottle_concurrency: float = 1.0
+    backoff_start_ms: int = 60_000
+    backoff_max_ms: int = 86_400_000
+    backoff_forgive_ms: int = 30 * 60_000
+    # Every admitted host is in 127.0.0.0/8: the only case where a delay of 0 or a simulated clock is accepted.
+    loopback_only: bool = False
+    revisit_ms: Mapping[Kind, int] = field(default_factory=lambda: dict(REVISIT_MS))
+    log_entries: int = 2_000  # fetches kept per domain for `scrapy frontier audit`
+    # Seen filter: buckets of the first generation (each further one has twice as many), members per
+    # bucket until the next generation, bits kept of each id (32; tests force false positives with few).
+    seen_buckets: int = 4096
+    seen_per_bucket: int = 256
+    seen_bits: int = 32
+    seen_window_ms: int = 90 * 86_400_000  # a generation is dropped this long after its end
+    # Worker's local filter: exact recent links, then pybloom-live; emptied after this many seconds.
+    local_links: int = 65_536
+    local_capacity: int = 500_000
+    local_reset_s: float = 3_600.0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.shards <= 1024:
+            raise ValueError(f"FRONTIER_SHARDS is {self.shards}; it must be 1 to 1024")
+        if self.lease_ms < 1000:
+            raise ValueError(f"a lease of {self.lease_ms} ms is shorter than any honest fetch; FRONTIER_LEASE_S must be >= 1")
+        if not 1 <= self.max_tries <= 15:
+            raise ValueError(f"FRONTIER_MAX_TRIES is {self.max_tries}; it must be 1 to 15")
+        if self.queue_limit < 1:
+            raise ValueError(f"FRONTIER_QUEUE_LIMIT is {self.queue_limit}; it must be 1 or more")
+        if self.robots_max_age_ms > 86_400_000:
+            raise ValueError("ROBOTS_MAX_AGE_S is over 86400; RFC 9309 2.4 allows 24 h at most")
+        if self.autothrottle_concurrency <= 0:
+            raise ValueError(f"AUTOTHROTTLE_TARGET_CONCURRENCY is {self.autothrottle_concurrency}; it must be above 0")
+
+    @classmethod
+    def from_settings(cls, get: Mapping[str, Any], loopback_only: bool = False) -> FrontierConfig:
+        """From the names of settings.py. ``get`` is anything with ``[name]``, e.g. Scrapy's Settings."""
+
+        def ms(name: str) -> int:
+            return round(float(get[name]) * 1000)
+
+        return cls(
+            shards=int(get["FRONTIER_SHARDS"]),
+            lease_ms=ms("FRONTIER_LEASE_S"),
+            max_tries=int(get["FRONTIER_MAX_TRIES"]),
+            max_depth=int(get["FRONTIER_MAX_DEPTH"]),
+            queue_limit=int(get["FRONTIER_QUEUE_LIMIT"]),
+            robots_obey=_truth(get["ROBOTSTXT_OBEY"]),
+            robots_max_age_ms=ms("ROBOTS_MAX_AGE_S"),
+            autothrottle=_truth(get["AUTOTHROTTLE_ENABLED"]),
+            autothrottle_start_ms=ms("AUTOTHROTTLE_START_DELAY"),
+            autothrottle_max_ms=ms("AUTOTHROTTLE_MAX_DELAY"),
+            autothrottle_concurrency=float(get["AUTOTHROTTLE_TARGET_CONCURRENCY"]),
+            backoff_start_ms=ms("BACKOFF_START_S"),
+            backoff_max_ms=ms("BACKOFF_MAX_S"),
+            loopback_only=loopback_only,
+        )
+
+
+def _truth(value: Any) -> bool:
+    """A setting from the command line is a string."""
+    if isinstance(value, str):
+        return value.strip().lower() in {"1", "true", "yes", "on"}
+    return bool(value)
+
+
+@dataclass(slots=True, eq=False)
+class Lease:
+    """The right to fetch one URL once. Compared by identity: there is one object per lease."""
+
+    url: str
+    url_id: bytes
+    domain: str
+    kind: Kind
+    depth: int
+    parent: bytes | None
+    tries: int  # visits that failed before this one
+    fence: int
+    deadline_ms: int  # the server's real time
+    etag: str | None = None
+    last_modified: str | None = None
+    digest: bytes = b""
+    links_digest: bytes = b""
+    hint: dict[str, Any] | None = None
+    discovered_ms: int = 0
+    robots_version: int = 0  # changes when the domain's robots.txt does; 0 = none is needed or known
+    site: str = ""
+    band: int = 2
+    score: int = 0
+    last_visit_ms: int = 0  # 0 = never visited
+    raw_ref: str | None = None  # of the last visit that was kept
+
+
+@dataclass(slots=True)
+class RobotsAnswer:
+    """What the fetch of a robots.txt gave, after redirects. Goes with the ack of a ROBOTS lease."""
+
+    status: int  # 0 = unreachable
+    body: bytes = b""
+    crawl_delay_s: float | None = None  # of our user agent's group
+    retry_after_s: float | None = None
+
+
+@dataclass(slots=True)
+class RobotsEntry:
+    """The robots.txt that the fleet shares."""
+
+    status: int
+    body: bytes
+    fetched_ms: int
+    version: int
+
+
+@dataclass(slots=True)
+class Ack:
+    """The end of a visit, sent after the article is stored."""
+
+    lease: Lease
+    outcome: Outcome
+    reason: str = ""
+    status: int = 0
+    # When to look again: None = the default of the kind (list pages come back, articles do not),
+    # 0 = never.
+    next_visit_ms: int | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    digest: bytes = b""
+    links_digest: bytes = b""
+    raw_ref: str | None = None
+    links: list[Link] = field(default_factory=list)
+    robots: RobotsAnswer | None = None
+
+
+@dataclass(slots=True)
+class Fetched:
+    """The answer has come (or the fetch failed): the gate of the domain opens ``delay`` from now."""
+
+    lease: Lease
+    latency_ms: float
+    status: int = 0  # 0 = connection failure
+    retry_after_s: float | None = None
+
+
+@dataclass(slots=True)
+class AddResult:
+    """Of one batch of links. ``refused``: queue_full, dropped, offsite, disabled, depth -> count."""
+
+    added: int = 0
+    seen: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
+
+    def merge(self, other: AddResult) -> None:
+        self.added += other.added
+        self.seen += other.seen
+        for reason, n in other.refused.items():
+            self.refused[reason] = self.refused.get(reason, 0) + n
+
+
+@dataclass(slots=True)
+class Step:
+    """The answer of one ``step()``."""
+
+    leases: list[Lease]
+    # Real milliseconds until a call may give something (a gate opens, a due time comes, a lease runs out);
+    # 0 = call again at once, -1 = nothing is scheduled at all.
+    wait_ms: int
+    queued: int  # URLs that this crawl still has to fetch: queued now, or a retry with a due time
+    leased: int  # in the whole frontier
+    waiting: int  # URLs visited before whose next visit is not due yet
+    now_ms: int  # the frontier's clock
+    server_ms: int  # the server's real time, in which leases run out
+    rejected: list[bytes]  # url ids of acks and fetched that came too late or twice
+    server_id: str  # changes when Redis was restarted
+    added: AddResult = field(default_factory=AddResult)  # the links of the acks
+
+    @property
+    def pending(self) -> int:
+        return self.queued + self.leased
+
+
+@dataclass(slots=True)
+class Counts:
+    """Over all shards."""
+
+    queued: int = 0
+    leased: int = 0
+    waiting: int = 0
+    quarantined: int = 0
+    domains: int = 0
+
+
+@dataclass(slots=True)
+class Record:
+    """What is known of one URL. ``state``: queued | leased | waiting | finished | quarantined."""
+
+    url_id: bytes
+    domain: str
+    state: str
+    kind: Kind
+    url: str | None = None  # finished records keep no URL
+    depth: int = 0
+    parent: bytes | None = None
+    tries: int = 0
+    crashes: int = 0
+    band: int = 2
+    score: int = 0
+    discovered_ms: int = 0
+    due_ms: int | None = None
+    outcome: Outcome | None = None
+    reason: str = ""
+    status: int = 0
+    last_visit_ms: int = 0
+    next_visit_ms: int | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    digest: bytes = b""
+    links_digest: bytes = b""
+    raw_ref: str | None = None
+    hint: dict[str, Any] | None = None
+    worker: str | None = None  # of the lease
+    deadline_ms: int | None = None
