@@ -1,0 +1,221 @@
+"""A fetched page: decoded once, parsed once. Pure.
+
+Hostile pages must not stop a worker. lexbor needs quadratic time for deep nesting (100,000 nested
+``<div>``: 13 s), so the markup is flattened below MAX_DEPTH before it is parsed, as browsers do
+(Chromium: 512). Nothing here recurses.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from urllib.parse import urljoin
+
+import lxml.html
+from lxml import etree
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from newscrawler.web import charset
+
+#: Open elements that a page may have at once; deeper start tags are dropped, their text stays.
+MAX_DEPTH = 400
+#: Characters of markup that are parsed; what follows is cut off.
+MAX_CHARS = 10 * 1024 * 1024
+#: Tags that are parsed at all; a news page has 500 to 10,000.
+MAX_TAGS = 200_000
+#: lxml is only for the generic chain. Above these it is refused: its cost grows with both.
+LXML_MAX_CHARS = 3 * 1024 * 1024
+LXML_MAX_DEPTH = 150
+
+# Below these counts the worst nesting costs lexbor under 0.1 s, so that ordinary pages skip the scan.
+_FEW_TAGS = 5_000
+_FEW_FORMATTING = 300
+_TAGS = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]{0,30})[^>]*>?")
+_FORMATTING_START = re.compile(r"<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\s>/]", re.IGNORECASE)
+
+
+def words(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+_FORMATTING = words("b big code em font i nobr s small strike strong tt u")
+# No end tag, or one that the next sibling implies: they do not nest by themselves.
+_FLAT = words(
+    "area base br col embed hr img input link meta param source track wbr p li dt dd option optgroup "
+    "td th tr tbody thead tfoot caption colgroup html head body a"
+)
+_MAX_OPEN_FORMATTING = 16
+# A start tag up to its end, quotes respected; possessive, so that no input makes it backtrack.
+_START_TAG = re.compile(r"""<[a-zA-Z](?:[^"'>]++|"[^"]*+"|'[^']*+')*+""")
+_QUOTED = re.compile(r""""[^"]*+"|'[^']*+'""")
+_LONG_TAG_CHARS = 4_000
+_MAX_ATTRIBUTES = 300
+
+
+class Document:
+    """One page. ``body`` as received (decompressed), ``url`` the address it was fetched from."""
+
+    def __init__(self, body: bytes, url: str, content_type: str | None = None, language: str | None = None) -> None:
+        self.body = body
+        self.url = url
+        text, self.encoding = charset.decode_named(body, content_type, language)
+        self.flattened = len(text) > MAX_CHARS
+        text = text[:MAX_CHARS]
+        if text.count("<") > _FEW_TAGS or len(_FORMATTING_START.findall(text)) > _FEW_FORMATTING:
+            text, changed = _flatten(text)
+            self.flattened |= changed
+        text = _drop_attribute_floods(text)
+        self.text_html = text
+        self.tree = LexborHTMLParser(text)
+
+    def links(self) -> list[tuple[str, bool]]:
+        """``(href as written, stripped; rel=nofollow)`` of every ``a[href]``, in page order, with repeats."""
+        out: list[tuple[str, bool]] = []
+        for node in self.tree.css("a[href]"):
+            attrs = node.attrs
+            href = attrs.get("href")
+            if href:
+                rel = attrs.get("rel")
+                out.append((href.strip(), rel is not None and "nofollow" in rel.lower()))
+        return out
+
+    @cached_property
+    def base_url(self) -> str:
+        """What relative links count from: ``<base href>`` when it is http(s), else the page's address."""
+        node = self.tree.css_first("base[href]")
+        href = (node.attributes.get("href") or "").strip() if node else ""
+        if href:
+            joined = self._join(href)
+            if joined:
+                return joined
+        return self.url
+
+    @cached_property
+    def meta(self) -> dict[str, list[str]]:
+        """``name``, ``property``, ``itemprop`` or ``http-equiv`` (lower case) -> contents in page order."""
+        found: dict[str, list[str]] = {}
+        for node in self.tree.css("meta[content]"):
+            attrs = node.attrs
+            content = attrs.get("content")
+            if not content or not content.strip():
+                continue
+            for key in ("name", "property", "itemprop", "http-equiv"):
+                name = attrs.get(key)
+                if name:
+                    found.setdefault(name.strip().lower(), []).append(content.strip())
+        return found
+
+    def meta_first(self, *names: str) -> str | None:
+        for name in names:
+            values = self.meta.get(name)
+            if values:
+                return values[0]
+        return None
+
+    @cached_property
+    def meta_robots(self) -> frozenset[str]:
+        """Directives of ``<meta name=robots>``, lower case: noindex, nofollow, noarchive, none ..."""
+        words = ",".join(self.meta.get("robots", [])).lower().split(",")
+        return frozenset(w.strip() for w in words if w.strip())
+
+    @cached_property
+    def canonical(self) -> str | None:
+        """Absolute ``link[rel=canonical]``, else ``og:url``; None without one or when it is not http(s)."""
+        for node in self.tree.css("link[rel][href]"):
+            if "canonical" in (node.attributes.get("rel") or "").lower().split():
+                return self._join(node.attributes.get("href") or "")
+        og = self.meta_first("og:url")
+        return self._join(og) if og else None
+
+    @cached_property
+    def lang(self) -> str | None:
+        """Two-letter language that the page states, lower case."""
+        root = self.tree.css_first("html")
+        stated = (root.attributes.get("lang") or root.attributes.get("xml:lang") or "") if root else ""
+        stated = stated or self.meta_first("content-language", "og:locale", "language") or ""
+        match = re.match(r"[a-zA-Z]{2}(?![a-zA-Z])", stated.strip())
+        return match[0].lower() if match else None
+
+    @cached_property
+    def lxml(self) -> lxml.html.HtmlElement | None:
+        """The page in lxml for the generic chain; None when it is too large, too deep or not parsable."""
+        if len(self.text_html) > LXML_MAX_CHARS or self.flattened or max_depth(self.tree.root) > LXML_MAX_DEPTH:
+            return None
+        parser = lxml.html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, collect_ids=False)
+        try:
+            tree = lxml.html.document_fromstring(self.text_html.encode("utf-8", "replace"), parser=parser)
+        except (etree.ParserError, etree.XMLSyntaxError, ValueError):
+            return None
+        return tree
+
+    def _join(self, href: str) -> str | None:
+        try:
+            joined = urljoin(self.url, href.strip())
+        except ValueError:
+            return None
+        return joined if joined.startswith(("http://", "https://")) else None
+
+
+def _drop_attribute_floods(text: str) -> str:
+    """Parsers compare every attribute name with all before it: 100,000 of them cost 16 s."""
+    if not any(_is_flood(tag) for tag in _START_TAG.findall(text) if len(tag) > _LONG_TAG_CHARS):
+        return text
+    return _START_TAG.sub(lambda m: "<span " if _is_flood(m[0]) else m[0], text)
+
+
+def _is_flood(tag: str) -> bool:
+    if len(tag) <= _LONG_TAG_CHARS:
+        return False
+    return len(_QUOTED.sub("", tag).split(None, _MAX_ATTRIBUTES)) > _MAX_ATTRIBUTES
+
+
+def max_depth(root: LexborNode | None) -> int:
+    """Elements above the deepest element."""
+    deepest = depth = 0
+    node = root
+    while node is not None:
+        child = node.first_child
+        if child is not None:
+            depth += 1
+            deepest = max(deepest, depth)
+            node = child
+            continue
+        while node is not None and node.next is None:
+            node = node.parent
+            depth -= 1
+            if depth <= 0:
+                return deepest
+        node = node.next if node is not None else None
+    return deepest
+
+
+def _flatten(text: str) -> tuple[str, bool]:
+    """``(text, changed)``: start tags below MAX_DEPTH, and tags after MAX_TAGS, are taken out."""
+    depth = formatting = tags = position = 0
+    kept: list[str] = []
+    dropped = 0
+    for match in _TAGS.finditer(text):
+        tags += 1
+        name = match[2].lower()
+        if tags > MAX_TAGS:
+            kept.append(text[position : match.start()])
+            return "".join(kept), True
+        if name in _FLAT:
+            continue
+        is_formatting = name in _FORMATTING
+        if match[1]:
+            depth = max(0, depth - 1)
+            if is_formatting:
+                formatting = max(0, formatting - 1)
+            continue
+        depth += 1
+        if is_formatting:
+            formatting += 1
+        if depth > MAX_DEPTH or (is_formatting and formatting > _MAX_OPEN_FORMATTING):
+            kept.append(text[position : match.start()])
+            position = match.end()
+            dropped += 1
+    if not dropped:
+        return text, False
+    kept.append(text[position:])
+    return "".join(kept), True

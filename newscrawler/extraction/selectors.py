@@ -1,0 +1,391 @@
+"""Selector sets: schema, safe CSS grammar, executor on the page parsed once. Pure.
+
+A set is one JSON document per domain::
+
+    {"domain": "example.vn", "version": 3, "state": "active",
+     "variants": [{"template": "article", "when": "div.detail",
+                   "fields": {"title": [{"css": "h1.title"}],
+                              "published": [{"css": "time", "attr": "datetime"}, {"kind": "ld"}],
+                              "authors": [{"css": ".author a"}],
+                              "content": {"root": ["div.detail"], "exclude": [".related"]}}}],
+     "provenance": {...}}
+
+``when`` is optional CSS: the variant is for pages that have such a node. ``kind`` is ``css`` (the
+default), ``ld`` (the page's JSON-LD) or ``meta`` (``css`` is then the name of the meta element).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from selectolax.lexbor import LexborNode
+
+from newscrawler.extraction import authors as authors_
+from newscrawler.extraction import dates, text, title, witnesses
+from newscrawler.extraction.blocks import Block, collapse, walk
+from newscrawler.extraction.context import PageContext
+from newscrawler.extraction.document import Document
+from newscrawler.items import FieldValue
+
+MAX_CSS_CHARS = 200
+MAX_COMPOUNDS = 8
+MAX_CANDIDATES = 8
+MAX_VARIANTS = 8
+STATES = ("sampling", "candidate", "validated", "probation", "active", "drifting", "await_admin", "disabled")
+KINDS = ("css", "ld", "meta")
+FIELDS = ("title", "published", "modified", "authors", "summary", "section", "image")
+#: Without these a set is of no use.
+REQUIRED = ("title", "content")
+
+
+class SelectorError(ValueError):
+    """A selector set that is not taken. ``field``: where in the document; ``reason``: what is wrong with it."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    css: str
+    attr: str | None = None
+    kind: str = "css"
+
+    @property
+    def origin(self) -> str:
+        if self.kind != "css":
+            return f"selector:{self.kind}{':' + self.css if self.css else ''}"
+        return f"selector:{self.css}{'@' + self.attr if self.attr else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    template: str
+    when: str | None
+    fields: Mapping[str, tuple[Candidate, ...]]
+    content_root: tuple[str, ...]
+    content_exclude: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorSet:
+    """A checked set; made by :meth:`from_dict` only."""
+
+    domain: str
+    version: int
+    state: str
+    variants: tuple[Variant, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """``domain@version``, as stored with each article."""
+        return f"{self.domain}@{self.version}"
+
+    @classmethod
+    def from_dict(cls, data: Any) -> SelectorSet:
+        """Raises :class:`SelectorError` at the first thing that is wrong."""
+        if not isinstance(data, Mapping):
+            raise SelectorError("(document)", f"must be an object, is {type(data).__name__}")
+        _only(data, "(document)", ("domain", "version", "state", "variants", "provenance", "notes", "$schema"))
+        domain = data.get("domain")
+        if not isinstance(domain, str) or not re.fullmatch(r"[a-z0-9.\-]{1,253}(?::\d{1,5})?", domain):
+            raise SelectorError("domain", f"must be a lower-case host name, is {domain!r}")
+        version = data.get("version", 1)
+        if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+            raise SelectorError("version", f"must be a whole number from 1, is {version!r}")
+        state = data.get("state", "probation")
+        if state not in STATES:
+            raise SelectorError("state", f"must be one of {', '.join(STATES)}; is {state!r}")
+        raw = data.get("variants")
+        if not isinstance(raw, list) or not 1 <= len(raw) <= MAX_VARIANTS:
+            raise SelectorError("variants", f"must be a list of 1 to {MAX_VARIANTS} variants")
+        variants = tuple(_variant(v, f"variants[{i}]") for i, v in enumerate(raw))
+        provenance = data.get("provenance", {})
+        if not isinstance(provenance, Mapping):
+            raise SelectorError("provenance", "must be an object")
+        return cls(domain, version, state, variants, dict(provenance))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document again; ``from_dict(to_dict(s)) == s``."""
+        variants = []
+        for v in self.variants:
+            fields: dict[str, Any] = {name: [_candidate_dict(c) for c in cs] for name, cs in v.fields.items()}
+            fields["content"] = {"root": list(v.content_root), "exclude": list(v.content_exclude)}
+            variants.append({"template": v.template, **({"when": v.when} if v.when else {}), "fields": fields})
+        return {"domain": self.domain, "version": self.version, "state": self.state, "variants": variants,
+                "provenance": dict(self.provenance)}
+
+
+def _candidate_dict(c: Candidate) -> dict[str, Any]:
+    return {"css": c.css, **({"attr": c.attr} if c.attr else {}), **({"kind": c.kind} if c.kind != "css" else {})}
+
+
+def _only(data: Mapping[str, Any], where: str, allowed: tuple[str, ...]) -> None:
+    extra = sorted(set(map(str, data)) - set(allowed))
+    if extra:
+        raise SelectorError(where, f"unknown key {extra[0]!r}; known are {', '.join(allowed)}")
+
+
+def _variant(raw: Any, where: str) -> Variant:
+    if not isinstance(raw, Mapping):
+        raise SelectorError(where, "must be an object")
+    _only(raw, where, ("template", "when", "fields", "template_sig", "notes"))
+    template = raw.get("template", "article")
+    if not isinstance(template, str) or not template or len(template) > 100:
+        raise SelectorError(f"{where}.template", "must be a name of 1 to 100 characters")
+    when = raw.get("when")
+    if when is not None:
+        check_css(when, f"{where}.when")
+    fields = raw.get("fields")
+    if not isinstance(fields, Mapping):
+        raise SelectorError(f"{where}.fields", "must be an object")
+    _only(fields, f"{where}.fields", (*FIELDS, "content"))
+    for name in REQUIRED:
+        if not fields.get(name):
+            raise SelectorError(f"{where}.fields.{name}", "is missing")
+    content = fields["content"]
+    if not isinstance(content, Mapping):
+        raise SelectorError(f"{where}.fields.content", 'must be {"root": [css], "exclude": [css]}')
+    _only(content, f"{where}.fields.content", ("root", "exclude", "mode"))
+    root = _css_list(content.get("root"), f"{where}.fields.content.root", at_least=1)
+    exclude = _css_list(content.get("exclude", []), f"{where}.fields.content.exclude", at_least=0, at_most=40)
+    parsed = {name: _candidates(fields[name], f"{where}.fields.{name}") for name in FIELDS if name in fields}
+    return Variant(template, when, parsed, root, exclude)
+
+
+def _css_list(raw: Any, where: str, at_least: int, at_most: int = MAX_CANDIDATES) -> tuple[str, ...]:
+    if isinstance(raw, str):
+        raw = [raw]
+    if not isinstance(raw, list) or not at_least <= len(raw) <= at_most:
+        raise SelectorError(where, f"must be a list of {at_least} to {at_most} selectors")
+    for i, css in enumerate(raw):
+        check_css(css, f"{where}[{i}]")
+    return tuple(raw)
+
+
+def _candidates(raw: Any, where: str) -> tuple[Candidate, ...]:
+    if not isinstance(raw, list) or len(raw) > MAX_CANDIDATES:
+        raise SelectorError(where, f"must be a list of up to {MAX_CANDIDATES} candidates")
+    out = []
+    for i, item in enumerate(raw):
+        at = f"{where}[{i}]"
+        if isinstance(item, str):
+            item = {"css": item}
+        if not isinstance(item, Mapping):
+            raise SelectorError(at, 'must be {"css": ..., "attr": ..., "kind": ...}')
+        _only(item, at, ("css", "attr", "kind", "score", "origin"))
+        kind = item.get("kind") or "css"
+        if kind not in KINDS:
+            raise SelectorError(f"{at}.kind", f"must be one of {', '.join(KINDS)}; is {kind!r}")
+        css = item.get("css") or ""
+        if kind == "css":
+            check_css(css, f"{at}.css")
+        elif kind == "meta" and not (isinstance(css, str) and re.fullmatch(r"[\w:.\-]{1,80}", css)):
+            raise SelectorError(f"{at}.css", "for kind meta must be the name of a meta element")
+        attr = item.get("attr")
+        if attr is not None and not (isinstance(attr, str) and re.fullmatch(r"[a-zA-Z_][\w:.\-]{0,60}", attr)):
+            raise SelectorError(f"{at}.attr", f"is not the name of an attribute: {attr!r}")
+        out.append(Candidate(css, attr, kind))
+    return tuple(out)
+
+
+# ---------------------------------------------------------------- the safe grammar
+_ESCAPE = r"\\[^\n0-9a-fA-F]|\\[0-9a-fA-F]{1,6}\s?"
+_IDENT = rf"-?(?:[a-zA-Z_\u00a0-\uffff]|{_ESCAPE})(?:[\w\-\u00a0-\uffff]|{_ESCAPE})*"
+_ATTRIBUTE = (
+    rf"""\[\s*{_IDENT}(?:\s*[~|^$*]?=\s*(?:{_IDENT}|"[^"\\\n]*"|'[^'\\\n]*')\s*(?:[iIsS]\s*)?)?\s*\]"""
+)
+_SIMPLE = rf"(?:\.{_IDENT}|\#{_IDENT}|{_ATTRIBUTE})"
+_PLAIN_COMPOUND = rf"(?:(?:{_IDENT}|\*){_SIMPLE}*|{_SIMPLE}+)"
+_PSEUDO = (
+    rf"(?::first-child|:last-child|:first-of-type|:last-of-type|:only-child"
+    rf"|:nth-(?:last-)?(?:of-type|child)\(\s*(?:odd|even|[+-]?\d{{0,3}}n?\s*(?:[+-]\s*\d{{1,3}})?)\s*\)"
+    rf"|:(?:not|is)\(\s*{_PLAIN_COMPOUND}(?:\s*,\s*{_PLAIN_COMPOUND}){{0,5}}\s*\))"
+)
+_COMPOUND = re.compile(rf"(?:(?:{_IDENT}|\*)(?:{_SIMPLE}|{_PSEUDO})*|(?:{_SIMPLE}|{_PSEUDO})+)")
+_COMBINATOR = re.compile(r"\s*[>+~]\s*|\s+")
+_COMMA = re.compile(r"\s*,\s*")
+_TOO_BROAD = frozenset({"*", "html", "body"})
+
+
+def check_css(css: Any, where: str) -> None:
+    """Raises :class:`SelectorError` unless ``css`` is inside the grammar of docs/extraction.md.
+
+    A whitelist: types, classes, ids, attributes, descendant, child and sibling combinators, :not() and
+    :is() of plain compounds, positions. No :has (quadratic), nothing that a library adds to CSS.
+    """
+    if not isinstance(css, str) or not css.strip():
+        raise SelectorError(where, "must be a CSS selector")
+    if len(css) > MAX_CSS_CHARS:
+        raise SelectorError(where, f"is longer than {MAX_CSS_CHARS} characters")
+    problem = _css_problem(css)
+    if problem:
+        raise SelectorError(where, f"{problem}: {css!r}")
+
+
+@lru_cache(maxsize=4096)
+def _css_problem(css: str) -> str | None:
+    text = css.strip()
+    if text.startswith(("/", "./", "(/")) or "::" in text:
+        return "is not CSS that is allowed here (XPath or pseudo-element)"
+    position = compounds = 0
+    narrow = False  # the part between two commas names something that not every page has everywhere
+    while True:
+        match = _COMPOUND.match(text, position)
+        if not match or match.end() == position:
+            return "ends with a combinator" if position >= len(text) else _where(position)
+        compounds += 1
+        narrow = narrow or match[0].lower() not in _TOO_BROAD
+        if compounds > MAX_COMPOUNDS:
+            return f"has more than {MAX_COMPOUNDS} compounds"
+        position = match.end()
+        comma = _COMMA.match(text, position)
+        combinator = comma or _COMBINATOR.match(text, position)
+        if combinator is None or comma:
+            if not narrow:
+                return "matches everything"
+            narrow = False
+        if combinator is None:
+            return None if position == len(text) else _where(position)
+        position = combinator.end()
+
+
+def _where(position: int) -> str:
+    return f"not in the allowed grammar at character {position + 1}"
+
+
+# ---------------------------------------------------------------- the executor
+def apply(doc: Document, selectors: SelectorSet, context: PageContext | None = None) -> dict[str, FieldValue]:
+    """Every field that the set finds, by name; a field it does not find is absent.
+
+    Of the variants whose ``when`` holds, the first that gives title and content wins, else the one that
+    gives most. Times are aware.
+    """
+    context = context or PageContext()
+    best: dict[str, FieldValue] = {}
+    for variant in selectors.variants:
+        if variant.when and doc.tree.css_first(variant.when) is None:
+            continue
+        found = _apply_variant(doc, variant, context)
+        if all(name in found for name in REQUIRED):
+            return found
+        if len(found) > len(best):
+            best = found
+    return best
+
+
+def _apply_variant(doc: Document, variant: Variant, context: PageContext) -> dict[str, FieldValue]:
+    found: dict[str, FieldValue] = {}
+    for name, candidates in variant.fields.items():
+        for candidate in candidates:
+            value = _READERS[name](doc, candidate, context)
+            if value:
+                found[name] = FieldValue(value, candidate.origin, 0.95)
+                break
+    headline = found["title"].value if "title" in found else None
+    for css in variant.content_root:
+        body = content_text(doc, css, variant.content_exclude, headline, context.site_name)
+        if body:
+            found["content"] = FieldValue(body, f"selector:{css}", 0.95)
+            break
+    return found
+
+
+def content_text(
+    doc: Document, root_css: str, exclude: tuple[str, ...] = (), headline: str | None = None,
+    site_name: str | None = None,
+) -> str | None:
+    """The cleaned paragraphs below the nodes that match ``root_css``, in page order; None when too short."""
+    roots = _outermost(doc.tree.css(root_css))
+    blocks: list[Block] = []
+    for root in roots:
+        skip: set[int] = set()
+        for css in exclude:
+            skip.update(node.mem_id for node in root.css(css))
+        skip.discard(root.mem_id)
+        blocks.extend(walk(root, skip))
+    return text.content_of(blocks, headline, site_name)
+
+
+def _outermost(nodes: list[LexborNode]) -> list[LexborNode]:
+    if len(nodes) < 2:
+        return nodes
+    ids = {n.mem_id for n in nodes}
+    kept = []
+    for node in nodes[:200]:
+        parent = node.parent
+        while parent is not None and parent.mem_id not in ids:
+            parent = parent.parent
+        if parent is None:
+            kept.append(node)
+    return kept
+
+
+def _texts(doc: Document, candidate: Candidate) -> list[str]:
+    if candidate.kind == "meta":
+        return doc.meta.get(candidate.css.lower(), [])
+    out = []
+    for node in doc.tree.css(candidate.css)[:12]:
+        if candidate.attr:
+            value = node.attributes.get(candidate.attr) or ""
+        else:
+            value = node.text(deep=True, separator=" ") if node.first_child is not None else ""
+        value = collapse(value)
+        if value:
+            out.append(value)
+    return out
+
+
+def _read_title(doc: Document, candidate: Candidate, context: PageContext) -> str | None:
+    if candidate.kind == "ld":
+        value = witnesses.of(doc).headline
+        return title.clean(value, context.site_name) if value else None
+    for raw in _texts(doc, candidate):
+        value = title.clean(raw, context.site_name)
+        if value and title.has_shape(value, context.site_name):
+            return value
+    return None
+
+
+def _read_date(doc: Document, candidate: Candidate, context: PageContext) -> Any:
+    raw = witnesses.of(doc).published_raw if candidate.kind == "ld" else _texts(doc, candidate)
+    for value in raw:
+        when = dates.parse(value, context)
+        if when:
+            return when.value
+    return None
+
+
+def _read_modified(doc: Document, candidate: Candidate, context: PageContext) -> Any:
+    raw = witnesses.of(doc).modified_raw if candidate.kind == "ld" else _texts(doc, candidate)
+    for value in raw:
+        when = dates.parse(value, context)
+        if when:
+            return when.value
+    return None
+
+
+def _read_authors(doc: Document, candidate: Candidate, context: PageContext) -> list[str]:
+    raw = witnesses.of(doc).authors_raw if candidate.kind == "ld" else _texts(doc, candidate)
+    return authors_.clean(raw, context.site_name)
+
+
+def _read_text(doc: Document, candidate: Candidate, context: PageContext) -> str | None:
+    for value in _texts(doc, candidate) if candidate.kind != "ld" else []:
+        value = text.clean_line(value)
+        if value:
+            return value
+    return None
+
+
+_READERS: dict[str, Callable[[Document, Candidate, PageContext], Any]] = {
+    "title": _read_title, "published": _read_date, "modified": _read_modified, "authors": _read_authors,
+    "summary": _read_text, "section": _read_text, "image": _read_text,
+}

@@ -1,0 +1,151 @@
+"""Bytes to text: byte order mark, header, meta, then measured; a charset that lies is seen. Pure.
+
+The order follows the WHATWG "encoding sniffing algorithm", with one change: what is declared is
+checked against the bytes, because a crawler meets templates that say ISO-8859-1 over UTF-8 text.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+
+from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, resolve_encoding
+
+#: Bytes that are looked at when a charset has to be measured; enough for some thousand letters.
+SAMPLE_BYTES = 65_536
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+# Legacy charsets by language, most likely first: tried when nothing was declared, or a lie was.
+_BY_LANGUAGE = {
+    "vi": ("windows-1258", "windows-1252"),
+    "ja": ("cp932", "euc_jp"),
+    "zh": ("gb18030", "big5"),
+    "ko": ("cp949",),
+    "ru": ("windows-1251", "koi8_r"),
+    "uk": ("windows-1251", "koi8_u"),
+    "bg": ("windows-1251",),
+    "pl": ("iso8859_2", "windows-1250"),
+    "cs": ("windows-1250", "iso8859_2"),
+    "hu": ("iso8859_2", "windows-1250"),
+    "el": ("windows-1253",),
+    "tr": ("windows-1254",),
+    "he": ("windows-1255",),
+    "ar": ("windows-1256",),
+    "fa": ("windows-1256",),
+    "th": ("cp874",),
+}
+_MEASURED = ("windows-1252", "cp932", "euc_jp", "gb18030", "big5", "cp949", "windows-1251", "iso8859_2", "windows-1258")
+_TAG = re.compile(rb"<[^>]{0,2000}>")
+
+
+def decode(body: bytes, content_type: str | None = None, language: str | None = None) -> str:
+    """The page as text. Never raises: what cannot be decoded becomes U+FFFD."""
+    return decode_named(body, content_type, language)[0]
+
+
+def decode_named(body: bytes, content_type: str | None = None, language: str | None = None) -> tuple[str, str]:
+    """``(text, encoding)``: as :func:`decode`, with the name of the charset that was used."""
+    for bom, name in _BOMS:
+        if body.startswith(bom):
+            return body[len(bom) :].decode(name, "replace"), name
+    wide = _wide(body)
+    if wide:
+        return body.decode(wide, "replace"), wide
+    declared = _declared(body, content_type)
+    if declared in ("iso2022_jp", "hz"):  # seven-bit: every such page is valid UTF-8 too
+        return body.decode(declared, "replace"), declared
+    try:
+        # Text in another charset is practically never valid UTF-8, so this overrules any label.
+        return body.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        pass
+    text = body.decode("utf-8", "replace")
+    bad = text.count("�")
+    good = sum(1 for b in body[:SAMPLE_BYTES] if b >= 0xC2) or 1
+    # A cut at the end or one bad advertisement does not make a UTF-8 page another charset.
+    if bad <= 2 + (0.02 if declared != "utf-8" else 0.1) * good:
+        return text, "utf-8"
+    name = _measure(body, None if declared == "utf-8" else declared, language)
+    return body.decode(name, "replace"), name
+
+
+def _declared(body: bytes, content_type: str | None) -> str | None:
+    header = http_content_type_encoding(content_type) if content_type else None
+    name = header or html_body_declared_encoding(body[:8192])
+    if not name:
+        return None
+    if name.startswith("utf-16"):  # WHATWG: a meta that can be read as ASCII cannot be UTF-16
+        return None
+    return resolve_encoding(name)
+
+
+def _wide(body: bytes) -> str | None:
+    """UTF-16 without a mark: nearly every second byte of markup is zero."""
+    head = body[:400]
+    if len(head) < 8 or b"\0" not in head:
+        return None
+    half = len(head) // 2
+    if head[1::2].count(0) > 0.7 * half and head[0::2].count(0) < 0.2 * half:
+        return "utf-16-le"
+    if head[0::2].count(0) > 0.7 * half and head[1::2].count(0) < 0.2 * half:
+        return "utf-16-be"
+    return None
+
+
+def _measure(body: bytes, declared: str | None, language: str | None) -> str:
+    lang = (language or "")[:2].lower()
+    names: list[str] = []
+    for name in (declared, *_BY_LANGUAGE.get(lang, ()), *_MEASURED):
+        if name and name not in names:
+            names.append(name)
+    sample = _TAG.sub(b" ", body[:SAMPLE_BYTES])
+    scored = [(_plausible(sample, name, lang) + (0.05 if name == declared else 0.0), -i, name)
+              for i, name in enumerate(names)]
+    return max(scored)[2]
+
+
+def _plausible(sample: bytes, name: str, language: str) -> float:
+    """0..1: how much the non-ASCII part of the sample looks like text in this charset."""
+    try:
+        text = unicodedata.normalize("NFC", sample.decode(name, "replace"))
+    except LookupError:
+        return -1.0
+    other = [c for c in text if c > "\x7f"]
+    if not other:
+        return 0.5
+    points = 0.0
+    for c in other:
+        code = ord(c)
+        kind = unicodedata.category(c)
+        if c == "�" or kind in ("Cc", "Cn", "Co", "Mn"):
+            points -= 2.0  # a combining mark that did not compose stands for a wrong charset
+        elif kind[0] == "L":
+            points += _letter_points(code, language)
+        elif kind[0] in "PZ":
+            points += 0.6
+        else:
+            points += 0.1
+    return points / len(other)
+
+
+def _letter_points(code: int, language: str) -> float:
+    if 0x1EA0 <= code <= 0x1EF9:
+        return 1.2 if language == "vi" else 0.9  # Vietnamese letters exist only where they are meant
+    if 0x3040 <= code <= 0x30FF or 0xAC00 <= code <= 0xD7A3:
+        return 1.0
+    if 0x4E00 <= code <= 0x9FFF:
+        return 0.9
+    if 0xFF61 <= code <= 0xFF9F:
+        return 0.2  # half-width kana: what other charsets look like when read as Shift_JIS
+    if 0x0400 <= code <= 0x04FF:
+        return 0.9 if 0x0410 <= code <= 0x044F else 0.3
+    if 0xC0 <= code <= 0x24F:
+        return 0.8
+    return 0.7
