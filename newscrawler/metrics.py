@@ -29,6 +29,15 @@ def labelled(name: str, label: str) -> str:
     return f"{name}/{label}"
 
 
+def stat_of(name: str) -> Stat | None:
+    """The declared stat behind a counted name, its label cut off; None for Scrapy's own stats."""
+    parts = name.split("/")
+    for length in range(len(parts), 0, -1):
+        if stat := STATS.get("/".join(parts[:length])):
+            return stat
+    return None
+
+
 # pages
 PAGES = _stat("page/fetched", "pages", "answers received from sites, of any status")
 PAGE_OUTCOME = _stat("page/outcome", "pages", "visits by outcome; label: outcome")

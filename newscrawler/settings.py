@@ -177,6 +177,16 @@ LLM_TOKENS_PER_DAY = 3_000_000
 API_HOST = _env("API_HOST", "127.0.0.1")
 API_PORT = int(_env("API_PORT", "8642"))
 
+# Host names beside localhost and addresses under which the page may be called (comma-separated), e.g.
+# behind a proxy. Any other Host header is refused: a foreign page could read the API by DNS rebinding.
+API_ALLOWED_HOSTS = _env("API_ALLOWED_HOSTS", "")
+
+# ---------------------------------------------------------------- terminal
+# auto | live | plain | off. live: a display in place, the log goes to DATA_DIR/logs/crawl.log;
+# plain: a line every 10 s; off: neither these nor the table at the end. auto: live on a terminal,
+# off in a job of scrapyd, else plain.
+PROGRESS = _env("PROGRESS", "auto")
+
 # ---------------------------------------------------------------- components
 SPIDER_MIDDLEWARES = {
     # One spider, one item per page, own link handling: Scrapy's are not needed and cost per request.

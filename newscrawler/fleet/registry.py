@@ -40,6 +40,10 @@ BEAT_TTL_S = 20
 SILENT_S = 3600
 
 
+#: Fields of a site's hash that are set to the newest value; the others are sums.
+NEWEST = ("last_fetch_ms", "last_new_ms", "last_error", "last_error_ms")
+
+
 def worker_key(worker: str) -> str:
     return f"{TAG}:worker:{worker}"
 
@@ -161,9 +165,9 @@ class Registry:
                     pipe.hincrby(key, name, count)
             for outcome, count in delta.outcomes.items():
                 pipe.hincrby(key, f"o:{outcome}", count)
-            times = {n: getattr(delta, n) for n in ("last_fetch_ms", "last_new_ms", "last_error_ms", "last_error")}
-            if times := {name: value for name, value in times.items() if value}:
-                pipe.hset(key, mapping=times)
+            newest: dict[str | bytes, Any] = {name: v for name in NEWEST if (v := getattr(delta, name))}
+            if newest:
+                pipe.hset(key, mapping=newest)
         if len(pipe):
             await self._run(pipe.execute())
 

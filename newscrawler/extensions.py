@@ -1,0 +1,356 @@
+"""Scrapy extensions: what the terminal, the log and the fleet's counters are told about a crawl.
+
+They only translate: signals -> newscrawler.fleet.rows, rows -> newscrawler.fleet.progress and .registry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import logging.handlers
+import os
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.utils.log import get_scrapy_root_handler
+
+from newscrawler import metrics, wiring
+from newscrawler.fleet import progress
+from newscrawler.fleet.registry import BEAT_S, Beat, ProcessMeter, Registry, RegistryUnavailable, SiteDelta
+from newscrawler.fleet.rows import Place, Rows, Visit
+from newscrawler.items import Kind, Outcome, Page
+from newscrawler.store.base import StoreUnavailable
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from twisted.python.failure import Failure
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two looks at the whole frontier for the display, and the most domains it is done for.
+PLACES_S = 3.0
+PLACES_MOST = 300
+
+
+class Every:
+    """Awaits ``work`` every ``seconds`` until stopped. An error is logged once per kind; the loop lives on."""
+
+    def __init__(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        self.seconds = seconds
+        self.work = work
+        self._told: set[str] = set()
+        self._task = asyncio.ensure_future(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self.seconds)
+            try:
+                await self.work()
+            except Exception as exc:
+                kind = type(exc).__name__
+                if kind not in self._told:
+                    self._told.add(kind)
+                    logger.exception("Periodic work failed, goes on work=%s", getattr(self.work, "__name__", "?"))
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        try:
+            await self._task
+        except asyncio.CancelledError:
+            pass
+
+
+class LogToFile:
+    """While the display owns the terminal, what Scrapy would log there goes to a file."""
+
+    MAX_BYTES = 50 * 1024 * 1024
+    KEEP = 3
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._terminal: logging.Handler | None = None
+        self._file: logging.Handler | None = None
+
+    def start(self) -> None:
+        terminal = get_scrapy_root_handler()
+        if not isinstance(terminal, logging.StreamHandler) or isinstance(terminal, logging.FileHandler):
+            return  # LOG_FILE or LOG_ENABLED=False: the terminal is not written to
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = logging.handlers.RotatingFileHandler(
+            self.path, maxBytes=self.MAX_BYTES, backupCount=self.KEEP, encoding="utf-8"
+        )
+        self._file.setFormatter(terminal.formatter)
+        self._file.setLevel(terminal.level)
+        for one in terminal.filters:
+            self._file.addFilter(one)
+        self._terminal = terminal
+        logging.root.removeHandler(terminal)
+        logging.root.addHandler(self._file)
+
+    def stop(self) -> None:
+        if self._file is None or self._terminal is None:
+            return
+        logging.root.removeHandler(self._file)
+        logging.root.addHandler(self._terminal)
+        self._file.close()
+        self._file = self._terminal = None
+
+
+class CrawlReporter:
+    """Counts every ended visit per site, logs it in one line, shows the crawl in the terminal."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        settings = crawler.settings
+        self.crawler = crawler
+        self.mode = progress.choose_mode(settings.get("PROGRESS") or "auto", sys.stderr, dict(os.environ))
+        self.rows = Rows()
+        self.log_file = LogToFile(wiring.data_dir(settings) / "logs" / "crawl.log")
+        self.display = progress.make_display(self.mode, sys.stderr)
+        self.worker = ""
+        self.started = time.monotonic()
+        self._loops: list[Every] = []
+        connect = crawler.signals.connect
+        connect(self.spider_opened, signals.spider_opened)
+        connect(self.spider_closed, signals.spider_closed)
+        connect(self.item_scraped, signals.item_scraped)
+        connect(self.item_dropped, signals.item_dropped)
+        connect(self.item_error, signals.item_error)
+        connect(self.spider_error, signals.spider_error)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> CrawlReporter:
+        return cls(crawler)
+
+    # -- life
+    def spider_opened(self, spider: Spider) -> None:
+        services = wiring.Services.of(self.crawler)
+        self.worker = services.worker
+        sites = [site.id for site in services.sites.enabled()]
+        if len(sites) <= PLACES_MOST:
+            for site in sites:
+                self.rows.row(site)
+        self.started = time.monotonic()
+        if self.mode == "live":
+            self.log_file.start()
+            self._loops.append(Every(PLACES_S, self.read_places))
+        if self.mode != "off":
+            self.display.start()
+            self._loops.append(Every(self.display.every_s, self.show))
+        self._loops.append(Every(1.0, self.mark))
+
+    async def spider_closed(self, spider: Spider, reason: str) -> None:
+        for loop in self._loops:
+            await loop.stop()
+        if self.mode == "off":
+            return
+        self.display.stop()
+        self.log_file.stop()
+        elapsed_s = time.monotonic() - self.started
+        progress.print_summary(self.rows, elapsed_s, reason, self.status().queued, sys.stderr)
+
+    async def mark(self) -> None:
+        self.rows.mark(time.monotonic())
+
+    async def show(self) -> None:
+        self.display.update(self.rows, self.status())
+
+    # -- ended visits
+    def item_scraped(self, item: Any, response: Response | Failure) -> None:
+        if isinstance(item, Page):
+            self.visit_ended(item, item.outcome, item.reason)
+
+    def item_dropped(self, item: Any, response: Response | Failure, exception: Exception) -> None:
+        if isinstance(item, Page):
+            self.visit_ended(item, Outcome.REFUSED, "dropped")
+
+    def item_error(self, item: Any, response: Response | Failure, failure: Failure) -> None:
+        if isinstance(item, Page):
+            self.visit_ended(item, Outcome.RETRY, "store" if failure.check(StoreUnavailable) else "pipeline")
+
+    def spider_error(self, failure: Failure, response: Response | Failure) -> None:
+        request = getattr(response, "request", None)
+        lease = request.meta.get("lease") if request is not None else None
+        if lease is not None:
+            status = getattr(response, "status", 0)
+            page = Page(url=lease.url, outcome=Outcome.RETRY, kind=lease.kind, site=lease.site, status=status)
+            self.visit_ended(page, Outcome.RETRY, "parse")
+
+    def visit_ended(self, page: Page, outcome: Outcome, reason: str) -> None:
+        fine = outcome is page.outcome
+        is_article = fine and page.article is not None and outcome in (Outcome.DONE, Outcome.UNCHANGED)
+        visit = Visit(
+            site=page.site or page.domain or "?",
+            outcome=outcome,
+            reason=reason,
+            answered=page.status > 0,
+            is_article=is_article or (outcome is Outcome.UNCHANGED and page.kind is Kind.ARTICLE),
+            stored=page.stored if fine else "",
+        )
+        label = self.rows.note(visit, int(time.time() * 1000))
+        logger.info(
+            "Visit ended url=%s site=%s kind=%s outcome=%s status=%s worker=%s tries=%s",
+            page.url,
+            visit.site,
+            page.kind,
+            label,
+            page.status,
+            self.worker,
+            getattr(page.lease, "tries", 0),
+        )
+
+    # -- for the display
+    def status(self) -> progress.Status:
+        stats = self.crawler.stats
+        engine = self.crawler.engine
+        queued = stats.get_value(metrics.FRONTIER_QUEUED) if stats else None
+        note = ""
+        if engine is not None and (not engine.running or (engine._slot is not None and engine._slot.closing)):
+            note = "stopping: what is being fetched is finished (Ctrl-C again: at once)"
+        elif stats and (errors := stats.get_value("log_count/ERROR", 0)) and self.mode == "live":
+            note = f"{errors} errors, see {self.log_file.path}"
+        return progress.Status(
+            elapsed_s=time.monotonic() - self.started,
+            pages_per_s=self.rows.rate(),
+            queued=queued,
+            in_flight=len(engine.downloader.active) if engine is not None else 0,
+            note=note,
+        )
+
+    async def read_places(self) -> None:
+        """Where each site stands in the frontier. Not done for hundreds of domains: it reads all of them."""
+        if len(self.rows.by_site) > PLACES_MOST:
+            return
+        report = await wiring.Services.of(self.crawler).frontier.report()
+        for site, place in places(report).items():
+            if site in self.rows.by_site:
+                self.rows.by_site[site].place = place
+
+
+def places(report: dict[str, Any]) -> dict[str, Place]:
+    """The frontier's report by site: sums over a site's domains, the slowest delay, the soonest next fetch."""
+    found: dict[str, Place] = {}
+    for row in report.get("domains", []):
+        place = found.setdefault(row.get("site") or row["domain"], Place(wait_ms=-1))
+        place.queued += row.get("queued", 0)
+        place.leased += row.get("leased", 0)
+        place.delay_ms = max(place.delay_ms, row.get("delay_ms", 0))
+        wait_ms = row.get("wait_ms", 0)
+        place.wait_ms = wait_ms if place.wait_ms < 0 else min(place.wait_ms, wait_ms)
+        place.note = place.note or row.get("note", "")
+    return found
+
+
+class MetricsExtension:
+    """Heartbeats of this worker, and its counters as differences, to the fleet's registry in Redis."""
+
+    #: Seconds between two writes of differences.
+    EVERY_S = 1.0
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self.registry: Registry | None = None
+        self.meter = ProcessMeter()
+        self.started_ms = int(time.time() * 1000)
+        self._sent: dict[str, int] = {}
+        self._beat_at = 0.0
+        self._is_away = False
+        self._loop: Every | None = None
+        crawler.signals.connect(self.spider_opened, signals.spider_opened)
+        crawler.signals.connect(self.spider_closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> MetricsExtension:
+        return cls(crawler)
+
+    @property
+    def reporter(self) -> CrawlReporter | None:
+        return self.crawler.get_extension(CrawlReporter)
+
+    def spider_opened(self, spider: Spider) -> None:
+        from newscrawler.frontier import connect
+
+        # A client of its own: it must still work after the scheduler closed the shared ones.
+        services = wiring.Services.of(self.crawler)
+        self.registry = Registry(connect(services.redis_url, single=False))
+        self._loop = Every(self.EVERY_S, self.send)
+
+    async def spider_closed(self, spider: Spider, reason: str) -> None:
+        if self._loop is None or self.registry is None:
+            return
+        await self._loop.stop()
+        await self.send()
+        try:
+            await self.registry.leave(wiring.Services.of(self.crawler).worker)
+        except RegistryUnavailable as exc:
+            logger.warning("Worker could not sign off, it is shown as silent for a while error=%s", exc)
+        client: Any = self.registry.client
+        await client.aclose()
+
+    async def send(self) -> None:
+        """Differences since the last time that worked, and a heartbeat when it is time."""
+        assert self.registry is not None
+        counters = self.counters()
+        totals = {name: value - self._sent.get(name, 0) for name, value in counters.items()}
+        reporter = self.reporter
+        deltas: dict[str, SiteDelta] = reporter.rows.take_deltas() if reporter is not None else {}
+        try:
+            await self.registry.add(totals, deltas)
+            self._sent = counters
+            deltas = {}
+            if time.monotonic() - self._beat_at >= BEAT_S:
+                await self.registry.beat(self.beat())
+                self._beat_at = time.monotonic()
+            self._is_away = False
+        except RegistryUnavailable as exc:
+            if not self._is_away:
+                logger.warning("Counters are kept until Redis answers error=%s", exc)
+            self._is_away = True
+        finally:
+            if deltas and reporter is not None:
+                reporter.rows.give_back(deltas)
+
+    def counters(self) -> dict[str, int]:
+        """The declared counters of this worker, labelled ones included."""
+        found: dict[str, int] = {}
+        stats = self.crawler.stats.get_stats() if self.crawler.stats else {}
+        for name, value in stats.items():
+            if isinstance(value, int) and (stat := metrics.stat_of(name)) and stat.kind == "counter":
+                found[name] = value
+        return found
+
+    def gauges(self) -> dict[str, float]:
+        stats = self.crawler.stats.get_stats() if self.crawler.stats else {}
+        return {
+            name: value
+            for name, value in stats.items()
+            if isinstance(value, (int, float)) and (stat := metrics.stat_of(name)) and stat.kind == "gauge"
+        }
+
+    def beat(self) -> Beat:
+        services = wiring.Services.of(self.crawler)
+        reporter = self.reporter
+        engine = self.crawler.engine
+        pump = getattr(getattr(engine, "scheduler", None), "pump", None)
+        return Beat(
+            id=services.worker,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            job=os.environ.get("SCRAPY_JOB", ""),
+            started_ms=self.started_ms,
+            beat_ms=int(time.time() * 1000),
+            cpu_s=round(self.meter.cpu_s(), 2),
+            cpu_percent=self.meter.cpu_percent(),
+            memory_bytes=self.meter.memory_bytes(),
+            pages=reporter.rows.total.pages if reporter else 0,
+            pages_per_s=reporter.rows.rate() if reporter else 0.0,
+            leases=len(pump.inflight) if pump is not None else 0,
+            in_flight=len(engine.downloader.active) if engine is not None else 0,
+            gauges=self.gauges(),
+        )

@@ -1,0 +1,182 @@
+"""What this worker saw, per site: the rows behind the terminal's display and the registry's deltas. No I/O."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from newscrawler.fleet.registry import SiteDelta
+from newscrawler.items import Outcome
+
+#: Outcomes that are the ordinary course of a crawl; all others are shown as errors, by reason.
+ORDINARY = frozenset({Outcome.DONE, Outcome.UNCHANGED, Outcome.NOT_ARTICLE, Outcome.REDIRECTED, Outcome.REFUSED})
+
+#: Reasons with which no answer of the site came at all, and what to say of such a site.
+UNREACHABLE = {
+    "dns": "no network? name not found (dns)",
+    "connect": "no network? cannot connect (connect)",
+    "timeout": "no answer in time (timeout)",
+    "tls": "certificate refused (tls)",
+    "proxy": "the proxy does not answer (proxy)",
+}
+
+
+def label_of(outcome: str, reason: str) -> str:
+    """ "DONE", "RETRY(dns)": the word that logs, Redis and tables share."""
+    return f"{outcome}({reason})" if reason else str(outcome)
+
+
+@dataclass(slots=True)
+class Visit:
+    """One ended visit, as the adapters saw it."""
+
+    site: str
+    outcome: str
+    reason: str = ""
+    answered: bool = True  # the site sent something
+    is_article: bool = False
+    stored: str = ""  # "new" | "updated" | "unchanged"; empty = nothing offered to the store
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a site's domains stand in the frontier just now."""
+
+    queued: int = 0
+    leased: int = 0
+    delay_ms: int = 0  # the slowest of its domains
+    wait_ms: int = 0  # until the next fetch is allowed
+    note: str = ""  # "paused", "back-off", "robots.txt ...": why nothing is fetched
+
+
+@dataclass(slots=True)
+class SiteRow:
+    site: str
+    pages: int = 0
+    answered: int = 0
+    articles: int = 0
+    new: int = 0
+    updated: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    errors: int = 0
+    last: str = ""  # the newest label, and the newest of an error
+    last_error: str = ""
+    last_ms: int = 0
+    place: Place | None = None
+
+    def unreachable(self) -> str:
+        """What to say of a site of which nothing came ("" = something did, or nothing was tried)."""
+        if self.answered or not self.pages:
+            return ""
+        for label, _ in self.outcomes.most_common():
+            reason = label[label.find("(") + 1 : -1] if "(" in label else ""
+            for known, text in UNREACHABLE.items():
+                if reason.startswith(known) or reason.endswith(known):
+                    return text
+        return f"no answer ({self.last})" if self.errors == self.pages else ""
+
+    def state(self) -> str:
+        if text := self.unreachable():
+            return text
+        place = self.place
+        if place is not None and place.note:
+            return place.note
+        if self.last.startswith(Outcome.CHALLENGE):
+            return "challenge page: not crawled"
+        if place is not None:
+            if place.leased:
+                return "fetching"
+            if place.queued:
+                return f"next in {place.wait_ms / 1000:.0f} s" if place.wait_ms >= 1000 else "next: now"
+        if not self.pages:
+            return "not started"
+        return "up to date" if place is not None else "crawled"
+
+
+class Rows:
+    """Rows by site, the totals over them, the rate, and what the registry has not heard yet."""
+
+    #: Seconds that the rate is taken over: long enough for a steady figure, short enough to follow.
+    RATE_S = 10.0
+
+    def __init__(self, sites: Iterable[str] = ()) -> None:
+        self.by_site: dict[str, SiteRow] = {site: SiteRow(site) for site in sites}
+        self.total = SiteRow("total")
+        self._deltas: dict[str, SiteDelta] = {}
+        self._marks: deque[tuple[float, int]] = deque()
+
+    def row(self, site: str) -> SiteRow:
+        found = self.by_site.get(site)
+        if found is None:
+            found = self.by_site[site] = SiteRow(site)
+        return found
+
+    def note(self, visit: Visit, now_ms: int) -> str:
+        """Count a visit. Returns its label."""
+        label = label_of(visit.outcome, visit.reason)
+        row = self.row(visit.site)
+        is_error = visit.outcome not in ORDINARY
+        for one in (row, self.total):
+            one.pages += 1
+            one.answered += visit.answered
+            one.articles += visit.is_article
+            one.new += visit.stored == "new"
+            one.updated += visit.stored == "updated"
+            one.outcomes[label] += 1
+            one.last, one.last_ms = label, now_ms
+            if is_error:
+                one.errors += 1
+                one.last_error = label
+        delta = self._deltas.get(visit.site)
+        if delta is None:
+            delta = self._deltas[visit.site] = SiteDelta()
+        delta.pages += 1
+        delta.new += visit.stored == "new"
+        delta.updated += visit.stored == "updated"
+        delta.outcomes[label] += 1
+        if visit.answered:
+            delta.last_fetch_ms = now_ms
+        if visit.stored == "new":
+            delta.last_new_ms = now_ms
+        if is_error:
+            delta.last_error, delta.last_error_ms = label, now_ms
+        return label
+
+    def take_deltas(self) -> dict[str, SiteDelta]:
+        """What happened since the last call; :meth:`give_back` it when it could not be written."""
+        taken, self._deltas = self._deltas, {}
+        return taken
+
+    def give_back(self, deltas: dict[str, SiteDelta]) -> None:
+        for site, old in deltas.items():
+            newer = self._deltas.get(site)
+            if newer is None:
+                self._deltas[site] = old
+                continue
+            newer.pages += old.pages
+            newer.new += old.new
+            newer.updated += old.updated
+            newer.outcomes.update(old.outcomes)
+            newer.last_fetch_ms = max(newer.last_fetch_ms, old.last_fetch_ms)
+            newer.last_new_ms = max(newer.last_new_ms, old.last_new_ms)
+            if not newer.last_error_ms:
+                newer.last_error, newer.last_error_ms = old.last_error, old.last_error_ms
+
+    def mark(self, now_s: float) -> float:
+        """Pages per second over the last RATE_S; call it about once a second (monotonic seconds)."""
+        self._marks.append((now_s, self.total.pages))
+        while len(self._marks) > 2 and self._marks[0][0] < now_s - self.RATE_S:
+            self._marks.popleft()
+        return self.rate()
+
+    def rate(self) -> float:
+        if len(self._marks) < 2:
+            return 0.0
+        (at, pages), (last_at, last_pages) = self._marks[0], self._marks[-1]
+        return round((last_pages - pages) / (last_at - at), 2) if last_at > at else 0.0
+
+    def problems(self) -> Counter[str]:
+        """Visits by label, without the ones that went well."""
+        fine = (Outcome.DONE, Outcome.UNCHANGED, Outcome.REDIRECTED)
+        return Counter({label: n for label, n in self.total.outcomes.items() if label not in fine})
