@@ -1,0 +1,92 @@
+"""Which words of an article answer a query, and the piece of its text to show. Pure; both stores use it."""
+
+from __future__ import annotations
+
+from newscrawler.store.base import Marks
+from newscrawler.store.fold import word_spans
+from newscrawler.store.search import Plan, Term
+
+SNIPPET = 240  # characters
+#: Highlighting stops looking for a better place after this many characters of content.
+LOOKED_AT = 20_000
+
+
+def title_marks(title: str, plan: Plan) -> Marks:
+    return _marks(title, plan.terms + plan.any_of + plan.title, plan)
+
+
+def snippet(content: str, plan: Plan) -> tuple[str, Marks]:
+    """About ``SNIPPET`` characters around the densest match, cut at spaces, and what to mark in them."""
+    text = content[:LOOKED_AT]
+    marks = _marks(text, plan.terms + plan.any_of, plan)
+    start, end = _window(text, marks)
+    piece = text[start:end].replace("\n", " ")
+    inside = [(a - start, b - start) for a, b in marks if start <= a and b <= end]
+    if start > 0:
+        piece, inside = "… " + piece, [(a + 2, b + 2) for a, b in inside]
+    return (piece + " …" if end < len(content) else piece), inside
+
+
+def mark(text: str, marks: Marks, before: str, after: str) -> str:
+    """``text`` with every marked part between ``before`` and ``after``."""
+    out, last = [], 0
+    for start, end in marks:
+        out += [text[last:start], before, text[start:end], after]
+        last = end
+    return "".join([*out, text[last:]])
+
+
+def _marks(text: str, terms: tuple[Term, ...], plan: Plan) -> Marks:
+    """Spans of the terms. Where the query was typed with diacritics, and the text has it so, only those."""
+    if not terms or not text:
+        return []
+    spans = list(word_spans(text))
+    exact = _find([(a, b, e) for a, b, e, _ in spans], [t.exact for t in terms])
+    if plan.is_exact or (exact and any(t.has_diacritics for t in terms)):
+        return exact
+    return _find([(a, b, f) for a, b, _, f in spans if f], [t.folded for t in terms])
+
+
+def _find(spans: list[tuple[int, int, str]], phrases: list[tuple[str, ...]]) -> Marks:
+    words = [w for _, _, w in spans]
+    firsts: dict[str, list[tuple[str, ...]]] = {}
+    for phrase in phrases:
+        if phrase:
+            firsts.setdefault(phrase[0], []).append(phrase)
+    found: Marks = []
+    for i, word in enumerate(words):
+        for phrase in firsts.get(word, ()):
+            if len(phrase) == 1 or tuple(words[i : i + len(phrase)]) == phrase:
+                found.append((spans[i][0], spans[i + len(phrase) - 1][1]))
+    merged: Marks = []
+    for start, end in sorted(found):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _window(text: str, marks: Marks) -> tuple[int, int]:
+    """The stretch of ``SNIPPET`` characters with the most marked characters, moved to word borders."""
+    if len(text) <= SNIPPET:
+        return 0, len(text)
+    best, best_weight, j, weight = 0, 0, 0, 0
+    for start, end in marks:
+        weight += end - start
+        while marks[j][0] < end - SNIPPET:
+            weight -= marks[j][1] - marks[j][0]
+            j += 1
+        if weight > best_weight:
+            best, best_weight = j, weight
+    start = 0
+    if best_weight:
+        start = max(0, marks[best][0] - SNIPPET // 4)
+    if start > 0:
+        space = text.find(" ", start, start + 20)
+        start = space + 1 if 0 <= space < marks[best][0] else start
+    end = min(len(text), start + SNIPPET)
+    if end < len(text):
+        space = text.rfind(" ", end - 20, end)
+        end = space if space > start else end
+    return start, end
