@@ -79,7 +79,7 @@ def parse_networks(text: str) -> tuple[Network, ...]:
         try:
             networks.append(ip_network(part))
         except ValueError as exc:
-            raise ValueError(f"ALLOWED_PRIVATE_NETWORKS: {part!r} is not a CIDR range like 127.0.0.0/8 ({exc})") from exc
+            raise ValueError(f"ALLOWED_PRIVATE_NETWORKS: {part!r} is not a range like 127.0.0.0/8 ({exc})") from exc
     return tuple(networks)
 
 
@@ -172,7 +172,7 @@ def parse_overrides(text: str) -> Overrides:
         name = name.strip().lower()
         ip, port = split_host(target.strip())
         if not equals or not name or not is_literal(ip) or (port is not None and not 0 < port < 65536):
-            raise ValueError(f"RESOLVE_OVERRIDE: {part!r} is not host=ip:port (for example news.example=127.0.0.1:8443)")
+            raise ValueError(f"RESOLVE_OVERRIDE: {part!r} is not host=ip:port (as in news.example=127.0.0.1:8443)")
         if not ip_address(ip).is_loopback:
             raise ValueError(
                 f"RESOLVE_OVERRIDE: {part!r} leads to {ip}, which is not a loopback address; "
