@@ -1,0 +1,138 @@
+"""The question to a model: trimmed pages in, candidates of selectors out. The answer is data, judged elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.resources
+import secrets
+from functools import cache
+from typing import Any, Protocol
+
+from newscrawler.extraction.selectors import SelectorError, check_css
+from newscrawler.selectorstore import css
+from newscrawler.selectorstore.gate import Report
+from newscrawler.selectorstore.samples import Sample, norm, title_agrees
+from newscrawler.web.trim import natural_protect, trim
+
+#: Part of provenance and of the cache's key: change it with every change of prompt, trimming or schema.
+PROMPT_VERSION = "2026-11-21.1"
+PAGES = 3
+MAX_TOKENS = 1200
+
+_CSS_LIST = {"type": "array", "items": {"type": "string"}}
+KEYS = ("title", "published", "authors", "content_root", "content_exclude")
+#: Flat, all required, nothing else allowed: what OpenAI's strict mode and small models both can do.
+ANSWER_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": dict.fromkeys(KEYS, _CSS_LIST),
+    "required": list(KEYS),
+    "additionalProperties": False,
+}
+
+
+class Model(Protocol):
+    """What newscrawler.llm.LLM offers; handed in, as services do not import one another."""
+
+    model: str
+    base_url: str
+
+    @property
+    def configured(self) -> bool: ...
+
+    async def ask(
+        self, system: str, user: str, schema: dict[str, Any], *, max_tokens: int = ..., reserve: Any = ...,
+        usage: Any = ...,
+    ) -> Any: ...
+
+
+@cache
+def system_prompt() -> str:
+    return (importlib.resources.files("newscrawler.selectorstore") / "prompts" / "system.md").read_text()
+
+
+def question(samples: list[Sample], fields: list[str], max_chars: int) -> tuple[str, str]:
+    """``(prompt, digest)``: the digest is equal for the same pages, fields and prompt version."""
+    chosen = _most_different(samples, PAGES)
+    pages = [_page_text(s, max_chars // len(chosen)) for s in chosen]
+    head = f"Wanted: {', '.join(fields)}. Give empty lists for the rest.\n"
+    digest = hashlib.sha256("\0".join([PROMPT_VERSION, head, *sorted(pages)]).encode()).hexdigest()[:32]
+    nonce = secrets.token_hex(6)  # a page cannot close a fence that it cannot guess
+    fenced = [f"--- page {i + 1} {nonce} ---\n{text}\n--- end {nonce} ---" for i, text in enumerate(pages)]
+    return head + "\n".join(fenced), digest
+
+
+def _most_different(samples: list[Sample], most: int) -> list[Sample]:
+    """By size of the markup: smallest, largest, middle show a template's parts better than three alike."""
+    ordered = sorted(samples, key=lambda s: len(s.doc.text_html))
+    if len(ordered) <= most:
+        return ordered
+    return [ordered[0], ordered[len(ordered) // 2], ordered[-1]][:most]
+
+
+def _page_text(sample: Sample, max_chars: int) -> str:
+    trimmed = trim(sample.doc.tree, [*natural_protect(sample.doc.tree), *_witnessed(sample)], max_chars=max_chars)
+    labels = sample.labels
+    known = [f"title: {(labels.title or '')[:120]}", f"published: {labels.published or 'unknown'}",
+             f"authors: {', '.join(labels.authors)[:120] or 'unknown'}"]
+    return "The page's own metadata says: " + "; ".join(known) + "\n" + trimmed.html[: max_chars * 2]
+
+
+def _witnessed(sample: Sample) -> list[Any]:
+    """Nodes that hold what the witnesses say, and the ends of the content: they must not be cut away."""
+    nodes = []
+    names = [norm(n) for n in sample.labels.authors]
+    for node in css.hits(sample.doc.tree, "h1, h2, p, span, a, strong, b, em, i, time, div, li")[:6000]:
+        text = node.text(deep=True, separator=" ").strip()
+        if len(text) > 250:
+            continue
+        plain = norm(text)
+        byline = len(plain) < 120 and any(n in plain for n in names)
+        if byline or (node.tag in ("h1", "h2") and title_agrees(text, sample.labels.title or "-")):
+            nodes.append(node)
+    paragraphs = [norm(p)[:200] for p in (sample.labels.content or "").split("\n\n") if len(p) > 20]
+    ends = {*paragraphs[:2], *paragraphs[-2:]}
+    for node in css.hits(sample.doc.tree, "p, li, h2, h3")[:3000]:
+        if norm(node.text(deep=True, separator=" "))[:200] in ends:
+            nodes.append(node)
+    return nodes[:60]
+
+
+def refinement(answer: dict[str, Any], report: Report, invalid: dict[str, str]) -> str:
+    """What was wrong with the last answer, as a table: the model gets figures, not the verdict alone."""
+    rows = ["Your selectors were executed on several pages of the site. What failed:",
+            "field | found on | agrees | reason | examples (page: found | expected)"]
+    for name, field in report.fields.items():
+        if not field.passed:
+            agree = "no witness" if field.agree is None else f"{field.agree:.0%}"
+            rows.append(f"{name} | {field.coverage:.0%} | {agree} | {field.reason} | {'; '.join(field.examples)}")
+    rows += [f"{css_text[:120]} | not executed: {reason}" for css_text, reason in invalid.items()]
+    rows.append("Give the whole JSON object again, with other selectors for these fields.")
+    return "\n".join(rows)
+
+
+def to_fields(answer: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """``(fields of a variant, refused selector -> reason)``. Only what the safe grammar takes goes on."""
+    invalid: dict[str, str] = {}
+
+    def valid(raw: Any, most: int) -> list[dict[str, Any]]:
+        found = []
+        for item in raw if isinstance(raw, list) else []:
+            text, _, attr = str(item).strip().partition("@")
+            try:
+                check_css(text.strip(), "answer")
+            except SelectorError as exc:
+                invalid[str(item)[:200]] = exc.reason
+                continue
+            if attr and not attr.replace("-", "").isalnum():
+                invalid[str(item)[:200]] = "is not the name of an attribute"
+                continue
+            found.append({"css": text.strip(), **({"attr": attr} if attr else {})})
+        return found[:most]
+
+    fields: dict[str, Any] = {name: valid(answer.get(name), 3) for name in ("title", "published", "authors")}
+    fields = {name: found for name, found in fields.items() if found}
+    root = [c["css"] for c in valid(answer.get("content_root"), 3)]
+    if root:
+        exclude = [c["css"] for c in valid(answer.get("content_exclude"), 12)]
+        fields["content"] = {"root": root, "exclude": exclude}
+    return fields, invalid

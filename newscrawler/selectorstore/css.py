@@ -1,0 +1,104 @@
+"""Making selectors that last: from nodes of several pages to CSS that finds just them. Pure.
+
+After ROBULA+ (Leotta 2016): start general, specialise until unique; itemprop, id, class before
+position; generated names (hashes, digits, states) are not used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+_NAME = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_-]{1,60}$")
+_STATE = re.compile(
+    r"^(active|open|opened|hidden|show|shown|hide|current|selected|first|last|odd|even|loaded|lazy|"
+    r"lazyload\w*|col-.*|row|clearfix|js-.*|is-.*|has-.*|wow|fade\w*|animated|d-.*|m[tblrxy]?-\d|p[tblrxy]?-\d|w-\d+|"
+    r"left|right|fl|fr|pull-(left|right)|mobile|desktop|ng-.*|svelte-.*|css-.*|sc-.*|jsx-.*|chakra-.*)$",
+    re.I,
+)
+_HASHY = re.compile(r"\d{3,}|__[a-zA-Z0-9]{5,}$|[a-z][A-Z][a-z]?[A-Z]|^[a-f0-9]{6,}$")
+_ANCHOR_TAGS = frozenset({"article", "main", "header"})
+
+
+def stable(name: str) -> bool:
+    return bool(_NAME.match(name)) and not _STATE.match(name) and not _HASHY.search(name)
+
+
+def classes(node: LexborNode) -> list[str]:
+    return [c for c in (node.attributes.get("class") or "").split() if stable(c)]
+
+
+def own_selectors(node: LexborNode) -> list[str]:
+    """Ways to name the node by itself, most lasting first."""
+    tag = node.tag or "*"
+    attributes = node.attributes
+    found: list[str] = []
+    itemprop = attributes.get("itemprop") or ""
+    if re.fullmatch(r"[a-zA-Z]{3,30}", itemprop):
+        found += [f'[itemprop="{itemprop}"]', f'{tag}[itemprop="{itemprop}"]']
+    if (attributes.get("rel") or "") == "author":
+        found.append(f'{tag}[rel="author"]')
+    identity = attributes.get("id") or ""
+    if identity and stable(identity):
+        found.append(f"#{identity}")
+    role = attributes.get("data-role") or attributes.get("role") or ""
+    if re.fullmatch(r"[a-z-]{4,30}", role):
+        name = "data-role" if attributes.get("data-role") else "role"
+        found.append(f'{tag}[{name}="{role}"]')
+    names = classes(node)
+    found += [f"{tag}.{name}" for name in names]
+    found += [f"{tag}.{a}.{b}" for i, a in enumerate(names[:4]) for b in names[i + 1 : 4]]
+    if tag in ("h1", "time", "article", "address", "main"):
+        found.append(tag)
+    return list(dict.fromkeys(found))
+
+
+def ancestors(node: LexborNode, most: int = 6) -> Iterator[LexborNode]:
+    current = node.parent
+    while current is not None and most > 0 and current.tag not in ("body", "html", None):
+        yield current
+        current = current.parent
+        most -= 1
+
+
+def selectors_for(node: LexborNode, most: int = 60) -> list[str]:
+    """Candidates for one node: itself, then below one lasting ancestor, then its bare tag below one."""
+    own = own_selectors(node)
+    found = list(own)
+    tag = node.tag or ""
+    for above in ancestors(node):
+        anchors = [s for s in own_selectors(above) if s.startswith(("[", "#")) or "." in s or above.tag in _ANCHOR_TAGS]
+        for anchor in anchors[:3]:
+            found += [f"{anchor} {s}" for s in own[:3]]
+            if tag and tag not in ("div", "span"):
+                found.append(f"{anchor} {tag}")
+            elif above.mem_id == (node.parent.mem_id if node.parent else 0):
+                found.append(f"{anchor} > {tag}")
+    return list(dict.fromkeys(s for s in found if len(s) <= 200))[:most]
+
+
+def rank(css: str) -> float:
+    """How likely the selector is to live long, 0..1."""
+    if "nth-" in css:
+        return 0.2
+    if "itemprop" in css or "rel=" in css:
+        base = 1.0
+    elif "#" in css:
+        base = 0.95
+    elif "." in css:
+        base = 0.9
+    elif css in ("h1", "article h1", "main h1"):
+        base = 0.85
+    else:
+        base = 0.6
+    return base - 0.05 * css.count(" ") - len(css) / 4000
+
+
+def hits(tree: LexborHTMLParser | LexborNode, css: str) -> list[LexborNode]:
+    """Matching nodes; a selector that the engine refuses has none."""
+    try:
+        return list(tree.css(css))
+    except Exception:  # selectolax raises its own and ValueError, by version
+        return []

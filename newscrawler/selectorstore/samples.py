@@ -1,0 +1,114 @@
+"""Stored pages as evidence: each with what its own witnesses say of it. No Redis, no network."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from newscrawler.extraction.context import PageContext
+from newscrawler.extraction.document import Document
+from newscrawler.extraction.extract import extract
+
+#: Origins that are no more than the generic chain's opinion: not independent evidence of a value.
+_WEAK = ("generic", "trafilatura", "blocks", "h1", "title-tag", "")
+
+
+@dataclass
+class Labels:
+    """What the page says by itself. None: no witness. ``strong``: fields with evidence outside the layout."""
+
+    title: str | None
+    published: datetime | None
+    authors: list[str]
+    content: str | None
+    strong: frozenset[str]
+
+
+@dataclass
+class Sample:
+    url: str
+    doc: Document
+    context: PageContext
+    labels: Labels
+    digest: str  # of the bytes: provenance names the pages that a set was made from
+
+    @property
+    def label_words(self) -> Counter[str]:
+        return Counter(words(self.labels.content or ""))
+
+
+def make_sample(url: str, body: bytes, context: PageContext, content_type: str | None = None) -> Sample | None:
+    """None when the page is no article by the generic chain: it is no evidence of a template either."""
+    doc = Document(body, url, content_type)
+    found = extract(doc, context, None)
+    if not found.is_article:
+        return None
+    values = {name: getattr(found, name) for name in ("title", "content", "published", "authors")}
+    strong = frozenset(
+        name for name, field in values.items() if field.value and not field.origin.lower().startswith(_WEAK[:-1])
+    )
+    labels = Labels(
+        title=values["title"].value,
+        published=values["published"].value,
+        authors=list(values["authors"].value or []),
+        content=values["content"].value,
+        strong=strong,
+    )
+    return Sample(url, doc, context, labels, hashlib.sha256(body).hexdigest()[:32])
+
+
+def distinct(samples: list[Sample]) -> list[Sample]:
+    """Without pages of equal text: twins prove a selector no better than one page does."""
+    seen: set[str] = set()
+    kept = []
+    for sample in samples:
+        key = norm(sample.labels.content or "")[:2000]
+        if key not in seen:
+            seen.add(key)
+            kept.append(sample)
+    return kept
+
+
+def norm(text: str) -> str:
+    """For comparing: NFC, lower case, one space between words."""
+    return " ".join(unicodedata.normalize("NFC", text).lower().split())
+
+
+_WORD = re.compile(r"\w+")
+
+
+def words(text: str) -> list[str]:
+    return _WORD.findall(norm(text))
+
+
+def f1(left: Counter[str], right: Counter[str]) -> float:
+    """Overlap of two bags of words, 0..1; two empty ones agree."""
+    total = left.total() + right.total()
+    return 2 * (left & right).total() / total if total else 1.0
+
+
+def title_agrees(value: Any, label: str) -> bool:
+    left, right = norm(str(value or "")), norm(label)
+    if not left:
+        return False
+    # A label may carry the site's name behind the headline, so that containment is enough.
+    return left == right or (len(left) >= 12 and (left in right or right in left)) or f1(
+        Counter(words(left)), Counter(words(right))) >= 0.9
+
+
+def authors_agree(value: Any, label: list[str]) -> bool:
+    return {norm(n) for n in value or []} == {norm(n) for n in label}
+
+
+def dates_agree(value: Any, label: datetime) -> bool:
+    """The same moment, or the same day where one of them has no time of its own."""
+    if not isinstance(value, datetime):
+        return False
+    if value.tzinfo and label.tzinfo and abs((value - label).total_seconds()) < 120:
+        return True
+    return value.date() == label.date()

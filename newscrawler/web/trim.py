@@ -1,0 +1,245 @@
+"""A page cut down for a model, so that a selector written for the cut page still fits the whole one. Pure.
+
+Tags, ids and classes stay as they are; nodes are never unwrapped or merged, text is shortened, never
+the markup. What must not get lost is handed in as ``protect``: those nodes and all their ancestors
+stay, whatever the size. Selectors are always executed on the whole page, never on this.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+_DROP = frozenset(
+    {"script", "style", "svg", "iframe", "noscript", "template", "form", "link", "object", "embed", "canvas", "select",
+     "button", "input", "video", "audio", "source", "picture", "map", "head", "base"}
+)  # fmt: skip
+_CHROME_TAGS = frozenset({"nav", "footer", "aside", "menu", "dialog"})
+_CHROME = re.compile(
+    r"share|social|comment|advert|\bads?\b|related|lien-quan|tin-khac|newsletter|cookie|menu|breadcrumb|sidebar|"
+    r"banner|promo|popup|modal|footer|most-?read|trending|widget|sponsor",
+    re.I,
+)
+_KEPT = frozenset({"id", "class", "itemprop", "itemtype", "rel", "role", "datetime", "property", "name", "content"})
+_BYLINE = re.compile(r"author|byline|tac-?gia|writer|journalist|nguoi-viet", re.I)
+_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0", re.I)
+# Zero-width signs and the tokens by which chat templates mark speakers: no page needs them to be understood.
+_UNSAFE_TEXT = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]|<\|[^|>]{0,40}\|>|\[/?INST\]", re.I)
+_VOID = frozenset({"meta", "img", "br", "hr", "wbr", "col", "area", "track", "param"})
+_MAX_DEPTH = 120
+_TEXT_CHARS = 60
+_RUN_ENDS = 2
+
+
+@dataclass
+class Trimmed:
+    html: str
+    dropped: int  # nodes left out
+    over_budget: bool  # the protected part alone is larger than was asked
+
+
+@dataclass
+class _Out:
+    """An element on its way out: start tag, children (elements and text), whether it must stay."""
+
+    start: str
+    tag: str
+    label: str
+    kept: bool
+    parts: list[_Out | str] = field(default_factory=list)
+    size: int = 0
+
+    def measure(self) -> int:
+        inner = sum(p.measure() if isinstance(p, _Out) else len(p) for p in self.parts)
+        self.size = len(self.start) + inner + len(self.tag) + 3
+        return self.size
+
+    def write(self, into: list[str]) -> None:
+        into.append(self.start)
+        for part in self.parts:
+            if isinstance(part, _Out):
+                part.write(into)
+            else:
+                into.append(part)
+        if self.tag not in _VOID:
+            into.append(f"</{self.tag}>")
+
+
+def natural_protect(tree: LexborHTMLParser) -> list[LexborNode]:
+    """Nodes that are worth keeping on any page: headings, times, itemprops, bylines."""
+    nodes = list(tree.css("h1, time, [itemprop], [rel~=author], address"))
+    nodes += [n for n in tree.css("[class]") if _BYLINE.search(n.attributes.get("class") or "") and _text_len(n) < 200]
+    return nodes
+
+
+def trim(tree: LexborHTMLParser, protect: Iterable[LexborNode] = (), *, max_chars: int = 40_000) -> Trimmed:
+    """The body of ``tree`` as short HTML of at most ``max_chars`` where the protected nodes allow it."""
+    body = tree.body
+    if body is None:
+        return Trimmed("", 0, False)
+    keep: set[int] = set()
+    targets: set[int] = set()
+    for node in protect:
+        targets.add(node.mem_id)
+        current: LexborNode | None = node
+        while current is not None and current.mem_id not in keep:
+            keep.add(current.mem_id)
+            current = current.parent
+    walker = _Walker(keep, targets)
+    root = walker.element(body, 0)
+    assert root is not None
+    root.kept = True
+    over = _shrink(root, max_chars, walker)
+    into: list[str] = []
+    root.write(into)
+    return Trimmed("".join(into), walker.dropped, over)
+
+
+class _Walker:
+    def __init__(self, keep: set[int], targets: set[int]) -> None:
+        self.keep = keep
+        self.targets = targets
+        self.dropped = 0
+
+    def element(self, node: LexborNode, depth: int) -> _Out | None:
+        tag = node.tag or "div"
+        kept = node.mem_id in self.keep
+        attributes = node.attributes
+        if not kept and (depth > _MAX_DEPTH or self._is_chrome(node, tag, attributes)):
+            self.dropped += 1
+            return None
+        if depth > _MAX_DEPTH * 2:  # a protected node that deep is no byline; recursion must end
+            return None
+        out = _Out(_start_tag(tag, attributes, kept), tag, _label(tag, attributes), kept)
+        children = list(node.iter(include_text=True))
+        self._children(out, children, depth, kept)
+        return out
+
+    def _children(self, out: _Out, children: list[LexborNode], depth: int, kept: bool) -> None:
+        for run in _runs(children):
+            if run[0].is_text_node:
+                for child in run:
+                    text = _short(child.text_content or "", full=kept and child.parent is not None
+                                  and child.parent.mem_id in self.targets)
+                    if text:
+                        out.parts.append(text)
+                continue
+            middle = set(range(_RUN_ENDS, len(run) - _RUN_ENDS))
+            skipped = 0
+            for index, child in enumerate(run):
+                if index in middle and child.mem_id not in self.keep:
+                    skipped += 1
+                    self.dropped += 1
+                    continue
+                skipped = self._flush(out, skipped, child)
+                inner = self.element(child, depth + 1)
+                if inner is not None:
+                    out.parts.append(inner)
+            self._flush(out, skipped, run[-1])
+
+    @staticmethod
+    def _flush(out: _Out, skipped: int, like: LexborNode) -> int:
+        if skipped:
+            out.parts.append(f"<!--x{skipped} {_label(like.tag or '', like.attributes)}-->")
+        return 0
+
+    @staticmethod
+    def _is_chrome(node: LexborNode, tag: str, attributes: dict[str, Any]) -> bool:
+        if tag in _DROP or "hidden" in attributes or attributes.get("aria-hidden") == "true":
+            return True
+        if _HIDDEN.search(attributes.get("style") or ""):
+            return True
+        if tag in _CHROME_TAGS:
+            return True
+        words = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
+        return bool(_CHROME.search(words)) and _text_len(node) < 600
+
+
+def _runs(children: list[LexborNode]) -> Iterator[list[LexborNode]]:
+    """Neighbours of the same tag and class together; text nodes of only white space between them do not part them."""
+    run: list[LexborNode] = []
+    key: tuple[str, str] | None = None
+    for child in children:
+        if child.is_comment_node:
+            continue
+        if child.is_text_node:
+            if not (child.text_content or "").strip():
+                continue
+            this = ("#text", "")
+        elif child.is_element_node:
+            this = (child.tag or "", child.attributes.get("class") or "")
+        else:
+            continue
+        if this != key and run:
+            yield run
+            run = []
+        key = this
+        run.append(child)
+    if run:
+        yield run
+
+
+def _shrink(root: _Out, max_chars: int, walker: _Walker) -> bool:
+    """Leaves out the largest unprotected subtrees until it fits. True: it does not."""
+    total = root.measure()
+    while total > max_chars:
+        candidates = [(parent, child) for parent, child in _pairs(root) if not child.kept]
+        if not candidates:
+            return True
+        # The largest that is not much larger than what is too much: one enormous container is the last to go.
+        excess = total - max_chars
+        fitting = [c for c in candidates if c[1].size >= excess]
+        parent, child = min(fitting, key=lambda c: c[1].size) if fitting else max(candidates, key=lambda c: c[1].size)
+        marker = f"<!--{child.label}-->"
+        parent.parts[next(i for i, p in enumerate(parent.parts) if p is child)] = marker
+        walker.dropped += 1
+        total = root.measure()
+    return False
+
+
+def _pairs(root: _Out) -> Iterator[tuple[_Out, _Out]]:
+    stack = [root]
+    while stack:
+        current = stack.pop()
+        for part in current.parts:
+            if isinstance(part, _Out):
+                yield current, part
+                stack.append(part)
+
+
+def _start_tag(tag: str, attributes: dict[str, Any], kept: bool) -> str:
+    pairs = []
+    for name, value in attributes.items():
+        value = value or ""
+        plain = name in _KEPT or (name.startswith("data-") and len(value) < 40)
+        if not plain and not (kept and name in ("href", "title") and len(value) < 80):
+            continue
+        if name == "content" and len(value) > 120:
+            continue
+        pairs.append(f'{name}="{html.escape(value, quote=True)}"')
+    return f"<{tag} {' '.join(pairs)}>" if pairs else f"<{tag}>"
+
+
+def _label(tag: str, attributes: dict[str, Any]) -> str:
+    classes = ".".join((attributes.get("class") or "").split()[:3])
+    return (f"{tag}.{classes}" if classes else tag).replace("--", "")
+
+
+def _short(text: str, full: bool) -> str:
+    text = _UNSAFE_TEXT.sub("", " ".join(text.split()))
+    if not text:
+        return ""
+    if not full and len(text) > _TEXT_CHARS + 10:
+        text = f"{text[:_TEXT_CHARS]}…[{len(text)}]"
+    elif len(text) > 300:
+        text = f"{text[:260]}…{text[-40:]}"
+    return html.escape(text, quote=False)
+
+
+def _text_len(node: LexborNode) -> int:
+    return len(node.text(deep=True, strip=True))
