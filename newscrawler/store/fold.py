@@ -70,6 +70,12 @@ def folded_words(text: str) -> list[str]:
     return _words(text)
 
 
+def fold_words(words: list[str]) -> list[str]:
+    """``folded_words`` of a text from its ``exact_words``: half the price."""
+    joined = " ".join(words)
+    return list(words) if joined.isascii() else joined.translate(_tables()[1]).split()
+
+
 def word_spans(text: str) -> Iterator[tuple[int, int, str, str]]:
     """``(start, end, exact word, folded word)`` over NFC text, in order; offsets into ``text``."""
     lower, plain = exact(text), folded(text)
