@@ -57,6 +57,11 @@ def has_diacritics(text: str) -> bool:
     return not text.isascii() and folded_words(text) != exact_words(text)
 
 
+def has_marks(text: str) -> bool:
+    """Whether it has characters that are words by themselves or marks inside words."""
+    return not text.isascii() and _special().search(text) is not None
+
+
 def exact_words(text: str) -> list[str]:
     """The words of a text in exact form, for the index and for queries."""
     return _words(exact(nfc(text)))
