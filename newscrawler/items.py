@@ -121,9 +121,7 @@ class Page:
     digest: bytes = b""  # 16 bytes over the body
     links_digest: bytes = b""  # list pages: over the sorted set of link ids; articles: over the fields
     next_visit_ms: int | None = None  # None = frontier's default for the kind
-    retry_after_s: float | None = None  # of a 429/503 answer
     robots: Any = None  # frontier.RobotsAnswer of a robots.txt page
-    moved_to: str | None = None  # the same URL id lives at another spelling (http -> https): fetch that next
     lease: Any = None  # frontier.Lease; the scheduler acks it
     raw_ref: str | None = None  # set by RawStorePipeline
     stored: str = ""  # set by ArticleStorePipeline: new | updated | unchanged

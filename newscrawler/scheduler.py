@@ -253,7 +253,6 @@ class InFlight:
             reason=page.reason,
             status=page.status,
             next_visit_ms=page.next_visit_ms,
-            retry_after_s=page.retry_after_s,
             etag=page.etag,
             last_modified=page.last_modified,
             digest=page.digest,
@@ -261,7 +260,6 @@ class InFlight:
             raw_ref=page.article.raw_ref if page.article else None,
             links=page.links,
             robots=page.robots,
-            moved_to=page.moved_to,
         )
 
 
@@ -293,7 +291,7 @@ class Pump:
         self.server_id: str | None = None
         self.rules: dict[str, tuple[Any, RobotsRules | None]] = {}  # domain -> (version, rules)
         self.hold_until = 0.0  # a store is away: no new leases before
-        self.last = Step.empty()
+        self.last = Step([], 0, 0, 0, 0, 0, 0, [], "")
         self._stopping = False
         self._was_running = False
         self._returned = False
@@ -378,7 +376,8 @@ class Pump:
             return
         held.fetched = True
         latency_s = request.meta.get("download_latency") or (time.monotonic() - held.started)
-        self.fetches.append(Fetched(held.lease, round(latency_s * 1000), status, retry_after_s(retry_after, self.now_ms)))
+        after_s = retry_after_s(retry_after, self.now_ms)
+        self.fetches.append(Fetched(held.lease, latency_s * 1000, status, after_s))
         self.wake.set()
 
     def _finish(self, held: InFlight) -> None:
@@ -415,7 +414,8 @@ class Pump:
 
     async def _wait(self, pause: float) -> None:
         """Until something is finished, something is due, or a second is over."""
-        until = time.monotonic() + (pause or min(self.last.wait_ms / 1000 if self._room() else ASK_S, ASK_S))
+        due_s = self.last.wait_ms / 1000 if self.last.wait_ms >= 0 and self._room() else ASK_S
+        until = time.monotonic() + (pause or min(due_s, ASK_S))
         while not self._stopping:
             left = until - time.monotonic()
             if left <= 0 or (self.wake.is_set() and not pause):
@@ -504,6 +504,7 @@ class Pump:
         self.stats.set_value(metrics.FRONTIER_LEASED, step.leased)
         if step.rejected:
             self.stats.inc_value(metrics.LEASES_LOST, len(step.rejected))
+        self._count_links(step)
         if self.server_id not in (None, step.server_id):
             # A Redis that was killed may be a second older: what it forgot is repeated, not lost.
             logger.warning("Redis was restarted, local filters are emptied")
@@ -524,6 +525,12 @@ class Pump:
         engine = self.crawler.engine
         if engine is not None and engine._slot is not None and (step.leases or self.drained_since):
             engine._slot.nextcall.schedule()  # without a delay: a delayed call swallows the later ones
+
+    def _count_links(self, step: Step) -> None:
+        if step.added.added:
+            self.stats.inc_value(metrics.LINKS_ADDED, step.added.added)
+        for reason, count in step.added.refused.items():
+            self.stats.inc_value(metrics.labelled(metrics.LINKS_REFUSED, reason), count)
 
     async def _request(self, lease: Lease) -> Request:
         spider: Any = self.crawler.spider

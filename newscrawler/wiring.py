@@ -9,13 +9,17 @@ import asyncio
 import os
 import socket
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import redis
+
+from newscrawler.discovery import revisits
 from newscrawler.discovery.sites import Sites
 from newscrawler.frontier import server as embedded
-from newscrawler.frontier.queue import DomainPolicy, Frontier, FrontierConfig
+from newscrawler.frontier.queue import DomainPolicy, Frontier, FrontierConfig, FrontierUnavailable
 from newscrawler.web import network
 
 if TYPE_CHECKING:
@@ -63,32 +67,21 @@ def worker_id(job: str | None = None) -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{(job or uuid.uuid4().hex)[:8]}"
 
 
-def frontier_config(settings: BaseSettings, *, loopback_only: bool) -> FrontierConfig:
-    return FrontierConfig(
-        shards=settings.getint("FRONTIER_SHARDS"),
-        lease_ms=round(settings.getfloat("FRONTIER_LEASE_S") * 1000),
-        max_tries=settings.getint("FRONTIER_MAX_TRIES"),
-        queue_limit=settings.getint("FRONTIER_QUEUE_LIMIT"),
-        obey_robots=settings.getbool("ROBOTSTXT_OBEY"),
-        robots_max_age_ms=settings.getint("ROBOTS_MAX_AGE_S") * 1000,
-        autothrottle=settings.getbool("AUTOTHROTTLE_ENABLED"),
-        autothrottle_start_ms=round(settings.getfloat("AUTOTHROTTLE_START_DELAY") * 1000),
-        autothrottle_max_ms=round(settings.getfloat("AUTOTHROTTLE_MAX_DELAY") * 1000),
-        autothrottle_target=settings.getfloat("AUTOTHROTTLE_TARGET_CONCURRENCY"),
-        backoff_start_ms=settings.getint("BACKOFF_START_S") * 1000,
-        backoff_max_ms=settings.getint("BACKOFF_MAX_S") * 1000,
-        loopback_only=loopback_only,
-    )
+def split_urls(urls: str | Iterable[str]) -> list[str]:
+    """``-a urls=`` is one comma-separated string; commands hand a list."""
+    return [u.strip() for u in (urls.split(",") if isinstance(urls, str) else urls) if u.strip()]
 
 
-def load_sites(settings: BaseSettings, *, only: str | None = None, urls: str | None = None) -> Sites:
+def load_sites(
+    settings: BaseSettings, *, only: str | None = None, urls: str | Iterable[str] | None = None
+) -> Sites:
     """The sites of this crawl: of SITES_FILE with the operator's changes, or ad hoc for ``urls``.
 
     :param only: comma-separated site ids
     :raises newscrawler.discovery.sites.SitesError: the file cannot be read, or a site is not in it
     """
     if urls:
-        return Sites.for_urls([u for u in urls.split(",") if u.strip()])
+        return Sites.for_urls(split_urls(urls))
     sites = Sites.load(settings.get("SITES_FILE") or None, state_dir=data_dir(settings))
     if only:
         sites = sites.select([s.strip() for s in only.split(",") if s.strip()])
@@ -106,10 +99,36 @@ def domain_policies(sites: Sites, settings: BaseSettings) -> list[DomainPolicy]:
 
 
 def all_loopback(sites: Sites, settings: BaseSettings) -> bool:
-    """Whether every admitted host is on this machine: by its address, or by RESOLVE_OVERRIDE."""
+    """Whether every admitted host is on this machine: by its address, by RESOLVE_OVERRIDE, or as
+    stored pages answer instead of the network (REPLAY_DIR)."""
+    if settings.get("REPLAY_DIR"):
+        return True
     override = network.parse_overrides(settings.get("RESOLVE_OVERRIDE") or "")
     hosts = [host for site in sites.enabled() for host in site.fetch_hosts]
     return bool(hosts) and all(network.is_loopback_host(host, override) for host in hosts)
+
+
+def preflight(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
+    """Everything that would make a crawl fail at once, looked at before the reactor starts.
+
+    :raises newscrawler.discovery.sites.SitesError, ValueError: an argument or a file is wrong
+    :raises newscrawler.frontier.queue.FrontierUnavailable: Redis cannot be had
+    """
+    if not str(settings.get("USER_AGENT") or "").strip():
+        raise StartRefused("USER_AGENT is empty: a crawler says who it is; set it with a contact of yours")
+    revisits.max_age_s(spider_args.get("since"), settings.getfloat("ARTICLE_MAX_AGE_DAYS"))
+    sites = load_sites(settings, only=spider_args.get("sites"), urls=spider_args.get("urls"))
+    if not sites.enabled():
+        raise StartRefused("no site is enabled; see `scrapy sites list`, then `scrapy sites enable SITE`")
+    url = redis_url(settings)
+    client = redis.Redis.from_url(url, socket_connect_timeout=5, socket_timeout=5)
+    try:
+        client.ping()
+    except redis.RedisError as exc:
+        raise FrontierUnavailable(f"Redis does not answer at {url}: {exc}") from exc
+    finally:
+        client.close()
+    return sites
 
 
 @dataclass
@@ -148,7 +167,7 @@ class Services:
 
             self._parts["frontier"] = Frontier(
                 connect(self.redis_url),
-                frontier_config(self.settings, loopback_only=self.loopback_only),
+                FrontierConfig.from_settings(self.settings, self.loopback_only),
                 self.worker,
             )
         return self._parts["frontier"]  # type: ignore[no-any-return]

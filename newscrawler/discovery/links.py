@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from newscrawler.discovery.sites import Refusal, Sites
 from newscrawler.items import Link
@@ -24,14 +24,20 @@ class FoundLinks:
     total: int = 0
 
 
+class SeenFilter(Protocol):
+    """What a worker knows for certain of the frontier (frontier.queue.Frontier)."""
+
+    def seen_id(self, url_id: bytes) -> bool: ...
+
+
 class LinkFinder:
     """Remembers what raw URLs turned out to be, so that the menu of a site is judged once.
 
-    :param seen: whether this worker knows for certain that the frontier has the canonical URL
+    :param seen: answers for ids that the frontier confirmed; asked for links only, never for revisits
     :param size: raw URLs remembered; about 200 bytes each
     """
 
-    def __init__(self, sites: Sites, seen: Callable[[str], bool], size: int = 100_000) -> None:
+    def __init__(self, sites: Sites, seen: SeenFilter, size: int = 100_000) -> None:
         self.sites = sites
         self.seen = seen
         self.size = size
@@ -69,7 +75,7 @@ class LinkFinder:
         if judged.url_id in found.ids:
             return
         found.ids.add(judged.url_id)
-        if self.seen(judged.url):
+        if self.seen.seen_id(judged.url_id):
             found.known += 1
         elif depth + 1 > max_depth:
             found.refused["depth"] = found.refused.get("depth", 0) + 1
@@ -120,7 +126,7 @@ class LinkFinder:
                 found.refused[judged.reason] = found.refused.get(judged.reason, 0) + 1
             elif judged.url_id not in found.ids:
                 found.ids.add(judged.url_id)
-                if self.seen(judged.url):
+                if self.seen.seen_id(judged.url_id):
                     found.known += 1
                 else:
                     found.links.append(judged)

@@ -22,14 +22,15 @@ from newscrawler.discovery.feeds import parse_feed
 from newscrawler.discovery.links import FoundLinks, LinkFinder
 from newscrawler.discovery.seeds import seed_links
 from newscrawler.discovery.sitemaps import parse_sitemap
-from newscrawler.discovery.sites import Refusal, Site
+from newscrawler.discovery.sites import Refusal, Site, Sites
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import Extraction, PageContext, extract
-from newscrawler.frontier.outcomes import judge_error, judge_status
 from newscrawler.frontier.queue import RobotsAnswer
 from newscrawler.items import LIST_KINDS, Article, Kind, Link, Outcome, Page
 from newscrawler.web import urls
-from newscrawler.wiring import Services, StartRefused
+from newscrawler.web.outcomes import judge_error, judge_status
+from newscrawler.web.robots import RobotsRules
+from newscrawler.wiring import Services, split_urls
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -78,9 +79,12 @@ class NewsSpider(Spider):
         """Puts the seeds that are due into the frontier; the requests come from there."""
         services = Services.of(self.crawler)
         services.sites.set_max_age(self.max_age_s)
-        self.finder = LinkFinder(services.sites, services.frontier.seen_local)
+        self.finder = LinkFinder(services.sites, services.frontier)
         scheduler: Any = self.crawler.engine.scheduler  # type: ignore[union-attr]
-        seeds = [link for site in services.sites.enabled() for link in seed_links(site, scheduler.now_ms)]
+        if self.urls:
+            seeds = asked_links(services.sites, split_urls(self.urls))
+        else:
+            seeds = [link for site in services.sites.enabled() for link in seed_links(site, scheduler.now_ms)]
         added = await scheduler.add(seeds)
         await services.selectors.refresh()
         logger.info("Seeds offered sites=%d seeds=%d due=%d", len(services.sites.enabled()), len(seeds), added)
@@ -148,8 +152,16 @@ class NewsSpider(Spider):
         # still a redirect after five: as if there were none (RFC 9309 2.3.1.2)
         status = 404 if 300 <= answer.status < 400 else answer.status
         page.outcome, page.reason, page.status = Outcome.DONE, "", status
-        page.robots = RobotsAnswer(status=status, body=answer.body if status == 200 else b"")
+        body = answer.body if status == 200 else b""
+        rules = RobotsRules.parse_answer(status, body, self.settings["ROBOTSTXT_USER_AGENT"])
+        page.robots = RobotsAnswer(status=status, body=body, crawl_delay_s=rules.crawl_delay)
+        page.links = self._announced_sitemaps(rules, lease)
         yield page
+
+    def _announced_sitemaps(self, rules: RobotsRules, lease: Lease) -> list[Link]:
+        sites = Services.of(self.crawler).sites
+        found = [sites.identify(url, kind=Kind.SITEMAP, parent=lease.url_id, depth=1) for url in rules.sitemaps[:20]]
+        return [link for link in found if isinstance(link, Link)]
 
     # ------------------------------------------------------------------ parts
     def _blank(self, lease: Lease) -> Page:
@@ -171,7 +183,6 @@ class NewsSpider(Spider):
     def _page(self, response: Response, lease: Lease) -> Page:
         page = self._blank(lease)
         page.status = response.status
-        page.retry_after_s = response.meta.get("retry_after_s")
         stats = self.crawler.stats
         stats.inc_value(metrics.PAGES)
         stats.inc_value(metrics.PAGE_BYTES, len(response.body))
@@ -195,10 +206,18 @@ class NewsSpider(Spider):
             page.outcome, page.reason = Outcome.REFUSED, found.reason
         elif hops > MAX_REDIRECTS:
             page.outcome, page.reason = Outcome.FAILED, "redirect loop"
-        elif found.url_id == lease.url_id:
-            page.outcome, page.reason, page.moved_to = Outcome.RETRY, "moved", target
         else:
-            found.hint = {**(lease.hint or {}), "hops": hops}
+            hint = {**(lease.hint or {}), "hops": hops}
+            article_id = article_id_of(lease)
+            if found.url_id in (lease.url_id, article_id):
+                # the same page under another spelling (http -> https, a slash): the frontier knows that
+                # id as this visit, so the spelling gets one of its own, and the article keeps the old
+                found.url, found.url_id = target, urls.url_id(target)
+                hint["article_id"] = article_id.hex()
+            if found.url_id == lease.url_id:
+                page.outcome, page.reason = Outcome.FAILED, "redirect loop"
+                return
+            found.hint = hint
             if Kind(lease.kind) is not Kind.PAGE and found.kind is Kind.PAGE:
                 found.kind = Kind(lease.kind)
             page.outcome, page.links = Outcome.REDIRECTED, [found]
@@ -275,7 +294,8 @@ class NewsSpider(Spider):
         self._read_article(response, doc, lease, page, site)
 
     def _read_article(self, response: Response, doc: Document, lease: Lease, page: Page, site: Site | None) -> None:
-        if page.kind is Kind.PAGE and not _claims_article(response.body):
+        asked = bool((lease.hint or {}).get("asked"))
+        if page.kind is Kind.PAGE and not asked and not _claims_article(response.body):
             page.outcome, page.reason, page.keep_raw = Outcome.NOT_ARTICLE, "page", False
             return
         context = PageContext(
@@ -284,7 +304,7 @@ class NewsSpider(Spider):
             zone=site.zone if site else "+07:00",
             fetched=page.fetched or datetime.now(UTC),
             hint=lease.hint,
-            url_is_article=page.kind is Kind.ARTICLE,
+            url_is_article=page.kind is Kind.ARTICLE and not asked or None,
         )
         selectors = Services.of(self.crawler).selectors
         extraction = extract(doc, context, selectors.active(lease.site))
@@ -303,7 +323,7 @@ class NewsSpider(Spider):
             page.outcome, page.keep_raw = Outcome.UNCHANGED, False  # only what surrounds the article changed
             return
         page.links_digest = fields_digest
-        page.outcome, page.article = Outcome.DONE, _article(extraction, lease, page, selectors.active_version(lease.site))
+        page.outcome, page.article = Outcome.DONE, _article(extraction, lease, page)
 
     def _list_page(self, lease: Lease, page: Page, found: FoundLinks) -> None:
         """Home, section, feed, sitemap: unchanged when its set of links is; one new link is a change."""
@@ -337,6 +357,21 @@ class NewsSpider(Spider):
 
     def _now_ms(self) -> int:
         return int(self.crawler.engine.scheduler.now_ms)  # type: ignore[union-attr]
+
+
+def article_id_of(lease: Lease) -> bytes:
+    """The id under which the lease's page is stored: its URL's, or that of the spelling it was found by."""
+    article_id = (lease.hint or {}).get("article_id")
+    return bytes.fromhex(article_id) if article_id else lease.url_id
+
+
+def asked_links(sites: Sites, asked: list[str]) -> list[Link]:
+    """The addresses that a person asked for: read as articles whatever they look like, also a second time."""
+    found = [sites.identify(url, kind=Kind.ARTICLE, hint={"asked": True}) for url in asked]
+    links = [link for link in found if isinstance(link, Link)]
+    for link in links:
+        link.revisit, link.band = True, 0
+    return links
 
 
 def _header(response: Response, name: bytes) -> str | None:
@@ -380,7 +415,7 @@ def _fields_digest(extraction: Extraction) -> bytes:
     return hashlib.blake2b("\x00".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _article(extraction: Extraction, lease: Lease, page: Page, selector_version: str | None) -> Article:
+def _article(extraction: Extraction, lease: Lease, page: Page) -> Article:
     names = (
         "title", "content", "published", "modified", "authors", "summary", "section", "image", "language",
         "canonical_url",
@@ -388,15 +423,14 @@ def _article(extraction: Extraction, lease: Lease, page: Page, selector_version:
     fields = {name: getattr(extraction, name) for name in names}
     values = {name: f.value for name, f in fields.items()}
     values["authors"] = values["authors"] or []
-    by_selector = any(f.origin.startswith("selector") for f in fields.values())
     return Article(
-        id=lease.url_id.hex(),
+        id=article_id_of(lease).hex(),
         url=lease.url,
         site=lease.site,
         discovered=datetime.fromtimestamp(lease.discovered_ms / 1000, UTC),
         fetched=page.fetched,
         origins={n: f.origin for n, f in fields.items() if f.value},
         confidence={n: round(f.confidence, 3) for n, f in fields.items() if f.value},
-        selector_version=selector_version if by_selector else None,
+        selector_version=extraction.selector_version,
         **values,
     )

@@ -1,0 +1,127 @@
+"""`scrapy replay DIR` (`make replay PAGES=DIR`): the whole program over stored pages, under their real addresses."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from scrapy.commands import ScrapyCommand
+
+from newscrawler import cli, wiring
+from newscrawler.commands.crawl import check
+from newscrawler.discovery.sites import Refusal, Sites
+from newscrawler.frontier import connect
+from newscrawler.frontier import server as embedded
+from newscrawler.frontier.queue import Frontier, FrontierConfig
+from newscrawler.items import Kind
+from newscrawler.rawstore.replay import ReplayError, load_index
+
+
+class Command(ScrapyCommand):
+    requires_project = True
+    requires_crawler_process = True
+
+    def syntax(self) -> str:
+        return "[options] DIR"
+
+    def short_desc(self) -> str:
+        return "Run the whole program over a folder of stored pages (make replay PAGES=DIR)"
+
+    def long_desc(self) -> str:
+        return (
+            "DIR holds gold.jsonl (one JSON object a line with id, url, html) and html/<id>.html.gz. All pages go "
+            "through frontier, robots.txt (DIR/robots/<host>.txt, else 404), middlewares, extraction, raw store, article "
+            "store and search. Nothing is fetched from a network. What is not stored is listed with its reason."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        cli.add_json_option(parser)
+        parser.add_argument("--data", metavar="FOLDER", help="folder for queue, articles, raw pages (default: DATA_DIR/replay)")
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        assert self.settings is not None
+        if len(args) != 1:
+            raise cli.UsageError("one folder is needed: scrapy replay DIR", print_help=False)
+        data = Path(opts.data) if opts.data else Path(self.settings["DATA_DIR"]) / "replay"
+        own: dict[str, Any] = {
+            "DATA_DIR": str(data),
+            "REPLAY_DIR": str(Path(args[0]).resolve()),
+            # nobody is asked for anything, so there is nobody to be polite to
+            "DOWNLOAD_DELAY": 0,
+            "AUTOTHROTTLE_ENABLED": False,
+            "DOWNLOAD_HANDLERS": {
+                scheme: "newscrawler.handlers.ReplayHandler" if scheme in ("http", "https") else None
+                for scheme in ("http", "https", "file", "ftp", "s3", "data")
+            },
+            "ARTICLE_MAX_AGE_DAYS": 0,
+            "FRONTIER_MAX_DEPTH": 0,
+            "SELECTOR_GENERATION": "off",
+            "REDIS_URL": "",
+        }
+        self.settings.setdict(own, priority="cmdline")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None and self.crawler_process is not None
+        try:
+            index = load_index(Path(args[0]))
+        except ReplayError as exc:
+            cli.fail(str(exc))
+        urls = list(index.urls())
+        check(self.settings, {"urls": urls})
+        self.crawler_process.crawl("news", urls=urls)
+        self.crawler_process.start()
+        try:
+            rows = asyncio.run(self._rows(index, urls))
+        finally:
+            embedded.release(wiring.data_dir(self.settings))
+        self._print(rows, opts.as_json)
+
+    async def _rows(self, index: Any, urls: list[str]) -> list[dict[str, Any]]:
+        assert self.settings is not None
+        sites = Sites.for_urls(urls)
+        client = connect(wiring.redis_url(self.settings), single=False)
+        frontier = Frontier(client, FrontierConfig.from_settings(self.settings, True), "replay-report")
+        store = wiring.open_article_store(self.settings)
+        rows = []
+        try:
+            await store.open()
+            for url in urls:
+                link = sites.identify(url, kind=Kind.ARTICLE)
+                page_id = index.page_id(url)
+                if isinstance(link, Refusal):
+                    rows.append({"id": page_id, "url": url, "stored": False, "outcome": "REFUSED", "reason": link.reason})
+                    continue
+                article = await store.get(link.url_id.hex())
+                record = await frontier.record(link.url_id, link.domain)
+                rows.append(
+                    {
+                        "id": page_id,
+                        "url": url,
+                        "article": article.id if article else None,
+                        "stored": article is not None,
+                        "outcome": str(record.outcome or record.state) if record else "not queued",
+                        "reason": record.reason if record else "",
+                    }
+                )
+        finally:
+            await store.close()
+            await client.aclose()
+        return rows
+
+    def _print(self, rows: list[dict[str, Any]], as_json: bool) -> None:
+        missing = [row for row in rows if not row["stored"]]
+        if as_json:
+            cli.print_rows(rows, (), True)
+        elif missing:
+            cli.print_rows(missing, ("id", "outcome", "reason", "url"), False)
+        by_reason = Counter(f"{row['outcome']}({row['reason']})" for row in missing)
+        cli.note(f"{len(rows)} pages, {len(rows) - len(missing)} stored, {len(missing)} not stored")
+        for reason, count in by_reason.most_common():
+            cli.note(f"  {count:5d}  {reason}")
+        cli.note(f"Search them: scrapy search 'words' -s DATA_DIR={self.settings['DATA_DIR'] if self.settings else ''}")
+        self.exitcode = 0 if len(missing) < len(rows) else 1

@@ -1,0 +1,39 @@
+"""Status code or error of a fetch -> outcome. The table of docs/frontier.md in code. Pure."""
+
+from __future__ import annotations
+
+from newscrawler.items import Outcome
+
+#: Errors (by their ``reason``) that say no to the URL itself; every other one is worth another try.
+REFUSING = frozenset({"ssrf", "size", "type", "robots", "offsite", "scheme", "trap", "quota", "noindex", "age"})
+
+
+def judge_status(status: int) -> tuple[Outcome, str]:
+    """What an answer's status says. DONE = read the body; the reason is empty for it.
+
+    401, 403, 407 and 451 are tried again like errors: news sites answer 403 in bursts, and the tries
+    that a URL has end it. 405, 406, 414 ... will not change by asking again.
+    """
+    if status in (200, 203, 206):
+        return Outcome.DONE, ""
+    if status == 304:
+        return Outcome.UNCHANGED, ""
+    if status in (301, 302, 303, 307, 308):
+        return Outcome.REDIRECTED, ""
+    if status in (404, 410):
+        return Outcome.GONE, f"status {status}"
+    if status in (401, 403, 407, 408, 409, 421, 423, 425, 429, 451) or status >= 500 or status < 200:
+        return Outcome.RETRY, f"status {status}"
+    if status in (204, 205):
+        return Outcome.NOT_ARTICLE, f"status {status}"
+    return Outcome.FAILED, f"status {status}"
+
+
+def judge_error(error: BaseException) -> tuple[Outcome, str]:
+    """What a refused request or a failed fetch says; ``error.reason`` is a word where our own code raised it."""
+    reason = getattr(error, "reason", None)
+    if not isinstance(reason, str) or not reason:
+        return Outcome.RETRY, type(error).__name__
+    if reason == "robots_unknown":  # fail closed: the rules are not known yet
+        return Outcome.RETRY, reason
+    return (Outcome.REFUSED if reason in REFUSING else Outcome.RETRY), reason
