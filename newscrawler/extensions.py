@@ -6,6 +6,7 @@ They only translate: signals -> newscrawler.fleet.rows, rows -> newscrawler.flee
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import logging.handlers
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
+from scrapy.exceptions import NotConfigured
 from scrapy.utils.log import get_scrapy_root_handler
 
 from newscrawler import metrics, wiring
@@ -354,3 +356,26 @@ class MetricsExtension:
             in_flight=len(engine.downloader.active) if engine is not None else 0,
             gauges=self.gauges(),
         )
+
+
+class StatsFile:
+    """Writes the final stats as one JSON object to STATS_FILE, for scripts that ran a crawl."""
+
+    def __init__(self, crawler: Crawler, path: Path) -> None:
+        self.crawler = crawler
+        self.path = path
+        # engine_stopped comes after every other component has counted its last
+        crawler.signals.connect(self.write, signals.engine_stopped)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> StatsFile:
+        path = crawler.settings.get("STATS_FILE")
+        if not path:
+            raise NotConfigured("STATS_FILE is not set")
+        return cls(crawler, Path(path))
+
+    def write(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.path.with_suffix(".part")
+        partial.write_text(json.dumps(self.crawler.stats.get_stats(), default=str, ensure_ascii=False))
+        partial.replace(self.path)

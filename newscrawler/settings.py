@@ -162,15 +162,25 @@ STORE_BATCH_ROWS = 50
 STORE_BATCH_MS = 20
 
 # ---------------------------------------------------------------- selector sets, models
-# rules_then_llm | llm | rules | off
+# How a set is made for a site that has none (docs/selectors.md): rules_then_llm asks the model only for
+# what rules could not find; rules never asks it; llm asks it for everything; off makes none.
 SELECTOR_GENERATION = _env("SELECTOR_GENERATION", "rules_then_llm")
-LLM_BASE_URL = _env("LLM_BASE_URL", "")  # empty = no model
+# Seconds between two looks at what changed in Redis: an approved set is used by the whole fleet within it.
+SELECTOR_REFRESH_S = 5.0
+# Seconds that a crawl with nothing left to fetch waits for generations that are due; 0 = not at all.
+SELECTOR_GENERATION_IDLE_S = 60.0
+# Any server that speaks OpenAI's protocol (Gemini, OpenAI, Mistral, OpenRouter, Ollama ...). Empty = no model.
+LLM_BASE_URL = _env("LLM_BASE_URL", "")
 LLM_API_KEY_ENV = "LLM_API_KEY"  # the name of the variable; the key itself is never a setting
 LLM_MODEL = _env("LLM_MODEL", "")
-LLM_TIMEOUT_S = 45
+LLM_TIMEOUT_S = 45  # for the whole of one attempt
+# Tokens of one question; pages are cut to it by leaving out subtrees. Raise it for models that take more.
+LLM_MAX_INPUT_TOKENS = 30_000
+# What the fleet may spend; 0 forbids every call. Each HTTP attempt counts as a call, answered or not.
 LLM_CALLS_PER_DOMAIN_PER_DAY = 6
 LLM_CALLS_PER_DAY = 200
 LLM_TOKENS_PER_DAY = 3_000_000
+LLM_CALLS_PER_MINUTE = 10
 
 # ---------------------------------------------------------------- search page and API
 # Loopback only; another address needs API_TOKEN_SECRET in the environment.
@@ -189,6 +199,7 @@ PROGRESS = _env("PROGRESS", "auto")
 
 # ---------------------------------------------------------------- components
 SPIDER_MIDDLEWARES = {
+    "newscrawler.generation_ext.SelectorGenerationMiddleware": 100,
     # One spider, one item per page, own link handling: Scrapy's are not needed and cost per request.
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
     "scrapy.spidermiddlewares.referer.RefererMiddleware": None,
@@ -221,6 +232,9 @@ EXTENSIONS = {
     "scrapy.extensions.memusage.MemoryUsage": 0,
     "newscrawler.extensions.CrawlReporter": 100,
     "newscrawler.extensions.MetricsExtension": 110,
-    "newscrawler.extensions.SelectorGeneration": 120,
+    "newscrawler.extensions.StatsFile": 900,
+    "newscrawler.generation_ext.SelectorGeneration": 120,
 }
+# A file for the crawl's final stats, one JSON object; empty = none. For scripts that start crawls.
+STATS_FILE = _env("STATS_FILE", "")
 LOGSTATS_INTERVAL = 0  # CrawlReporter says more

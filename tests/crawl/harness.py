@@ -1,0 +1,106 @@
+"""Crawls as a user starts them: `scrapy ...` in a process of its own, with a data folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: What every crawl of a test has: loopback only, no live display, no waiting for the next minute.
+TEST_SETTINGS = {
+    "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8",
+    "PROGRESS": "off",
+    "LOG_LEVEL": "INFO",
+    "SELECTOR_GENERATION": "off",
+    "ARTICLE_MAX_AGE_DAYS": "0",
+}
+
+
+@dataclass
+class Finished:
+    returncode: int
+    stdout: str
+    stderr: str
+    stats: dict[str, Any] = field(default_factory=dict)
+
+    def stat(self, name: str) -> Any:
+        return self.stats.get(name, 0)
+
+
+class Scrapy:
+    """`scrapy <args>` in ``folder``'s data. Settings are strings, as on a command line."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.settings = {**TEST_SETTINGS, "DATA_DIR": str(self.data), **(settings or {})}
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("SCRAPY_", "LLM_", "REDIS_URL"))}
+        self.env.update(env or {})
+        self._serial = 0
+
+    def command(self, *args: str) -> tuple[list[str], Path]:
+        self._serial += 1
+        stats = self.folder / f"stats-{self._serial}.json"
+        settings = {**self.settings, "STATS_FILE": str(stats)}
+        options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+        return [sys.executable, "-m", "scrapy", *args, *options], stats
+
+    def run(self, *args: str, timeout: float = 120) -> Finished:
+        command, stats = self.command(*args)
+        done = subprocess.run(command, cwd=ROOT, env=self.env, capture_output=True, text=True, timeout=timeout)
+        return Finished(done.returncode, done.stdout, done.stderr, read_stats(stats))
+
+    def start(self, *args: str) -> Running:
+        command, stats = self.command(*args)
+        log = (self.folder / f"run-{self._serial}.log").open("wb")
+        process = subprocess.Popen(command, cwd=ROOT, env=self.env, stdout=log, stderr=log, start_new_session=True)
+        return Running(process, Path(log.name), stats)
+
+
+class Running:
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, stats: Path) -> None:
+        self.process = process
+        self.log = log
+        self.stats_file = stats
+
+    def text(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def interrupt(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(10)
+
+    def wait(self, timeout: float = 60) -> Finished:
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"still running after {timeout} s:\n{self.text()[-3000:]}") from None
+        return Finished(code, self.text(), self.text(), read_stats(self.stats_file))
+
+
+def read_stats(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def until(condition: Callable[[], Any], what: str, timeout: float = 30) -> Any:
+    """Polls until the condition is true and returns its value; fails with ``what`` at the deadline."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"not within {timeout} s: {what}")
