@@ -71,3 +71,13 @@ FRONTIER_LEASED = _stat("frontier/leased", "urls", "URLs leased in the whole fro
 # raw store
 RAW_RECORDS = _stat("raw/records", "records", "pages written to WARC")
 RAW_BYTES = _stat("raw/bytes", "bytes", "bytes written to WARC, compressed")
+
+# selector sets and models
+SELECTOR_MISSING = _stat("selector/missing", "pages", "article pages of sites without a selector set")
+SELECTOR_SAMPLES = _stat("selector/samples", "pages", "stored pages noted as samples for a set")
+SELECTOR_JOBS = _stat("selector/jobs", "jobs", "generations by how they ended; label: state")
+SELECTOR_SHADOW = _stat("selector/shadow", "pages", "pages compared with a set on probation; label: agreed or differed")
+SELECTOR_PROMOTED = _stat("selector/promoted", "sets", "sets that became active after their shadow pages")
+SELECTOR_ERRORS = _stat("selector/errors", "errors", "background work on selector sets that failed")
+LLM_CALLS = _stat("llm/calls", "calls", "HTTP requests to the model, answered or not")
+LLM_TOKENS = _stat("llm/tokens", "tokens", "tokens that the model's server counted; label: in or out")

@@ -1,0 +1,276 @@
+"""Selector sets that make themselves while a crawl runs: what is missing is noticed, sampled, generated, proved.
+
+Nothing here is waited for by a page. The middleware marks; the extension works in the background, one job
+at a time, the heavy parts in a thread, and asks a model only through newscrawler.llm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.exceptions import DontCloseSpider
+
+from newscrawler import metrics
+from newscrawler.extraction.context import PageContext
+from newscrawler.extraction.document import Document
+from newscrawler.extraction.selectors import apply
+from newscrawler.items import Article, Page
+from newscrawler.llm import LLM
+from newscrawler.rawstore.errors import RawNotFound, RawStoreUnavailable
+from newscrawler.selectorstore.gate import agrees_with
+from newscrawler.selectorstore.generate import MODES, Generator, Result
+from newscrawler.selectorstore.jobs import Jobs, Limits
+from newscrawler.wiring import Services
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from scrapy.settings import BaseSettings
+
+logger = logging.getLogger(__name__)
+
+#: Article pages noted and not yet worked on, at most: what comes above is only one sample less.
+_WAITING_PAGES = 200
+#: A job that is due this long is run on a busy worker too, seconds.
+_PATIENCE_S = 60.0
+_LOOK_S = 0.5
+
+
+@dataclass(frozen=True)
+class GenerationConfig:
+    """Settings of generation; times in seconds."""
+
+    mode: str
+    refresh_s: float
+    idle_s: float  # how long an otherwise finished crawl waits for jobs
+    limits: Limits
+    max_input_chars: int
+
+    @classmethod
+    def of(cls, settings: BaseSettings) -> GenerationConfig:
+        mode = settings["SELECTOR_GENERATION"]
+        if mode not in MODES:
+            raise ValueError(f"SELECTOR_GENERATION is {mode!r}; it must be one of {', '.join(MODES)}")
+        limits = Limits(
+            calls_per_domain_per_day=settings.getint("LLM_CALLS_PER_DOMAIN_PER_DAY"),
+            calls_per_day=settings.getint("LLM_CALLS_PER_DAY"),
+            tokens_per_day=settings.getint("LLM_TOKENS_PER_DAY"),
+            calls_per_minute=settings.getint("LLM_CALLS_PER_MINUTE"),
+        )
+        return cls(
+            mode, settings.getfloat("SELECTOR_REFRESH_S"),
+            settings.getfloat("SELECTOR_GENERATION_IDLE_S"), limits,
+            round(settings.getint("LLM_MAX_INPUT_TOKENS") * 2.5),  # llm.estimate_tokens: 2.5 bytes a token at least
+        )  # fmt: skip
+
+
+def make_llm(settings: BaseSettings) -> LLM:
+    """The configured model; without LLM_BASE_URL one that says so when it is asked."""
+    key = os.environ.get(settings["LLM_API_KEY_ENV"], "")
+    return LLM(settings["LLM_BASE_URL"], key, settings["LLM_MODEL"], settings.getfloat("LLM_TIMEOUT_S"))
+
+
+def make_generator(services: Services, config: GenerationConfig, llm: LLM) -> Generator:
+    async def load_page(ref: str) -> Any:
+        try:
+            return await asyncio.to_thread(services.raw.read, ref)
+        except (RawNotFound, RawStoreUnavailable) as exc:  # another node's folder, or cleaned up
+            logger.info("Sample page cannot be read ref=%s reason=%s", ref, exc)
+            return None
+
+    def context_of(url: str) -> PageContext:
+        site = services.sites.by_host(_host(url))
+        if site is None:
+            return PageContext()
+        return PageContext(site_name=site.name, language=site.language, zone=site.zone)
+
+    return Generator(
+        services.selectors, Jobs(services.redis, config.limits), load_page, context_of,
+        llm=llm, mode=config.mode, max_input_chars=config.max_input_chars,
+    )  # fmt: skip
+
+
+class SelectorGenerationMiddleware:
+    """Spider middleware: an article page of a site without a selector set is kept raw, to learn from."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self.enabled = crawler.settings["SELECTOR_GENERATION"] != "off"
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> SelectorGenerationMiddleware:
+        return cls(crawler)
+
+    def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterator[Any]:
+        for item in result:
+            self._notice(item)
+            yield item
+
+    async def process_spider_output_async(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for item in result:
+            self._notice(item)
+            yield item
+
+    def _notice(self, item: Any) -> None:
+        if not self.enabled or not isinstance(item, Page) or item.article is None:
+            return
+        if Services.of(self.crawler).selectors.is_missing(item.site):
+            item.keep_raw = True
+            self.crawler.stats.inc_value(metrics.SELECTOR_MISSING)
+
+
+class SelectorGeneration:
+    """Extension: keeps the local sets fresh, collects samples, runs jobs in idle time, compares in shadow."""
+
+    def __init__(self, crawler: Crawler, config: GenerationConfig) -> None:
+        self.crawler = crawler
+        self.stats = crawler.stats
+        self.config = config
+        self._pages: deque[tuple[Article, str, bytes, PageContext]] = deque(maxlen=_WAITING_PAGES)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._llm = make_llm(crawler.settings)
+        self._job: asyncio.Task[Result | None] | None = None
+        self._due_since: float | None = None
+        self._idle_since: float | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> SelectorGeneration:
+        extension = cls(crawler, GenerationConfig.of(crawler.settings))
+        crawler.signals.connect(extension.spider_opened, signals.spider_opened)
+        crawler.signals.connect(extension.item_scraped, signals.item_scraped)
+        crawler.signals.connect(extension.spider_idle, signals.spider_idle)
+        crawler.signals.connect(extension.spider_closed, signals.spider_closed)
+        return extension
+
+    # ------------------------------------------------------------ signals
+    async def spider_opened(self, spider: Spider) -> None:
+        services = Services.of(self.crawler)
+        self._tasks = [asyncio.ensure_future(self._loop(self._refresh, self.config.refresh_s)),
+                       asyncio.ensure_future(self._loop(self._work_on_pages, _LOOK_S))]
+        if self.config.mode != "off":
+            generator = make_generator(services, self.config, self._llm)
+            self._tasks.append(asyncio.ensure_future(self._loop(lambda: self._look_for_job(generator), _LOOK_S)))
+
+    def item_scraped(self, item: Any, response: Response | None) -> None:
+        """After the commit: the raw page is on the disk by now."""
+        self._idle_since = None
+        if not isinstance(item, Page) or item.article is None or response is None:
+            return
+        selectors = Services.of(self.crawler).selectors
+        shadow = selectors.probation(item.site) is not None
+        if shadow or (item.article.raw_ref and selectors.is_missing(item.site) and self.config.mode != "off"):
+            site = Services.of(self.crawler).sites.by_host(item.domain)
+            context = PageContext(site_name=site.name if site else None, language=site.language if site else None,
+                                  zone=site.zone if site else None, fetched=item.fetched)
+            self._pages.append((item.article, item.site, response.body if shadow else b"", context))
+
+    def spider_idle(self, spider: Spider) -> None:
+        """A crawl that has nothing left to fetch waits a while for the sets that it made possible."""
+        now = time.monotonic()
+        busy = self._job is not None or self._due_since is not None or bool(self._pages)
+        self._idle_since = self._idle_since or now
+        if busy and now - self._idle_since < self.config.idle_s:
+            raise DontCloseSpider
+
+    async def spider_closed(self, spider: Spider) -> None:
+        tasks = [*self._tasks, *([self._job] if self._job else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._llm.close()
+        client = Services.of(self.crawler).selectors.client
+        if client is not None:
+            await client.aclose()  # a job that was cancelled gave its lock back after the services had closed
+
+    # ------------------------------------------------------------ background
+    async def _loop(self, work: Any, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            if self._closing():
+                return
+            try:
+                await work()
+            except Exception:  # Redis away, a page that breaks a rule: the crawl and the next round go on
+                self.stats.inc_value(metrics.SELECTOR_ERRORS)
+                logger.exception("Selector work failed, will be tried again")
+                await asyncio.sleep(5 * seconds)
+
+    def _closing(self) -> bool:
+        slot = getattr(self.crawler.engine, "_slot", None)
+        return slot is None or slot.closing is not None
+
+    async def _refresh(self) -> None:
+        changed = await Services.of(self.crawler).selectors.refresh()
+        if changed:
+            logger.info("Selector sets read again domains=%d", changed)
+
+    async def _work_on_pages(self) -> None:
+        while self._pages:
+            article, domain, body, context = self._pages.popleft()
+            await self._one_page(article, domain, body, context)
+
+    async def _one_page(self, article: Article, domain: str, body: bytes, context: PageContext) -> None:
+        selectors = Services.of(self.crawler).selectors
+        on_probation = selectors.probation(domain)
+        if on_probation is not None and body:
+            agreed = await asyncio.to_thread(
+                lambda: agrees_with(article, apply(Document(body, article.url), on_probation, context)))
+            self.stats.inc_value(metrics.labelled(metrics.SELECTOR_SHADOW, "agreed" if agreed else "differed"))
+            if not agreed:
+                logger.info("Shadow differs url=%s set=%s", article.url, on_probation.label)
+            if await selectors.note_shadow(domain, on_probation.version, agreed):
+                self.stats.inc_value(metrics.SELECTOR_PROMOTED)
+                logger.info("Selector set is active domain=%s version=%s", domain, on_probation.version)
+        elif article.raw_ref and selectors.is_missing(domain):
+            count = await selectors.report_missing(domain, article.raw_ref, article.url)
+            self.stats.inc_value(metrics.SELECTOR_SAMPLES)
+            logger.debug("Sample page noted domain=%s samples=%d", domain, count)
+
+    async def _look_for_job(self, generator: Generator) -> None:
+        if self._job is not None:
+            if not self._job.done():
+                return
+            job, self._job = self._job, None
+            self._due_since = None
+            self._report(job.result())
+        domain = await generator.jobs.due()
+        if domain is None:
+            self._due_since = None
+            return
+        self._due_since = self._due_since or time.monotonic()
+        if self._is_idle() or time.monotonic() - self._due_since > _PATIENCE_S:
+            logger.info("Selector generation starts domain=%s mode=%s", domain, self.config.mode)
+            self._job = asyncio.ensure_future(generator.run(domain))
+
+    def _is_idle(self) -> bool:
+        """Less than half of the fetch slots are in use."""
+        engine = self.crawler.engine
+        active = len(engine.downloader.active) if engine is not None else 0
+        return active < self.crawler.settings.getint("CONCURRENT_REQUESTS") / 2
+
+    def _report(self, result: Result | None) -> None:
+        if result is None:
+            return
+        stats = self.stats
+        stats.inc_value(metrics.labelled(metrics.SELECTOR_JOBS, result.state))
+        stats.inc_value(metrics.LLM_CALLS, result.spent.attempts)
+        stats.inc_value(metrics.labelled(metrics.LLM_TOKENS, "in"), result.spent.tokens_in)
+        stats.inc_value(metrics.labelled(metrics.LLM_TOKENS, "out"), result.spent.tokens_out)
+        logger.info(
+            "Selector generation ended domain=%s state=%s made_by=%s version=%s calls=%d tokens=%d reason=%s",
+            result.domain, result.state, result.made_by, result.version, result.spent.attempts,
+            result.spent.tokens_in + result.spent.tokens_out, result.reason,
+        )  # fmt: skip
+
+
+def _host(url: str) -> str:
+    return url.split("://", 1)[-1].split("/", 1)[0].lower()
