@@ -125,9 +125,9 @@ def parse(query: Query) -> Plan:
         if key == "site":
             sites.append(text.lower())
         elif key == "after":
-            after = max(_day(key, text), after) if after else _day(key, text)
+            after = max(day(key, text), after) if after else day(key, text)
         elif key == "before":
-            before = min(_day(key, text), before) if before else _day(key, text)
+            before = min(day(key, text), before) if before else day(key, text)
         else:
             term = Term.of(text, quoted)
             if term.exact or term.folded:
@@ -230,7 +230,8 @@ def _balanced(text: str) -> str:
     return text
 
 
-def _day(key: str, text: str) -> datetime:
+def day(key: str, text: str) -> datetime:
+    """First moment, UTC, of a day, month or year. Raises QueryError naming ``key``."""
     match = _DAY.fullmatch(text)
     try:
         if match is None:

@@ -1,0 +1,70 @@
+"""`scrapy export`: all stored articles as JSON lines, CSV or Parquet."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+from pathlib import Path
+
+from scrapy.commands import ScrapyCommand
+
+from newscrawler import cli
+from newscrawler.commands.search import with_store
+from newscrawler.store.base import ArticleStore
+from newscrawler.store.export import FORMATS, ExportError, export
+
+
+class Command(ScrapyCommand):
+    requires_project = True
+    requires_crawler_process = False
+    default_settings = {"LOG_ENABLED": False}
+
+    def syntax(self) -> str:
+        return "[options]"
+
+    def short_desc(self) -> str:
+        return "Write the stored articles as jsonl, csv or parquet"
+
+    def long_desc(self) -> str:
+        return (
+            "Every current article that its site has not taken down. --since takes only those stored or changed since "
+            "then, so that a daily export can go on where the last one ended."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        cli.add_json_option(parser)
+        parser.add_argument("--format", choices=FORMATS, default="jsonl", help="default jsonl")
+        parser.add_argument("--out", metavar="FILE", help="file to write, whole or not at all (default: stdout)")
+        parser.add_argument(
+            "--since", metavar="TIME", help="stored or changed since, e.g. 2026-08-31 or 2026-08-31T07:00Z"
+        )
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        if args:
+            raise cli.UsageError(f"unknown argument: {args[0]}", print_help=False)
+        since = _time(opts.since) if opts.since else None
+        out = Path(opts.out) if opts.out else None
+
+        async def work(store: ArticleStore) -> int:
+            return await export(store.scan(since), opts.format, out)
+
+        try:
+            count = with_store(self.settings, work)
+        except (ExportError, OSError) as exc:
+            cli.fail(f"export failed: {exc}")
+        if out is not None and opts.as_json:
+            cli.print_object({"articles": count, "format": opts.format, "out": str(out)})
+        else:
+            cli.note(f"{count:,} articles written{f' to {out}' if out else ''}")
+
+
+def _time(text: str) -> datetime:
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        raise cli.UsageError(
+            f"--since {text}: not a time; write 2026-08-31 or 2026-08-31T07:00Z", print_help=False
+        ) from None
+    return when if when.tzinfo else when.replace(tzinfo=UTC)

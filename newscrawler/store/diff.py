@@ -1,0 +1,26 @@
+"""What changed between two versions of an article. Pure."""
+
+from __future__ import annotations
+
+import difflib
+
+from newscrawler.items import Article
+
+#: The fields whose change makes a version (codec.digest), then those that only come along.
+FIELDS = ("title", "content", "published", "authors", "modified", "summary", "section", "image", "canonical_url")
+
+
+def changed_fields(old: Article, new: Article) -> list[str]:
+    return [name for name in FIELDS if getattr(old, name) != getattr(new, name)]
+
+
+def lines(old: Article, new: Article) -> list[str]:
+    """A unified diff, paragraph by paragraph; other fields as one line each."""
+    found = []
+    for name in changed_fields(old, new):
+        if name == "content":
+            before, after = old.content.split("\n\n"), new.content.split("\n\n")
+            found += list(difflib.unified_diff(before, after, lineterm="", n=0))[2:]
+        else:
+            found += [f"-{name}: {getattr(old, name)}", f"+{name}: {getattr(new, name)}"]
+    return found

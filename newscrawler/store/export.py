@@ -1,0 +1,129 @@
+"""Writing many articles to one file: JSON lines, CSV, Parquet. A file appears whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import orjson
+
+from newscrawler.items import Article
+from newscrawler.store import codec
+
+FORMATS = ("jsonl", "csv", "parquet")
+COLUMNS = (
+    "id", "url", "site", "title", "content", "published", "modified", "authors", "summary", "section", "image",
+    "language", "canonical_url", "discovered", "fetched", "version", "cluster",
+)  # fmt: skip
+_TIMES = ("published", "modified", "discovered", "fetched")
+_ROWS = 1_000  # of a Parquet row group
+
+
+class ExportError(Exception):
+    """The export cannot be written; the text says why."""
+
+
+class _Sink(Protocol):
+    def add(self, article: Article) -> None: ...
+    def end(self) -> None: ...
+
+
+async def export(articles: AsyncIterator[Article], format_: str, out: Path | None) -> int:
+    """Write all to ``out`` (None: stdout, not for Parquet). Returns how many. Raises ExportError, OSError."""
+    if format_ == "parquet" and out is None:
+        raise ExportError("parquet is binary: name a file with --out FILE")
+    make: dict[str, Callable[[IO[bytes]], _Sink]] = {"jsonl": _JsonLines, "csv": _Csv, "parquet": _Parquet}
+    count = 0
+    with _target(out) as file:
+        sink = make[format_](file)
+        async for article in articles:
+            sink.add(article)
+            count += 1
+        sink.end()
+    return count
+
+
+@contextmanager
+def _target(out: Path | None) -> Iterator[IO[bytes]]:
+    if out is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+        part.replace(out)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise
+
+
+class _JsonLines:
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def add(self, article: Article) -> None:
+        fields = codec.to_dict(article) | {"version": article.version, "cluster": article.cluster}
+        self._file.write(orjson.dumps(fields) + b"\n")
+
+    def end(self) -> None: ...
+
+
+class _Csv:
+    """UTF-8, one row an article, authors joined by "; "."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._writer = csv.writer(self)  # type: ignore[arg-type]
+        self._writer.writerow(COLUMNS)
+
+    def write(self, text: str) -> int:
+        return self._file.write(text.encode())
+
+    def add(self, article: Article) -> None:
+        self._writer.writerow(_flat(getattr(article, name)) for name in COLUMNS)
+
+    def end(self) -> None: ...
+
+
+class _Parquet:
+    def __init__(self, file: IO[bytes]) -> None:
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+        except ImportError as exc:
+            raise ExportError("parquet needs pyarrow, which is not installed: pip install pyarrow") from exc
+        types: dict[str, Any] = dict.fromkeys(_TIMES, pa.timestamp("ms", tz="UTC"))
+        types |= {"authors": pa.list_(pa.string()), "version": pa.int32()}
+        self._schema = pa.schema([(name, types.get(name, pa.string())) for name in COLUMNS])
+        self._table = pa.Table
+        self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
+        self._rows: list[dict[str, Any]] = []
+
+    def add(self, article: Article) -> None:
+        self._rows.append({name: getattr(article, name) for name in COLUMNS})
+        if len(self._rows) >= _ROWS:
+            self._flush()
+
+    def end(self) -> None:
+        self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._writer.write_table(self._table.from_pylist(self._rows, schema=self._schema))
+            self._rows.clear()
+
+
+def _flat(value: Any) -> Any:
+    if isinstance(value, list):
+        return "; ".join(value)
+    return value.isoformat() if hasattr(value, "isoformat") else value
