@@ -81,3 +81,6 @@ SELECTOR_PROMOTED = _stat("selector/promoted", "sets", "sets that became active 
 SELECTOR_ERRORS = _stat("selector/errors", "errors", "background work on selector sets that failed")
 LLM_CALLS = _stat("llm/calls", "calls", "HTTP requests to the model, answered or not")
 LLM_TOKENS = _stat("llm/tokens", "tokens", "tokens that the model's server counted; label: in or out")
+
+# monitors
+MONITOR_FAILED = _stat("monitor/failed", "checks", "checks of the Spidermon suites that failed")

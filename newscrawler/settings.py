@@ -182,6 +182,37 @@ LLM_CALLS_PER_DAY = 200
 LLM_TOKENS_PER_DAY = 3_000_000
 LLM_CALLS_PER_MINUTE = 10
 
+# ---------------------------------------------------------------- monitors (Spidermon) and alerts
+SPIDERMON_ENABLED = True
+SPIDERMON_SPIDER_CLOSE_MONITORS = ("newscrawler.monitors.CloseSuite",)
+# Seconds between two looks at a running crawl; needs Twisted's reactor (see above).
+SPIDERMON_PERIODIC_MONITORS = {"newscrawler.monitors.PeriodicSuite": 300}
+# Where an alert is posted as JSON; empty = a line in the log only.
+ALERT_WEBHOOK_URL = _env("ALERT_WEBHOOK_URL", "")
+# Name of the variable with the key that signs it (X-Newscrawler-Signature: sha256=<hex HMAC of the body>).
+ALERT_WEBHOOK_SECRET_ENV = "ALERT_WEBHOOK_SECRET"
+# Articles that a crawl must have met, unless all of its pages were unchanged.
+MONITOR_MIN_ARTICLES = 1
+# Share of visits that may end as RETRY, FAILED or CHALLENGE; a fifth is what a day of many sites shows.
+MONITOR_MAX_ERROR_SHARE = 0.2
+# Lines of level ERROR or above in the log of one crawl.
+MONITOR_MAX_LOG_ERRORS = 10
+# Field coverage is judged from this many stored articles on, and must reach these shares. Many
+# Vietnamese sites sign with an agency or not at all: authors is a floor against breakage, not a goal.
+MONITOR_COVERAGE_FROM = 20
+MONITOR_MIN_TITLE = 0.99
+MONITOR_MIN_CONTENT = 0.99
+MONITOR_MIN_PUBLISHED = 0.9
+MONITOR_MIN_AUTHORS = 0.3
+# Ends that are no alarm: done, stopped by a person, or by a limit that was asked for.
+MONITOR_FINISH_REASONS = (
+    "finished",
+    "shutdown",
+    "closespider_pagecount",
+    "closespider_timeout",
+    "closespider_itemcount",
+)
+
 # ---------------------------------------------------------------- search page and API
 # Loopback only; another address needs API_TOKEN_SECRET in the environment.
 API_HOST = _env("API_HOST", "127.0.0.1")
@@ -234,6 +265,7 @@ EXTENSIONS = {
     "newscrawler.extensions.MetricsExtension": 110,
     "newscrawler.extensions.StatsFile": 900,
     "newscrawler.generation_ext.SelectorGeneration": 120,
+    "spidermon.contrib.scrapy.extensions.Spidermon": 500,
 }
 # A file for the crawl's final stats, one JSON object; empty = none. For scripts that start crawls.
 STATS_FILE = _env("STATS_FILE", "")
