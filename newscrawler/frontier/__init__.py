@@ -1,1 +1,35 @@
 """The frontier: queue, politeness gate, leases and seen filter of the whole fleet, in Redis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+__all__ = ["connect"]
+
+#: Seconds without an answer after which Redis counts as away. Above the slowest script and an AOF
+#: rewrite's stall, far below a lease.
+TIMEOUT_S = 10.0
+
+
+def connect(redis_url: str, single: bool = True, **params: Any) -> Redis:
+    """The one place that makes a client. Nothing is sent yet.
+
+    redis-py repeats every command ten times by default, scripts too: a lease repeated is a lease leaked.
+    So there are no retries; who gets an error decides.
+
+    :param single: one connection for one task that sends one command after the other (the pump: a
+        third faster than the pool); False for a client that several tasks share
+    """
+    options: dict[str, Any] = {
+        "single_connection_client": single,
+        "retry": Retry(NoBackoff(), 0),
+        "socket_timeout": TIMEOUT_S,
+        "socket_connect_timeout": TIMEOUT_S,
+        "protocol": 2,
+        **params,
+    }
+    return Redis.from_url(redis_url, **options)

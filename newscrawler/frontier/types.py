@@ -13,6 +13,9 @@ from typing import Any
 
 from newscrawler.items import Kind, Link, Outcome
 
+#: ``Step.wait_ms`` when nothing is scheduled at all, and the most that it ever says: an hour.
+NOTHING_MS = 3_600_000
+
 
 class FrontierError(Exception):
     """Base of what leaves this package."""
@@ -69,7 +72,6 @@ class FrontierConfig:
     shards: int = 1
     lease_ms: int = 90_000
     max_tries: int = 4
-    max_depth: int = 4
     # Leases of one URL that may end in a dead worker before the URL is suspected to kill them.
     # Far above what a loop of kill -9 does to one URL, so that chaos loses nothing.
     max_crashes: int = 10
@@ -77,12 +79,12 @@ class FrontierConfig:
     retry_ms: int = 60_000  # first retry; four times as long with every further one
     retry_max_ms: int = 6 * 3_600_000
     failed_due_ms: int = 7 * 86_400_000  # a quarantined URL may be offered again after this
-    robots_obey: bool = True
+    obey_robots: bool = True
     robots_max_age_ms: int = 86_400_000
     autothrottle: bool = True
     autothrottle_start_ms: int = 2_000
     autothrottle_max_ms: int = 60_000
-    autothrottle_concurrency: float = 1.0
+    autothrottle_target: float = 1.0
     backoff_start_ms: int = 60_000
     backoff_max_ms: int = 86_400_000
     backoff_forgive_ms: int = 30 * 60_000
@@ -105,46 +107,15 @@ class FrontierConfig:
         if not 1 <= self.shards <= 1024:
             raise ValueError(f"FRONTIER_SHARDS is {self.shards}; it must be 1 to 1024")
         if self.lease_ms < 1000:
-            raise ValueError(f"a lease of {self.lease_ms} ms is shorter than any honest fetch; FRONTIER_LEASE_S must be >= 1")
+            raise ValueError(f"a lease of {self.lease_ms} ms is shorter than any fetch; FRONTIER_LEASE_S must be >= 1")
         if not 1 <= self.max_tries <= 15:
             raise ValueError(f"FRONTIER_MAX_TRIES is {self.max_tries}; it must be 1 to 15")
         if self.queue_limit < 1:
             raise ValueError(f"FRONTIER_QUEUE_LIMIT is {self.queue_limit}; it must be 1 or more")
         if self.robots_max_age_ms > 86_400_000:
             raise ValueError("ROBOTS_MAX_AGE_S is over 86400; RFC 9309 2.4 allows 24 h at most")
-        if self.autothrottle_concurrency <= 0:
-            raise ValueError(f"AUTOTHROTTLE_TARGET_CONCURRENCY is {self.autothrottle_concurrency}; it must be above 0")
-
-    @classmethod
-    def from_settings(cls, get: Mapping[str, Any], loopback_only: bool = False) -> FrontierConfig:
-        """From the names of settings.py. ``get`` is anything with ``[name]``, e.g. Scrapy's Settings."""
-
-        def ms(name: str) -> int:
-            return round(float(get[name]) * 1000)
-
-        return cls(
-            shards=int(get["FRONTIER_SHARDS"]),
-            lease_ms=ms("FRONTIER_LEASE_S"),
-            max_tries=int(get["FRONTIER_MAX_TRIES"]),
-            max_depth=int(get["FRONTIER_MAX_DEPTH"]),
-            queue_limit=int(get["FRONTIER_QUEUE_LIMIT"]),
-            robots_obey=_truth(get["ROBOTSTXT_OBEY"]),
-            robots_max_age_ms=ms("ROBOTS_MAX_AGE_S"),
-            autothrottle=_truth(get["AUTOTHROTTLE_ENABLED"]),
-            autothrottle_start_ms=ms("AUTOTHROTTLE_START_DELAY"),
-            autothrottle_max_ms=ms("AUTOTHROTTLE_MAX_DELAY"),
-            autothrottle_concurrency=float(get["AUTOTHROTTLE_TARGET_CONCURRENCY"]),
-            backoff_start_ms=ms("BACKOFF_START_S"),
-            backoff_max_ms=ms("BACKOFF_MAX_S"),
-            loopback_only=loopback_only,
-        )
-
-
-def _truth(value: Any) -> bool:
-    """A setting from the command line is a string."""
-    if isinstance(value, str):
-        return value.strip().lower() in {"1", "true", "yes", "on"}
-    return bool(value)
+        if self.autothrottle_target <= 0:
+            raise ValueError(f"AUTOTHROTTLE_TARGET_CONCURRENCY is {self.autothrottle_target}; it must be above 0")
 
 
 @dataclass(slots=True, eq=False)
@@ -212,6 +183,9 @@ class Ack:
     raw_ref: str | None = None
     links: list[Link] = field(default_factory=list)
     robots: RobotsAnswer | None = None
+    retry_after_s: float | None = None  # what the site asked for; a RETRY comes no sooner
+    # RETRY: the same URL id lives at another spelling (http -> https, other slug): fetch that next.
+    moved_to: str | None = None
 
 
 @dataclass(slots=True)
@@ -226,7 +200,7 @@ class Fetched:
 
 @dataclass(slots=True)
 class AddResult:
-    """Of one batch of links. ``refused``: queue_full, dropped, offsite, disabled, depth -> count."""
+    """Of one batch of links. ``refused``: queue_full, dropped, offsite, disabled -> count."""
 
     added: int = 0
     seen: int = 0
@@ -245,7 +219,7 @@ class Step:
 
     leases: list[Lease]
     # Real milliseconds until a call may give something (a gate opens, a due time comes, a lease runs out);
-    # 0 = call again at once, -1 = nothing is scheduled at all.
+    # 0 = call again at once, NOTHING_MS = nothing is scheduled.
     wait_ms: int
     queued: int  # URLs that this crawl still has to fetch: queued now, or a retry with a due time
     leased: int  # in the whole frontier
@@ -259,6 +233,11 @@ class Step:
     @property
     def pending(self) -> int:
         return self.queued + self.leased
+
+    @classmethod
+    def empty(cls) -> Step:
+        """Before the first call."""
+        return cls([], 0, 0, 0, 0, 0, 0, [], "")
 
 
 @dataclass(slots=True)
