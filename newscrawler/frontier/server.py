@@ -29,6 +29,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from newscrawler.frontier.types import FrontierUnavailable
 
@@ -216,12 +218,17 @@ def _users(folder: Path) -> list[int]:
     return alive
 
 
+def _client(socket: Path, timeout_s: float) -> redis.Redis:
+    """Without redis-py's ten retries, which would wait seconds for a server that is not there."""
+    return redis.Redis(unix_socket_path=str(socket), socket_timeout=timeout_s, retry=Retry(NoBackoff(), 0))
+
+
 def _is_up(socket: Path) -> bool:
     """Whether a server answers there; one that is still loading its file counts and is waited for."""
     until = time.monotonic() + START_S
     while True:
         try:
-            with redis.Redis(unix_socket_path=str(socket), socket_timeout=5) as client:
+            with _client(socket, 5) as client:
                 client.ping()
             return True
         except redis.BusyLoadingError:
@@ -294,7 +301,7 @@ def _stop(folder: Path) -> bool:
     if not _is_locked(folder):
         return False
     try:
-        with redis.Redis(unix_socket_path=str(_socket_path(folder)), socket_timeout=START_S) as client:
+        with _client(_socket_path(folder), START_S) as client:
             client.shutdown(nosave=True)
     except (redis.ConnectionError, redis.TimeoutError):
         pass  # it closes the connection instead of answering
