@@ -6,6 +6,7 @@ Two implementations, one contract suite (tests/contract): ``local`` (SQLite in t
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -162,9 +163,10 @@ def open_store(uri: str, data_dir: str | Path, *, index: str = "articles", must_
     ``must_exist``: readers do not create an empty store. Raises ValueError for another scheme and
     StoreUnavailable when a store that must exist does not."""
     if uri.startswith(("http://", "https://")):
-        from newscrawler.store.elastic import ElasticStore
+        from newscrawler.store.elastic_store import ElasticStore
 
-        return ElasticStore(uri, index=index)
+        # A secret, hence no setting. Only needed where the server asks for one.
+        return ElasticStore(uri, index=index, api_key=os.environ.get("ARTICLE_STORE_API_KEY") or None)
     if "://" in uri and not uri.startswith("sqlite:///"):
         raise ValueError(f'ARTICLE_STORE="{uri}": must be empty, a file, sqlite:///file or http(s)://host:9200')
     from newscrawler.store.local import LocalStore
