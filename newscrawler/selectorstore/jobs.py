@@ -110,7 +110,7 @@ class Jobs:
              limits.calls_per_minute])
         if reason:
             text = reason.decode() if isinstance(reason, bytes) else reason
-            raise BudgetSpent(f"the budget of the model is spent: {text} (LLM_{text.upper().replace(' ', '_')})")
+            raise BudgetSpent(f"the budget of the model is spent: {text}")
 
     async def settle(self, reserved: int, used: int) -> None:
         """Puts what the server counted in the place of what was reserved. A failed call keeps its reservation."""

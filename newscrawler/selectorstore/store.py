@@ -314,12 +314,12 @@ class SelectorStore:
         row = await self._row(domain) if self.client is not None else {}
         shipped = self._shipped.get(domain)
         if not row.get("next"):
-            state = shipped["state"] if shipped else ("sampling" if self.client is not None else "missing")
+            state = row.get("state") or (shipped["state"] if shipped else "sampling")
             version = str(shipped["version"]) if shipped else None
             return Known(
                 domain, state, version if state == "active" else None, version if state == "probation" else None, False,
                 shipped["provenance"]["made_by"] if shipped else "", 1 if shipped else 0, "",
-                await self._sample_count(domain), "shipped file" if shipped else row.get("reason", ""),
+                await self._sample_count(domain), row.get("reason") or ("shipped file" if shipped else ""),
             )  # fmt: skip
         active, probation = row.get("active"), row.get("probation")
         doc = await self._doc(domain, probation or active or row["next"])
