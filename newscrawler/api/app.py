@@ -1,0 +1,189 @@
+"""The HTTP API and the search page over the stores: ``create_app(deps)``. It reads, it never fetches.
+
+JSON below /api, pages for people (newscrawler.api.pages) at /, probes at /healthz and /metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, HTTPException, Path, Request, Response
+from fastapi import Query as Parameter
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException as AnyHTTPException
+
+from newscrawler.api import data, pages
+from newscrawler.api.data import Reader
+from newscrawler.api.deps import Deps
+from newscrawler.api.exposition import exposition
+from newscrawler.api.guard import Guard
+from newscrawler.store.base import COUNT_CAP, Query, QueryError, StoreUnavailable
+
+MEDIA_METRICS = "text/plain; version=0.0.4; charset=utf-8"
+#: Characters of a query; longer ones are somebody's pasted page.
+QUERY_MOST = 2_000
+
+ArticleId = Annotated[str, Path(pattern=r"^[0-9a-fA-F]{8,64}$", description="the article's id, hexadecimal")]
+
+
+def parse_when(name: str, text: str | None) -> datetime | None:
+    """``2026-11-21`` (that day at 0:00 UTC) or an ISO time (UTC without an offset). Raises QueryError."""
+    if not text or not text.strip():
+        return None
+    try:
+        when = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise QueryError(f"{name}={text}: not a day; write {name}=2026-08-31 or an ISO time") from None
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
+
+
+def build_query(
+    q: str,
+    *,
+    page: int = 0,
+    size: int = 20,
+    sort: Literal["relevance", "date"] = "relevance",
+    site: list[str] | None = None,
+    after: str | None = None,
+    before: str | None = None,
+    collapse: bool = False,
+) -> Query:
+    """Raises QueryError."""
+    return Query(
+        text=q.strip(),
+        page=page,
+        size=size,
+        sort=sort,
+        sites=tuple(one for name in site or [] for one in name.split(",") if one),
+        after=parse_when("after", after),
+        before=parse_when("before", before),
+        facets=True,
+        collapse=collapse,
+    )
+
+
+def create_app(deps: Deps) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await deps.close()
+
+    # FastAPI's /docs loads its script from a CDN; ours is a page of the package (pages.py).
+    app = FastAPI(title="newscrawler", version="0.1", docs_url=None, redoc_url=None, lifespan=lifespan)
+    reader = Reader(deps)
+    _add_errors(app)
+    _add_api(app, reader)
+    _add_probes(app, reader)
+    pages.add_pages(app, reader, build_query)
+    app.add_middleware(Guard, access=deps.access, clock=deps.clock)
+    return app
+
+
+def _add_errors(app: FastAPI) -> None:
+    """Every error in one shape, ``{"error": text}``; as a page where a page was asked for."""
+
+    def answer(request: Request, status: int, text: str) -> Response:
+        if pages.wants_page(request):
+            return pages.error_page(status, text)
+        return JSONResponse({"error": text}, status_code=status)
+
+    @app.exception_handler(QueryError)
+    async def query_error(request: Request, exc: QueryError) -> Response:
+        return answer(request, 400, str(exc))
+
+    @app.exception_handler(StoreUnavailable)
+    async def store_unavailable(request: Request, exc: StoreUnavailable) -> Response:
+        return answer(request, 503, str(exc))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, exc: RequestValidationError) -> Response:
+        faults = [f"{'.'.join(str(part) for part in e['loc'][1:])}: {e['msg']}" for e in exc.errors()]
+        return answer(request, 422, "; ".join(faults))
+
+    @app.exception_handler(AnyHTTPException)
+    async def http_error(request: Request, exc: AnyHTTPException) -> Response:
+        return answer(request, exc.status_code, str(exc.detail))
+
+
+def _add_api(app: FastAPI, reader: Reader) -> None:
+    store = reader.deps.store
+
+    @app.get("/api/search", summary="Search articles", tags=["articles"])
+    async def search(
+        q: Annotated[str, Parameter(max_length=QUERY_MOST, description='words, "phrase", -not, title: author:')] = "",
+        mode: Annotated[Literal["keyword"], Parameter(description="how to match")] = "keyword",
+        page: Annotated[int, Parameter(ge=0, description="from 0")] = 0,
+        size: Annotated[int, Parameter(ge=1, le=100)] = 20,
+        sort: Literal["relevance", "date"] = "relevance",
+        site: Annotated[list[str] | None, Parameter(description="site ids, any of them")] = None,
+        after: Annotated[str | None, Parameter(description="published at or after: 2026-08-31 or ISO time")] = None,
+        before: Annotated[str | None, Parameter(description="published before: 2026-08-31 or ISO time")] = None,
+        collapse: Annotated[bool, Parameter(description="one hit per group of near-duplicates")] = False,
+    ) -> dict[str, Any]:
+        query = build_query(
+            q, page=page, size=size, sort=sort, site=site, after=after, before=before, collapse=collapse
+        )
+        return data.result_json(query, await store.search(query))
+
+    @app.get("/api/articles/{article_id}", summary="One article, its current version", tags=["articles"])
+    async def article(article_id: ArticleId) -> dict[str, Any]:
+        found = await store.get(article_id.lower())
+        if found is None:
+            raise HTTPException(404, f"no article with the id {article_id}")
+        return data.article_json(found)
+
+    @app.get("/api/articles/{article_id}/versions", summary="All versions, oldest first", tags=["articles"])
+    async def versions(article_id: ArticleId) -> list[dict[str, Any]]:
+        found = await store.versions(article_id.lower())
+        if not found:
+            raise HTTPException(404, f"no article with the id {article_id}")
+        return [data.article_json(one) for one in found]
+
+    @app.get("/api/sites", summary="Every site with its counters and state", tags=["crawl"])
+    async def sites() -> list[dict[str, Any]]:
+        return await reader.sites()
+
+    @app.get("/api/frontier", summary="Queues, leases, delays", tags=["crawl"])
+    async def frontier() -> dict[str, Any]:
+        report, problem = await reader.frontier()
+        if problem:
+            raise HTTPException(503, problem)
+        return report
+
+    @app.get("/api/workers", summary="Heartbeats", tags=["crawl"])
+    async def workers() -> dict[str, Any]:
+        rows, problem = await reader.workers()
+        if problem:
+            raise HTTPException(503, problem)
+        alive = sum(1 for row in rows if row["alive"])
+        return {"alive": alive, "message": "" if alive else "no worker is alive", "workers": rows}
+
+    @app.get("/api/status", summary="What the crawl is doing right now", tags=["crawl"])
+    async def status() -> dict[str, Any]:
+        return await reader.status()
+
+
+def _add_probes(app: FastAPI, reader: Reader) -> None:
+    @app.get("/healthz", summary="200 when articles can be searched", tags=["probes"])
+    async def healthz() -> Response:
+        _, store_error = await reader.store_stats()
+        _, redis_error = await reader.counts()
+        body = {"status": "failing" if store_error else "ok", "store": store_error or "ok"}
+        body["redis"] = redis_error or "ok"  # the search goes on without it
+        return JSONResponse(body, status_code=503 if store_error else 200)
+
+    @app.get("/metrics", summary="Prometheus", tags=["probes"], response_class=Response)
+    async def prometheus() -> Response:
+        return Response(await exposition(reader), media_type=MEDIA_METRICS)
+
+
+def day_after(day: str) -> str:
+    """ "2026-11-21" -> "2026-11-22": a facet of one day as a range."""
+    return (datetime.fromisoformat(day) + timedelta(days=1)).date().isoformat()
+
+
+__all__ = ["COUNT_CAP", "create_app", "day_after", "parse_when"]

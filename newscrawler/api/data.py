@@ -1,0 +1,273 @@
+"""What the routes answer, gathered from the store, the frontier and the registry. No HTML, no HTTP."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from newscrawler.api.deps import Deps, SiteFacts
+from newscrawler.api.text import from_ms
+from newscrawler.fleet.registry import RegistryUnavailable, SiteSums
+from newscrawler.fleet.rows import UNREACHABLE
+from newscrawler.items import Article, Outcome
+from newscrawler.store.base import Hit, Query, SearchResult, StoreUnavailable
+
+logger = logging.getLogger(__name__)
+
+#: Seconds that the answer of a costly question is kept: many open pages ask the same.
+KEEP_S = 2.0
+#: A site that sent nothing new for this long although it is crawled is shown as quiet, seconds.
+QUIET_S = 24 * 3600
+#: A fetch within this many seconds: the site is being crawled now.
+BUSY_S = 120
+
+#: Outcomes that /sites does not count as errors.
+_FINE = ("DONE", "UNCHANGED", "NOT_ARTICLE", "REDIRECTED", "REFUSED")
+
+
+class Kept:
+    """Answers of the last KEEP_S seconds, by name."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._answers: dict[str, tuple[float, Any]] = {}
+
+    async def get(self, name: str, ask: Callable[[], Awaitable[Any]]) -> Any:
+        found = self._answers.get(name)
+        if found is not None and self._clock() - found[0] < KEEP_S:
+            return found[1]
+        answer = await ask()
+        self._answers[name] = (self._clock(), answer)
+        return answer
+
+
+def plain(value: Any) -> Any:
+    """For JSON: times as ISO text, bytes as hex, dataclasses as objects."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(v) for v in value]
+    return value
+
+
+def article_json(article: Article) -> dict[str, Any]:
+    return plain(asdict(article))  # type: ignore[no-any-return]
+
+
+def hit_json(hit: Hit) -> dict[str, Any]:
+    article = hit.article
+    return {
+        "id": article.id,
+        "url": article.url,
+        "site": article.site,
+        "title": article.title,
+        "published": plain(article.published),
+        "authors": article.authors,
+        "section": article.section,
+        "language": article.language,
+        "snippet": hit.snippet,
+        "snippet_marks": hit.snippet_marks,
+        "title_marks": hit.title_marks,
+        "score": hit.score,
+        "similar": hit.similar,
+    }
+
+
+def result_json(query: Query, result: SearchResult) -> dict[str, Any]:
+    return {
+        "query": query.text,
+        "mode": "keyword",
+        "page": query.page,
+        "size": query.size,
+        "sort": query.sort,
+        "total": result.total,
+        "total_is_capped": result.total_is_capped,
+        "relaxed": result.relaxed,
+        "corrections": result.corrections,
+        "took_ms": round(result.took_ms, 1),
+        "hits": [hit_json(hit) for hit in result.hits],
+        "facets": result.facets,
+    }
+
+
+class Reader:
+    """Asks the services. What is away is said in ``problems``; nothing here raises for it but the store."""
+
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
+        self.kept = Kept()
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.deps.clock(), UTC)
+
+    async def workers(self) -> tuple[list[dict[str, Any]], str]:
+        """Workers, and why they are not known ("" = they are)."""
+        registry = self.deps.registry
+        if registry is None:
+            return [], self.deps.redis_error or "no Redis"
+        try:
+            return await self.kept.get("workers", registry.workers), ""
+        except RegistryUnavailable as exc:
+            return [], str(exc)
+
+    async def frontier(self) -> tuple[dict[str, Any], str]:
+        """Counts and the report over all domains, and why they are not known."""
+        frontier = self.deps.frontier
+        if frontier is None:
+            return {}, self.deps.redis_error or "no Redis"
+
+        async def ask() -> dict[str, Any]:
+            counts = asdict(await frontier.counts())
+            report = await frontier.report()
+            return {**plain(report), "counts": counts}
+
+        try:
+            return await self.kept.get("frontier", ask), ""
+        except Exception as exc:  # FrontierUnavailable, or a script that this Redis does not have
+            return {}, _reason(exc)
+
+    async def counts(self) -> tuple[dict[str, int], str]:
+        frontier = self.deps.frontier
+        if frontier is None:
+            return {}, self.deps.redis_error or "no Redis"
+        try:
+            return asdict(await self.kept.get("counts", frontier.counts)), ""
+        except Exception as exc:
+            return {}, _reason(exc)
+
+    async def sums(self) -> dict[str, SiteSums]:
+        if self.deps.registry is None:
+            return {}
+        try:
+            return await self.kept.get("sums", self.deps.registry.sites)  # type: ignore[no-any-return]
+        except RegistryUnavailable:
+            return {}
+
+    async def totals(self) -> dict[str, int]:
+        if self.deps.registry is None:
+            return {}
+        try:
+            return await self.kept.get("totals", self.deps.registry.totals)  # type: ignore[no-any-return]
+        except RegistryUnavailable:
+            return {}
+
+    async def store_stats(self) -> tuple[dict[str, Any], str]:
+        try:
+            return await self.kept.get("store", self.deps.store.stats), ""
+        except StoreUnavailable as exc:
+            return {}, str(exc)
+
+    async def status(self) -> dict[str, Any]:
+        """What the crawl is doing right now, in one small object."""
+        stored, store_error = await self.store_stats()
+        counts, frontier_error = await self.counts()
+        workers, workers_error = await self.workers()
+        alive = [w for w in workers if w["alive"]]
+        return {
+            "articles": stored.get("articles"),
+            "newest": stored.get("newest"),
+            "workers": len(alive),
+            "silent_workers": len(workers) - len(alive),
+            "pages": sum(w["pages"] for w in alive),
+            "pages_per_s": round(sum(w["pages_per_s"] for w in alive), 1),
+            "in_flight": sum(w["in_flight"] for w in alive),
+            "queued": counts.get("queued"),
+            "leased": counts.get("leased"),
+            "waiting": counts.get("waiting"),
+            "problems": [p for p in (store_error, frontier_error or workers_error) if p],
+        }
+
+    async def sites(self) -> list[dict[str, Any]]:
+        """A row per site that is configured or was crawled: those with articles first."""
+        sums = await self.sums()
+        report, _ = await self.frontier()
+        places = _places(report.get("domains", []))
+        try:
+            stored = (await self.kept.get("facets", lambda: self.deps.store.facets(Query()))).get("site", {})
+        except StoreUnavailable:
+            stored = {}
+        known = self.deps.sites
+        now_ms = int(self.deps.clock() * 1000)
+        rows = []
+        for site in sorted({*known, *sums, *stored}):
+            facts = known.get(site) or SiteFacts(id=site, name=site)
+            rows.append(_site_row(facts, sums.get(site) or SiteSums(site), stored.get(site, 0), places, now_ms))
+        rows.sort(key=lambda row: (-row["articles"], -row["pages"], row["id"]))
+        return rows
+
+
+def _reason(exc: Exception) -> str:
+    logger.warning("Frontier could not be read error=%s", exc)
+    return f"the frontier does not answer: {exc or type(exc).__name__}"
+
+
+def _places(domains: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The frontier's domains by site: sums, and the first note."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in domains:
+        place = found.setdefault(
+            row.get("site") or row["domain"], {"queued": 0, "leased": 0, "delay_ms": 0, "note": ""}
+        )
+        place["queued"] += row.get("queued", 0)
+        place["leased"] += row.get("leased", 0)
+        place["delay_ms"] = max(place["delay_ms"], row.get("delay_ms", 0))
+        place["note"] = place["note"] or row.get("note", "")
+    return found
+
+
+def _site_row(
+    facts: SiteFacts, sums: SiteSums, stored: int, places: dict[str, dict[str, Any]], now_ms: int
+) -> dict[str, Any]:
+    place = places.get(facts.id)
+    errors = {label: n for label, n in sums.outcomes.items() if label.partition("(")[0] not in _FINE}
+    state, kind = _state(facts, sums, place, now_ms)
+    return {
+        "id": facts.id,
+        "name": facts.name,
+        "hosts": list(facts.hosts),
+        "cls": facts.cls,
+        "enabled": facts.enabled,
+        # Facets look at the newest 10,000 articles only; the fleet's counters know all it ever stored.
+        "articles": max(stored, sums.new),
+        "updated": sums.updated,
+        "pages": sums.pages,
+        "last_fetch": plain(from_ms(sums.last_fetch_ms)),
+        "last_new": plain(from_ms(sums.last_new_ms)),
+        "errors": errors,
+        "error_count": sum(errors.values()),
+        "outcomes": sums.outcomes,
+        "last_error": sums.last_error,
+        "queued": place["queued"] if place else None,
+        "leased": place["leased"] if place else None,
+        "delay_s": place["delay_ms"] / 1000 if place else None,
+        "state": state,
+        "state_kind": kind,
+    }
+
+
+def _state(facts: SiteFacts, sums: SiteSums, place: dict[str, Any] | None, now_ms: int) -> tuple[str, str]:
+    """What to say of a site, and whether it is good, idle or bad."""
+    if not facts.enabled:
+        return "disabled", "idle"
+    if sums.pages and not sums.last_fetch_ms:
+        reason = sums.last_error.partition("(")[2].rstrip(")")
+        return next((t for word, t in UNREACHABLE.items() if word in reason), "no answer"), "bad"
+    if place and place["note"]:
+        return place["note"], "bad"
+    if sums.last_error.startswith(Outcome.CHALLENGE) and sums.last_error_ms >= sums.last_fetch_ms:
+        return "challenge page", "bad"
+    if not sums.pages:
+        return "not crawled yet", "idle"
+    if now_ms - sums.last_fetch_ms < BUSY_S * 1000:
+        return "crawling", "good"
+    if now_ms - max(sums.last_new_ms, 1) > QUIET_S * 1000:
+        return "nothing new for a day", "idle"
+    return "waiting for its next visit", "good"

@@ -1,0 +1,96 @@
+"""What the API reads from: handed to ``create_app``, made from settings by :func:`open_deps`."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from newscrawler.api.access import Access
+from newscrawler.fleet.registry import Registry
+from newscrawler.store.base import ArticleStore
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+logger = logging.getLogger(__name__)
+
+
+class FrontierReader(Protocol):
+    """The part of frontier.queue.Frontier that is read here."""
+
+    async def counts(self) -> Any: ...
+    async def report(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFacts:
+    """A site of sites.json, as far as it is shown."""
+
+    id: str
+    name: str
+    hosts: tuple[str, ...] = ()
+    cls: str = "mid"
+    enabled: bool = True
+    zone: str = "+07:00"
+    language: str = "vi"
+
+
+@dataclass(slots=True)
+class Deps:
+    """None where a part could not be had: the page says so and the rest works."""
+
+    store: ArticleStore
+    access: Access = field(default_factory=Access)
+    sites: dict[str, SiteFacts] = field(default_factory=dict)
+    frontier: FrontierReader | None = None
+    registry: Registry | None = None
+    redis_error: str = ""  # why frontier and registry are None
+    clock: Callable[[], float] = time.time  # seconds since the epoch
+
+    async def close(self) -> None:
+        await self.store.close()
+        if self.registry is not None:
+            client: Any = self.registry.client
+            await client.aclose()
+
+
+def site_facts(sites: Iterable[Any]) -> dict[str, SiteFacts]:
+    """From discovery.sites.Site objects."""
+    return {
+        site.id: SiteFacts(
+            id=site.id,
+            name=site.name,
+            hosts=tuple(site.hosts),
+            cls=site.cls,
+            enabled=site.enabled,
+            zone=site.zone or "+00:00",
+            language=site.language or "",
+        )
+        for site in sites
+    }
+
+
+def open_deps(settings: BaseSettings, access: Access) -> Deps:
+    """Stores, sites and Redis of these settings. A Redis or a sites file that cannot be had costs a log
+    line and a notice on the page, not the search."""
+    from newscrawler import wiring
+
+    deps = Deps(store=wiring.open_article_store(settings), access=access)
+    try:
+        deps.sites = site_facts(wiring.load_sites(settings))
+    except Exception as exc:  # SitesError, or the file cannot be read
+        logger.error("Sites are not known to the search page error=%s", exc)
+    try:
+        from newscrawler.frontier import connect
+        from newscrawler.frontier.queue import Frontier, FrontierConfig
+
+        client = connect(wiring.redis_url(settings), single=False)
+        deps.registry = Registry(client)
+        deps.frontier = Frontier(client, FrontierConfig.from_settings(settings), "search-page")
+    except Exception as exc:  # no server, none to start, StartRefused
+        deps.redis_error = str(exc)
+        logger.error("Frontier and workers are not known to the search page error=%s", exc)
+    return deps

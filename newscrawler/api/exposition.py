@@ -1,0 +1,136 @@
+"""/metrics: the fleet's counters in Prometheus' text format. Names come from metrics.py.
+
+``page/outcome/DONE`` is ``newscrawler_page_outcome_total{outcome="DONE"}``. The sums are those of the
+registry, so they go on when a worker ends; what is away is missing, and ``newscrawler_up`` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from newscrawler import metrics
+from newscrawler.api.data import Reader
+from newscrawler.fleet.registry import SiteSums
+
+PREFIX = "newscrawler_"
+#: What the labels of a stat are called where "label" would say too little.
+LABELS = {
+    metrics.PAGE_OUTCOME: ("outcome",),
+    metrics.PAGE_REASON: ("reason",),
+    metrics.PAGE_STATUS: ("status",),
+    metrics.ARTICLE_FIELD: ("field",),
+    metrics.ARTICLE_ORIGIN: ("field", "origin"),
+    metrics.LINKS_REFUSED: ("reason",),
+    metrics.LINKS_LOCAL_HIT: ("filter",),
+}
+
+
+class _Families:
+    """prometheus_client wants a collector; this one holds what was read before (reading is asynchronous)."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self.families = list(families)
+
+    def collect(self) -> Iterator[Metric]:
+        return iter(self.families)
+
+
+def name_of(stat: str) -> str:
+    return PREFIX + stat.replace("/", "_")
+
+
+def fleet_counters(totals: dict[str, int]) -> Iterator[Metric]:
+    """One family per declared counter, also while it is 0 and has no label."""
+    by_stat: dict[str, list[tuple[str, int]]] = {}
+    for name, value in totals.items():
+        stat = metrics.stat_of(name)
+        if stat is not None:
+            by_stat.setdefault(stat.name, []).append((name[len(stat.name) + 1 :], value))
+    for stat in metrics.STATS.values():
+        if stat.kind != "counter":
+            continue
+        samples = by_stat.get(stat.name, [])
+        is_labelled = "label:" in stat.meaning or any(label for label, _ in samples)
+        names = LABELS.get(stat.name, ("label",)) if is_labelled else ()
+        family = CounterMetricFamily(name_of(stat.name), f"{stat.meaning} ({stat.unit})", labels=names)
+        for label, value in samples or ([] if names else [("", 0)]):
+            values = label.split("/", len(names) - 1) if names else []
+            family.add_metric([*values, *[""] * (len(names) - len(values))], value)
+        yield family
+
+
+def site_families(sums: dict[str, SiteSums]) -> Iterator[Metric]:
+    visits = CounterMetricFamily(f"{PREFIX}site_visits", "ended visits by site and outcome", labels=("site", "outcome"))
+    new = CounterMetricFamily(f"{PREFIX}site_articles_new", "articles stored first", labels=("site",))
+    updated = CounterMetricFamily(f"{PREFIX}site_articles_updated", "new versions stored", labels=("site",))
+    fetched = GaugeMetricFamily(f"{PREFIX}site_last_fetch_seconds", "time of the last answer", labels=("site",))
+    newest = GaugeMetricFamily(f"{PREFIX}site_last_new_seconds", "time of the last new article", labels=("site",))
+    for site, row in sums.items():
+        for outcome, count in row.outcomes.items():
+            visits.add_metric([site, outcome], count)
+        new.add_metric([site], row.new)
+        updated.add_metric([site], row.updated)
+        if row.last_fetch_ms:
+            fetched.add_metric([site], row.last_fetch_ms / 1000)
+        if row.last_new_ms:
+            newest.add_metric([site], row.last_new_ms / 1000)
+    return iter([visits, new, updated, fetched, newest])
+
+
+def worker_families(workers: list[dict[str, Any]]) -> Iterator[Metric]:
+    alive = [w for w in workers if w["alive"]]
+    yield _gauge("workers", "workers that sent a heartbeat lately", len(alive))
+    yield _gauge("workers_silent", "workers that fell silent within the last hour", len(workers) - len(alive))
+    for key, text in (
+        ("cpu_s", "CPU seconds of a worker, user and system"),
+        ("memory_bytes", "resident memory of a worker"),
+        ("pages_per_s", "pages per second, over ten seconds"),
+        ("leases", "URLs in hand"),
+        ("in_flight", "fetches open"),
+    ):
+        family = GaugeMetricFamily(f"{PREFIX}worker_{key}", text, labels=("worker",))
+        for worker in alive:
+            family.add_metric([worker["id"]], worker[key])
+        yield family
+    gauges: dict[str, dict[str, float]] = {}
+    for worker in alive:
+        for stat, value in worker["gauges"].items():
+            gauges.setdefault(stat, {})[worker["id"]] = value
+    for stat, values in gauges.items():
+        if stat in (metrics.FRONTIER_QUEUED, metrics.FRONTIER_LEASED):
+            continue  # the same for all workers; asked of the frontier itself
+        declared = metrics.STATS[stat]
+        family = GaugeMetricFamily(name_of(stat), f"{declared.meaning} ({declared.unit})", labels=("worker",))
+        for worker_id, value in values.items():
+            family.add_metric([worker_id], value)
+        yield family
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(PREFIX + name, text, value=value)
+
+
+async def exposition(reader: Reader) -> bytes:
+    """The text of /metrics."""
+    stored, store_error = await reader.store_stats()
+    counts, frontier_error = await reader.counts()
+    workers, _ = await reader.workers()
+    up = GaugeMetricFamily(f"{PREFIX}up", "1 when the part answers", labels=("part",))
+    up.add_metric(["store"], not store_error)
+    up.add_metric(["redis"], not frontier_error)
+    families: list[Metric] = [up]
+    for name, text in (("articles", "articles stored"), ("gone", "articles that their sites took down")):
+        if isinstance(stored.get(name), int):
+            families.append(_gauge(f"store_{name}", text, stored[name]))
+    for name, value in counts.items():
+        families.append(_gauge(f"frontier_{name}", f"{name} in the whole frontier", value))
+    families += fleet_counters(await reader.totals())
+    families += site_families(await reader.sums())
+    families += worker_families(workers)
+    registry = CollectorRegistry()
+    registry.register(_Families(families))  # type: ignore[arg-type]
+    return generate_latest(registry)

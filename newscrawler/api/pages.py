@@ -1,0 +1,407 @@
+"""The pages for people: rendered here, complete without JavaScript, nothing loaded from elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.resources
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+import jinja2
+from fastapi import FastAPI, HTTPException, Request
+from fastapi import Query as Parameter
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from newscrawler.api import text
+from newscrawler.api.access import COOKIE, TokenError, check_token
+from newscrawler.api.data import Reader, plain
+from newscrawler.items import Article
+from newscrawler.store.base import COUNT_CAP, DEEPEST, Query, SearchResult
+
+PACKAGE = importlib.resources.files("newscrawler.api")
+MEDIA = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+#: Facets that are shown; the rest is behind the search itself.
+SITES_SHOWN = 12
+DAYS_SHOWN = 14
+#: Stored articles whose whole text would make the diff of two versions slow are cut here, characters.
+DIFF_MOST = 60_000
+
+_FIELD_NAMES = {
+    "title": "Title",
+    "content": "Text",
+    "published": "Published",
+    "modified": "Modified",
+    "authors": "Authors",
+    "summary": "Summary",
+    "section": "Section",
+    "image": "Image",
+    "language": "Language",
+    "canonical_url": "Canonical URL",
+}
+
+
+def wants_page(request: Request) -> bool:
+    path = request.url.path
+    return not path.startswith(("/api/", "/metrics", "/healthz", "/openapi")) and "text/html" in request.headers.get(
+        "accept", ""
+    )
+
+
+def read_static(name: str) -> bytes:
+    return PACKAGE.joinpath("static", name).read_bytes()  # also from inside an egg
+
+
+@cache
+def static_url(name: str) -> str:
+    """With a digest of the content, so that a new version is never hidden by a browser's cache."""
+    return f"/static/{name}?v={hashlib.blake2b(read_static(name), digest_size=6).hexdigest()}"
+
+
+def _load(name: str) -> str | None:
+    try:
+        return PACKAGE.joinpath("templates", name).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+
+
+@cache
+def environment() -> jinja2.Environment:
+    env = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_load),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    env.globals.update(static_url=static_url)
+    env.filters.update(
+        moment=text.moment,
+        web_url=text.web_url,
+        size=text.size_text,
+        thousands=lambda n: "–" if n is None else f"{n:,}",
+        seconds=lambda s: f"{s:.0f} s" if s >= 10 else f"{s:.1f} s",
+    )
+    return env
+
+
+def render(name: str, status_code: int = 200, **values: Any) -> HTMLResponse:
+    return HTMLResponse(environment().get_template(name).render(**values), status_code=status_code)
+
+
+def error_page(status: int, message: str) -> Response:
+    return render("error.html", status, status=status, message=message)
+
+
+# ---------------------------------------------------------------- search
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The search form as it was sent; builds the links that change one thing of it."""
+
+    q: str = ""
+    sort: str = "relevance"
+    sites: tuple[str, ...] = ()
+    after: str = ""
+    before: str = ""
+    page: int = 0
+
+    def link(self, **changes: Any) -> str:
+        """The address of this search with ``changes``; page 0 unless it is changed itself."""
+        values: dict[str, Any] = {
+            "q": self.q,
+            "sort": self.sort,
+            "site": self.sites,
+            "after": self.after,
+            "before": self.before,
+        }
+        values |= {"page": 0, **changes}
+        default = {"sort": "relevance", "page": 0}
+        kept = {name: value for name, value in values.items() if value and value != default.get(name)}
+        return "/?" + urlencode(kept, doseq=True) if kept else "/"
+
+    @property
+    def is_narrowed(self) -> bool:
+        return bool(self.sites or self.after or self.before)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.q or self.is_narrowed)
+
+
+def _hits(result: SearchResult, reader: Reader) -> list[dict[str, Any]]:
+    rows = []
+    for hit in result.hits:
+        article = hit.article
+        rows.append(
+            {
+                "id": article.id,
+                "title": text.highlighted(article.title, hit.title_marks),
+                "snippet": text.highlighted(hit.snippet, hit.snippet_marks),
+                "url": text.web_url(article.url),
+                "similar": hit.similar,
+                **_byline(article, reader),
+            }
+        )
+    return rows
+
+
+def _byline(article: Article, reader: Reader) -> dict[str, Any]:
+    facts = reader.deps.sites.get(article.site)
+    zone = text.zone_of(facts.zone) if facts else None
+    published = article.published
+    return {
+        "site": article.site,
+        "site_name": facts.name if facts else article.site,
+        "published": published,
+        "published_text": text.moment(published, zone or (published.tzinfo if published else None)),  # type: ignore[arg-type]
+        "published_iso": plain(published),
+        "ago": text.ago(published, reader.now()),
+        "authors": article.authors,
+        "section": article.section,
+        "lang": article.language or (facts.language if facts else ""),
+        "rtl": text.is_right_to_left(article.language),
+    }
+
+
+def _facets(result: SearchResult, asked: Asked, reader: Reader) -> dict[str, Any]:
+    sites = result.facets.get("site", {})
+    rows = []
+    for site, count in list(sites.items())[:SITES_SHOWN]:
+        facts = reader.deps.sites.get(site)
+        name = facts.name if facts else site
+        rows.append({"name": name, "count": count, "link": asked.link(site=(site,)), "on": site in asked.sites})
+    days = sorted(result.facets.get("day", {}).items(), reverse=True)[:DAYS_SHOWN]
+    top = max((count for _, count in days), default=1)
+    day_rows = []
+    for day, count in days:
+        start = datetime.fromisoformat(day)
+        after = (start + timedelta(days=1)).date().isoformat()
+        is_on = (asked.after, asked.before) == (day, after)
+        row = {"name": f"{start:%a} {start.day} {start:%b}", "count": count, "width": max(1, round(100 * count / top))}
+        day_rows.append(row | {"link": asked.link(after=day, before=after), "on": is_on})
+    return {"sites": rows, "more_sites": max(0, len(sites) - SITES_SHOWN), "days": day_rows}
+
+
+def _pages(query: Query, result: SearchResult, asked: Asked) -> dict[str, Any]:
+    last = max(0, min(result.total, DEEPEST) - 1) // query.size
+    numbers = [
+        {"number": n + 1, "link": asked.link(page=n), "on": n == query.page} if n is not None else None
+        for n in text.page_numbers(min(query.page, last), last)
+    ]
+    return {
+        "numbers": numbers if last else [],
+        "previous": asked.link(page=query.page - 1) if query.page else "",
+        "next": asked.link(page=query.page + 1) if query.page < last else "",
+    }
+
+
+# ---------------------------------------------------------------- article
+
+
+def _fields(article: Article) -> list[dict[str, Any]]:
+    """Where each field came from, best known first."""
+    rows: list[dict[str, Any]] = []
+    for name, label in _FIELD_NAMES.items():
+        origin = article.origins.get(name, "")
+        value = getattr(article, name)
+        if not origin and not value:
+            rows.append({"name": label, "origin": "not found", "confidence": None})
+            continue
+        confidence = article.confidence.get(name)
+        percent = None if confidence is None else round(100 * confidence)
+        rows.append({"name": label, "origin": origin or "unknown", "confidence": percent})
+    return rows
+
+
+def _changes(versions: list[Article], zone: Any) -> list[dict[str, Any]]:
+    """What each version changed against the one before it, newest first."""
+    rows = []
+    for old, new in pairwise(versions):
+        changes = []
+        if old.title != new.title:
+            changes.append(text.Change("Title", text.changed_words(old.title, new.title)))
+        if old.authors != new.authors:
+            names = text.changed_words(", ".join(old.authors), ", ".join(new.authors))
+            changes.append(text.Change("Authors", names))
+        if old.published != new.published:
+            dates = text.changed_words(text.moment(old.published, zone), text.moment(new.published, zone))
+            changes.append(text.Change("Published", dates))
+        for part in text.changed_paragraphs(old.content[:DIFF_MOST], new.content[:DIFF_MOST]):
+            changes.append(text.Change("Text", part))
+        rows.append({"version": new.version, "fetched": text.moment(new.fetched, zone), "changes": changes})
+    rows.reverse()
+    return rows
+
+
+async def _article_page(article_id: str, reader: Reader) -> Response:
+    store = reader.deps.store
+    article = await store.get(article_id.lower())
+    if article is None:
+        return error_page(404, "There is no article with this id.")
+    byline = _byline(article, reader)
+    facts = reader.deps.sites.get(article.site)
+    zone = text.zone_of(facts.zone) if facts else text.UTC
+    versions = await store.versions(article.id) if article.version > 1 else [article]
+    near = [a for a in await store.cluster(article.cluster) if a.id != article.id] if article.cluster else []
+    return render(
+        "article.html",
+        article=article,
+        byline=byline,
+        url=text.web_url(article.url),
+        paragraphs=[p for p in article.content.split("\n\n") if p.strip()],
+        modified=text.moment(article.modified, zone),
+        discovered=text.moment(article.discovered, zone),
+        fetched=text.moment(article.fetched, zone),
+        fields=_fields(article),
+        versions=_changes(versions, zone),
+        near=[{"id": a.id, "title": a.title, **_byline(a, reader)} for a in near],
+        is_first=article.cluster == article.id,
+        asked=Asked(),
+    )
+
+
+# ---------------------------------------------------------------- routes
+
+
+def add_pages(app: FastAPI, reader: Reader, build_query: Callable[..., Query]) -> None:
+    _add_search(app, reader, build_query)
+    _add_crawl_pages(app, reader)
+    _add_static(app)
+    _add_login(app, reader)
+
+
+def _add_search(app: FastAPI, reader: Reader, build_query: Callable[..., Query]) -> None:
+    @app.get("/", include_in_schema=False)
+    async def search_page(
+        q: Annotated[str, Parameter(max_length=2_000)] = "",
+        page: Annotated[int, Parameter(ge=0)] = 0,
+        sort: Literal["relevance", "date"] = "relevance",
+        site: Annotated[list[str] | None, Parameter()] = None,
+        after: str = "",
+        before: str = "",
+    ) -> Response:
+        query = build_query(q, page=page, sort=sort, site=site, after=after, before=before)
+        asked = Asked(query.text, sort, query.sites, after.strip(), before.strip(), page)
+        result = await reader.deps.store.search(query)
+        return render(
+            "search.html",
+            asked=asked,
+            result=result,
+            hits=_hits(result, reader),
+            facets=_facets(result, asked, reader),
+            pages=_pages(query, result, asked),
+            first=page * query.size + 1,
+            cap=COUNT_CAP,
+            status=await reader.status(),
+        )
+
+    @app.get("/article/{article_id}", include_in_schema=False)
+    async def article_page(article_id: str) -> Response:
+        return await _article_page(article_id, reader)
+
+
+def _add_crawl_pages(app: FastAPI, reader: Reader) -> None:
+    @app.get("/sites", include_in_schema=False)
+    async def sites_page() -> Response:
+        now = reader.now()
+        rows = await reader.sites()
+        for row in rows:
+            for name in ("last_fetch", "last_new"):
+                when = datetime.fromisoformat(row[name]) if row[name] else None
+                row[f"{name}_text"] = text.ago(when, now)
+        return render("sites.html", rows=rows, status=await reader.status(), asked=Asked())
+
+    @app.get("/frontier", include_in_schema=False)
+    async def frontier_page() -> Response:
+        report, problem = await reader.frontier()
+        workers, _ = await reader.workers()
+        for worker in workers:
+            started = text.from_ms(worker.get("started_ms", 0))
+            worker["started_text"] = text.ago(started, reader.now())
+        domains = sorted(report.get("domains", []), key=lambda row: (-row.get("queued", 0), row.get("domain", "")))
+        return render(
+            "frontier.html",
+            report=report,
+            counts=report.get("counts", {}),
+            domains=domains,
+            problem=problem,
+            workers=workers,
+            status=await reader.status(),
+            asked=Asked(),
+        )
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs_page() -> Response:
+        routes = []
+        for path, methods in app.openapi()["paths"].items():
+            for method, route in methods.items():
+                routes.append(
+                    {"path": path, "method": method.upper(), "summary": route.get("summary", "")}
+                    | {"parameters": route.get("parameters", [])}
+                )
+        return render("docs.html", routes=routes, asked=Asked())
+
+
+def _add_static(app: FastAPI) -> None:
+    @app.get("/static/{name}", include_in_schema=False)
+    async def static(name: str) -> Response:
+        media = MEDIA.get(name.rpartition(".")[2])
+        if media is None or "/" in name or name.startswith("."):
+            raise HTTPException(404, "there is no such file")
+        try:
+            body = read_static(name)
+        except (FileNotFoundError, IsADirectoryError):
+            raise HTTPException(404, "there is no such file") from None
+        headers = {"Cache-Control": "public, max-age=31536000, immutable"}
+        return Response(body, media_type=media, headers=headers)
+
+    @app.get("/favicon.ico", include_in_schema=False)
+    async def favicon() -> Response:
+        return Response(read_static("favicon.svg"), media_type=MEDIA["svg"])
+
+
+def _safe_next(target: str) -> str:
+    """Where to go after the login: a path of this server, never another host ("//evil", "https:")."""
+    parts = urlsplit(target)
+    is_ours = target.startswith("/") and not target.startswith(("//", "/\\")) and not parts.netloc
+    return quote(target, safe="/?&=%+-._~:,") if is_ours else "/"
+
+
+def _add_login(app: FastAPI, reader: Reader) -> None:
+    access = reader.deps.access
+
+    def form(message: str = "", target: str = "/", status: int = 200) -> Response:
+        return render("login.html", status, message=message, target=_safe_next(target), asked=Asked())
+
+    @app.get("/login", include_in_schema=False)
+    async def login_page(next: str = "/") -> Response:
+        return form(target=next) if access.secret else RedirectResponse("/", 303)
+
+    @app.post("/login", include_in_schema=False)
+    async def login(request: Request) -> Response:
+        # Read by hand: a form would need python-multipart for one field.
+        fields = _form_fields((await request.body())[:8192].decode("utf-8", "replace"))
+        token, target = fields.get("token", "").strip(), fields.get("next", "/")
+        try:
+            check_token(access.secret, token, clock=reader.deps.clock)
+        except TokenError as exc:
+            return form(f"Not accepted: {exc}.", target, 401)
+        answer = RedirectResponse(_safe_next(target), 303)
+        answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=request.url.scheme == "https")
+        return answer
+
+
+def _form_fields(body: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=10))
+    except ValueError:  # more fields than our form has
+        return {}
+
+
+__all__ = ["add_pages", "error_page", "render", "wants_page"]

@@ -1,0 +1,76 @@
+"""scrapy serve: the search page and the HTTP API."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from scrapy.commands import ScrapyCommand
+
+from newscrawler import cli
+from newscrawler.api.access import ROLES, SECRET_ENV, AccessRefused, access_for, make_token
+from newscrawler.cli import UsageError
+
+
+class Command(ScrapyCommand):
+    requires_project = True
+    requires_crawler_process = False
+    default_settings = {"LOG_LEVEL": "WARNING"}
+
+    def syntax(self) -> str:
+        return "[options]"
+
+    def short_desc(self) -> str:
+        return "Serve the search page and the HTTP API"
+
+    def long_desc(self) -> str:
+        return (
+            "Serves the search page, the HTTP API (/docs) and /metrics over what was crawled; it fetches nothing. "
+            "Ends on Ctrl-C or SIGTERM with exit code 0. Addresses other than loopback need API_TOKEN_SECRET in the "
+            "environment; --token prints a token for one reader and ends."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--host", help="address to bind (default: API_HOST, 127.0.0.1)")
+        parser.add_argument("--port", type=int, help="port, 0 = a free one (default: API_PORT, 8642)")
+        parser.add_argument("--token", action="store_true", help="print a bearer token made with API_TOKEN_SECRET")
+        parser.add_argument("--days", type=float, default=30, help="with --token: days until it expires (default: 30)")
+        parser.add_argument("--role", default="reader", choices=ROLES, help="with --token: default reader")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if args:
+            raise UsageError(f"scrapy serve takes no argument, got {' '.join(args)}", print_help=False)
+        secret = os.environ.get(SECRET_ENV, "").strip()
+        if opts.token:
+            self._print_token(secret, opts)
+            return
+        settings = self.settings
+        assert settings is not None
+        host = opts.host or settings.get("API_HOST") or "127.0.0.1"
+        port = settings.getint("API_PORT") if opts.port is None else opts.port
+        try:
+            access = access_for(host, secret, settings.get("API_ALLOWED_HOSTS") or "")
+        except AccessRefused as exc:
+            cli.fail(str(exc))
+
+        from newscrawler.api.app import create_app
+        from newscrawler.api.deps import open_deps
+        from newscrawler.api.server import CannotServe, address, bind, serve
+
+        try:
+            sock = bind(host, port)
+        except CannotServe as exc:
+            cli.fail(str(exc))
+        app = create_app(open_deps(settings, access))
+        print(f"Search page: {address(sock)}", flush=True)
+        serve(app, sock)
+
+    def _print_token(self, secret: str, opts: argparse.Namespace) -> None:
+        if opts.days <= 0:
+            raise UsageError("--days must be above 0", print_help=False)
+        try:
+            access_for("0.0.0.0", secret)
+        except AccessRefused as exc:
+            cli.fail(str(exc))
+        print(make_token(secret, days=opts.days, role=opts.role))
