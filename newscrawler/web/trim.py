@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -184,22 +185,50 @@ def _runs(children: list[LexborNode]) -> Iterator[list[LexborNode]]:
         yield run
 
 
+_CUT = "<!--cut-->"
+
+
 def _shrink(root: _Out, max_chars: int, walker: _Walker) -> bool:
     """Leaves out the largest unprotected subtrees until it fits. True: it does not."""
-    total = root.measure()
-    while total > max_chars:
-        candidates = [(parent, child) for parent, child in _pairs(root) if not child.kept]
-        if not candidates:
+    while root.measure() > max_chars:
+        before = walker.dropped
+        _shrink_once(root, root.size - max_chars, walker)
+        if walker.dropped == before:
             return True
-        # The largest that is not much larger than what is too much: one enormous container is the last to go.
-        excess = total - max_chars
-        fitting = [c for c in candidates if c[1].size >= excess]
-        parent, child = min(fitting, key=lambda c: c[1].size) if fitting else max(candidates, key=lambda c: c[1].size)
-        marker = f"<!--{child.label}-->"
-        parent.parts[next(i for i, p in enumerate(parent.parts) if p is child)] = marker
-        walker.dropped += 1
-        total = root.measure()
     return False
+
+
+def _shrink_once(root: _Out, excess: int, walker: _Walker) -> None:
+    """One round over sizes that were measured before it: what was cut inside a node makes its size too large."""
+    candidates = sorted(((p, c) for p, c in _pairs(root) if not c.kept), key=lambda pair: pair[1].size)
+    gone: set[int] = set()
+    while excess > 0:
+        while candidates and id(candidates[-1][1]) in gone:
+            candidates.pop()
+        if not candidates:
+            break
+        # The smallest that is enough alone, else the largest: a page's one enormous container is the last to go.
+        at = bisect_left(candidates, excess + len(_CUT), key=lambda pair: pair[1].size)
+        while at < len(candidates) and id(candidates[at][1]) in gone:
+            at += 1
+        parent, child = candidates.pop(at if at < len(candidates) else -1)
+        gone.update(id(inner) for _, inner in _pairs(child))
+        excess -= _leave_out(parent, child)
+        walker.dropped += 1
+
+
+def _leave_out(parent: _Out, child: _Out) -> int:
+    """Puts one mark in the place of neighbours that are left out; returns the characters that it saves."""
+    at = next(i for i, part in enumerate(parent.parts) if part is child)
+    marked = [i for i in (at - 1, at + 1) if 0 <= i < len(parent.parts) and parent.parts[i] == _CUT]
+    if not marked:
+        parent.parts[at] = _CUT
+        return child.size - len(_CUT)
+    del parent.parts[at]
+    if len(marked) == 2:
+        del parent.parts[at]
+        return child.size + len(_CUT)
+    return child.size
 
 
 def _pairs(root: _Out) -> Iterator[tuple[_Out, _Out]]:
