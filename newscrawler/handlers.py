@@ -1,0 +1,89 @@
+"""Scrapy's download handlers of this project: the guarded network, or a folder of stored pages.
+
+``BaseDownloadHandler`` is Scrapy's public interface; its own aiohttp handler is private and
+experimental, and resolver, limits, decoding and errors would all have to be replaced in it.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from scrapy.core.downloader.handlers.base import BaseDownloadHandler
+from scrapy.http import Headers, Response
+from scrapy.responsetypes import responsetypes
+
+from newscrawler.httpclient import FetchRules, HttpClient
+from newscrawler.rawstore.replay import load_index
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+# The body is handed on decoded and whole, so what told how it travelled would be a lie.
+_TRAVEL_HEADERS = (b"Content-Encoding", b"Transfer-Encoding", b"Content-Length")
+
+
+class GuardedHandler(BaseDownloadHandler):
+    """Fetches over the network under the rules of ``httpclient``; with REPLAY_DIR it is never made at all.
+
+    Sets ``request.meta``: ``download_latency`` (s, to the head of the answer), ``raw_headers`` (list of byte pairs
+    as received). Raises ``httpclient.FetchError``.
+    """
+
+    lazy = True  # the session needs the running event loop
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._client = HttpClient(FetchRules.from_settings(crawler.settings))
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> BaseDownloadHandler:  # type: ignore[override]
+        if crawler.settings.get("REPLAY_DIR"):
+            return ReplayHandler(crawler)
+        return cls(crawler)
+
+    async def download_request(self, request: Request) -> Response:
+        headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, vs in request.headers.items() for v in vs]
+        answer = await self._client.fetch(request.url, headers, method=request.method, body=request.body or None)
+        request.meta["download_latency"] = answer.latency_s
+        request.meta["raw_headers"] = answer.headers
+        return _response(request.url, answer.status, answer.headers, answer.body)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+class ReplayHandler(BaseDownloadHandler):
+    """Answers from the folder REPLAY_DIR (see rawstore.replay) under the pages' real addresses: no network."""
+
+    lazy = True
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._index = load_index(Path(crawler.settings["REPLAY_DIR"]))
+
+    async def download_request(self, request: Request) -> Response:
+        start = time.monotonic()
+        parts = urlsplit(request.url)
+        content_type, body = b"text/html", None  # without a charset: the page has to say it
+        if parts.path == "/robots.txt":
+            content_type, body = b"text/plain", self._index.robots(parts.netloc)
+        if body is None:
+            body = self._index.page(request.url)
+        status = 404 if body is None else 200
+        request.meta["download_latency"] = time.monotonic() - start
+        request.meta["raw_headers"] = headers = [(b"Content-Type", content_type)]
+        return _response(request.url, status, headers, body or b"")
+
+
+def _response(url: str, status: int, raw_headers: list[tuple[bytes, bytes]], body: bytes) -> Response:
+    headers = Headers()
+    for name, value in raw_headers:
+        headers.appendlist(name, value)
+    for name in _TRAVEL_HEADERS:
+        headers.pop(name, None)
+    cls = responsetypes.from_args(headers=headers, url=url, body=body)
+    return cls(url=url, status=status, headers=headers, body=body)

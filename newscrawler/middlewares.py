@@ -1,0 +1,153 @@
+"""Every downloader middleware: politeness before a fetch, conditional GET, checks on what came back.
+
+They refuse with :class:`Refused`, whose ``reason`` is the word that outcome, stats and logs use
+(web.outcomes says which reasons end a URL and which are tried again).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scrapy.exceptions import IgnoreRequest
+
+from newscrawler.httpclient import FetchRules
+from newscrawler.items import Kind
+from newscrawler.web.challenge import challenge_reason
+from newscrawler.web.decoding import BodyDecoder, DecodeError
+from newscrawler.web.sniff import sniff
+from newscrawler.wiring import Services
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+#: Answers whose body is read. What other codes mean is the spider's to say.
+_READ = frozenset({200, 203, 206})
+_XML_KINDS = frozenset({Kind.FEED, Kind.SITEMAP})
+
+
+class Refused(IgnoreRequest):
+    """A request or an answer that goes no further. ``reason``: robots, robots_unknown, type, size, bad_encoding,
+    truncated or unasked_304."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def _kind(request: Request) -> Kind | None:
+    """What the frontier expects the URL to be; None for a request that did not come from it."""
+    lease = request.meta.get("lease")
+    return None if lease is None else Kind(lease.kind)
+
+
+class PolitenessMiddleware:
+    """Lets a request through only when robots.txt is known and allows it. Refuses to start a crawl that would be
+    rude: no user agent, no delay on the open web, or a wrong setting of the guard, as Scrapy would only log those."""
+
+    def __init__(self, *, obey: bool) -> None:
+        self._obey = obey
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> PolitenessMiddleware:
+        """:raises ValueError: the crawl must not start like this"""
+        settings = crawler.settings
+        if not (settings.get("USER_AGENT") or "").strip():
+            raise ValueError("USER_AGENT is empty: a site that is annoyed must be able to reach you; put a contact in")
+        rules = FetchRules.from_settings(settings)
+        delay_s = settings.getfloat("DOWNLOAD_DELAY")
+        if delay_s < 0:
+            raise ValueError(f"DOWNLOAD_DELAY is {delay_s:g}; it must be 0 or more")
+        no_stranger = bool(settings.get("REPLAY_DIR")) or rules.overrides.all_names
+        if delay_s == 0 and not no_stranger and not Services.of(crawler).loopback_only:
+            raise ValueError(
+                "DOWNLOAD_DELAY is 0, which is accepted only where every admitted host is in 127.0.0.0/8; "
+                "set it to 1 or more seconds"
+            )
+        return cls(obey=settings.getbool("ROBOTSTXT_OBEY"))
+
+    def process_request(self, request: Request) -> None:
+        if not self._obey or _kind(request) is Kind.ROBOTS:
+            return
+        rules = request.meta.get("robots")
+        if rules is None:  # fail closed: the frontier fetches robots.txt first, so this is no ordinary request
+            raise Refused("robots_unknown", f"robots.txt of the host is not known yet url={request.url}")
+        if not rules.allowed(request.url):
+            raise Refused("robots", f"robots.txt forbids it url={request.url}")
+
+
+class ConditionalGetMiddleware:
+    """Asks for a page only if it changed since the visit whose digest the frontier holds."""
+
+    def process_request(self, request: Request) -> None:
+        lease = request.meta.get("lease")
+        if lease is None or not lease.digest or "robots_hop" in request.meta:
+            return
+        if lease.etag:
+            request.headers[b"If-None-Match"] = lease.etag.encode("latin-1", "ignore")
+        if lease.last_modified:
+            request.headers[b"If-Modified-Since"] = lease.last_modified.encode("latin-1", "ignore")
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if response.status == 304:
+            if not (request.headers.get(b"If-None-Match") or request.headers.get(b"If-Modified-Since")):
+                # taken as "unchanged" it would hide a page that we have never seen
+                raise Refused("unasked_304", f"304 although no condition was sent url={request.url}")
+            response.flags.append("not-modified")
+        return response
+
+
+class ResponseGuardMiddleware:
+    """Names challenge pages (flag ``challenge:<reason>``) and refuses what is not of the type that was asked for."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> ResponseGuardMiddleware:
+        return cls(crawler.settings.getint("DOWNLOAD_MAXSIZE"))
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        kind = _kind(request)
+        if kind is Kind.ROBOTS:
+            return response
+        if reason := challenge_reason(response.status, response.body, _plain(response)):
+            response.flags.append(f"challenge:{reason}")
+            return response
+        if response.status not in _READ:
+            return response
+        if len(response.body) > self._max_bytes:
+            raise Refused("size", f"{len(response.body)} bytes url={response.url}")
+        if not response.body.strip():
+            response.flags.append("empty")
+            return response
+        return self._typed(kind, response)
+
+    def _typed(self, kind: Kind | None, response: Response) -> Response:
+        declared = (response.headers.get(b"Content-Type") or b"").decode("latin-1")
+        if kind in _XML_KINDS and response.body.startswith(b"\x1f\x8b"):
+            # sitemap.xml.gz: compressed as a file, not for the way
+            response = response.replace(body=self._gunzip(response))
+        found = sniff(response.body, declared)
+        if kind in _XML_KINDS:
+            text_sitemap = kind is Kind.SITEMAP and found == "other" and declared.lower().startswith("text/plain")
+            if found == "xml" or text_sitemap:
+                return response
+        elif found == "html":
+            return response
+        raise Refused("type", f"{found} where {kind or 'html'} was expected type={declared!r} url={response.url}")
+
+    def _gunzip(self, response: Response) -> bytes:
+        decoder = BodyDecoder("gzip", self._max_bytes)
+        try:
+            decoder.feed(response.body)
+            return decoder.finish()
+        except DecodeError as exc:
+            raise Refused(exc.reason, f"{exc} url={response.url}") from exc
+
+
+def _plain(response: Response) -> dict[str, Any]:
+    """Headers as lower-case name -> value."""
+    items = response.headers.items()
+    return {name.decode("latin-1").lower(): b", ".join(values).decode("latin-1") for name, values in items}
