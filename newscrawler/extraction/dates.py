@@ -1,11 +1,22 @@
-"""Dates as news pages write them. Pure."""
+"""Dates as news pages write them: ISO, RFC, words of many languages, Vietnamese forms, relative ones. Pure.
+
+Never a guess dressed as a value: what cannot be read, or lies outside 1990..fetch time + 2 days, is None.
+"""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from newscrawler.extraction.context import PageContext
+from newscrawler.extraction.months import MONTHS
+
+EARLIEST_YEAR = 1990
+#: A date is looked for in the first characters of a text only; longer ones are not bylines.
+MAX_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +28,339 @@ class When:
     has_zone: bool = True
 
 
-def parse(raw: str, context: PageContext | None = None) -> When | None:
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How to read what a text leaves open. ``fetched`` None: relative dates cannot be read."""
+
+    zone: tzinfo = UTC
+    day_first: bool = True
+    fetched: datetime | None = None
+    zone_known: bool = False
+
+
+# Country domains whose country has one time zone (or one that nearly all of its press is in).
+_ZONES = {
+    "vn": "Asia/Ho_Chi_Minh", "de": "Europe/Berlin", "at": "Europe/Vienna", "ch": "Europe/Zurich",
+    "fr": "Europe/Paris", "es": "Europe/Madrid", "it": "Europe/Rome", "nl": "Europe/Amsterdam",
+    "be": "Europe/Brussels", "lu": "Europe/Luxembourg", "pl": "Europe/Warsaw", "cz": "Europe/Prague",
+    "sk": "Europe/Bratislava", "hu": "Europe/Budapest", "se": "Europe/Stockholm", "no": "Europe/Oslo",
+    "dk": "Europe/Copenhagen", "fi": "Europe/Helsinki", "uk": "Europe/London", "ie": "Europe/Dublin",
+    "gr": "Europe/Athens", "bg": "Europe/Sofia", "ro": "Europe/Bucharest", "tr": "Europe/Istanbul",
+    "hr": "Europe/Zagreb", "si": "Europe/Ljubljana", "rs": "Europe/Belgrade", "al": "Europe/Tirane",
+    "ua": "Europe/Kyiv", "ee": "Europe/Tallinn", "lv": "Europe/Riga", "lt": "Europe/Vilnius",
+    "jp": "Asia/Tokyo", "kr": "Asia/Seoul", "cn": "Asia/Shanghai", "tw": "Asia/Taipei", "hk": "Asia/Hong_Kong",
+    "sg": "Asia/Singapore", "my": "Asia/Kuala_Lumpur", "th": "Asia/Bangkok", "kh": "Asia/Phnom_Penh",
+    "la": "Asia/Vientiane", "ph": "Asia/Manila", "in": "Asia/Kolkata", "bd": "Asia/Dhaka", "pk": "Asia/Karachi",
+    "lk": "Asia/Colombo", "np": "Asia/Kathmandu", "ir": "Asia/Tehran", "il": "Asia/Jerusalem", "am": "Asia/Yerevan",
+    "za": "Africa/Johannesburg", "ng": "Africa/Lagos", "ke": "Africa/Nairobi", "eg": "Africa/Cairo",
+    "nz": "Pacific/Auckland", "ar": "America/Argentina/Buenos_Aires", "co": "America/Bogota", "pe": "America/Lima",
+}
+# Where the domain says nothing: languages that are written in one zone.
+_LANGUAGE_ZONES = {"vi": "vn", "ja": "jp", "ko": "kr", "th": "th", "pl": "pl", "tr": "tr", "it": "it", "hi": "in",
+                   "bn": "bd", "el": "gr", "bg": "bg", "hu": "hu", "cs": "cz", "uk": "ua", "sv": "se", "da": "dk",
+                   "no": "no", "nb": "no", "fi": "fi", "sq": "al", "hr": "hr", "hy": "am", "de": "de"}
+# English that writes the day first.
+_DAY_FIRST_ENGLISH = frozenset(["uk", "ie", "au", "nz", "za", "in", "sg", "my", "hk", "ke", "ng", "pk", "lk", "bd", "np", "gh", "eu"])
+_ABBREVIATIONS = {
+    "utc": 0, "gmt": 0, "z": 0, "wet": 0, "bst": 60, "ist": 330, "cet": 60, "cest": 120, "mez": 60, "mesz": 120,
+    "eet": 120, "eest": 180, "msk": 180, "est": -300, "edt": -240, "cst": -360, "cdt": -300, "mst": -420, "mdt": -360,
+    "pst": -480, "pdt": -420, "jst": 540, "kst": 540, "hkt": 480, "sgt": 480, "wib": 420, "ict": 420, "aest": 600,
+    "aedt": 660, "sast": 120, "brt": -180, "nzst": 720, "nzdt": 780,
+}
+_NAMED_ZONES = {"et": "America/New_York", "ct": "America/Chicago", "mt": "America/Denver", "pt": "America/Los_Angeles"}
+
+_ISO = re.compile(
+    r"(?<!\d)(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)"
+    r"(?:(?:\s*T\s*|\s+(?:-\s+)?)(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,:]\d{1,9})?)?(?:\s*([AaPp])\.?[Mm]\.?)?)?"
+)
+_COMPACT = re.compile(r"(?<!\d)(\d{4})(\d{2})(\d{2})(?:T?(\d{2})(\d{2})(\d{2})?)?(?!\d)")
+_OFFSET = re.compile(r"(?:GMT|UTC|Z)?\s*([+-])\s?(\d{1,2})(?::?(\d{2}))?(?!\d)")
+_TIME = re.compile(
+    r"(?<![\d.:/-])([01]?\d|2[0-4])\s?(?::|h|H|：|giờ|時|시|ч)\s?([0-5]\d)(?:\s?(?::|m|phút|分|분|：)\s?([0-5]\d)?)?(?!\d)"
+    r"(?:\s*([AaPp])\.?\s?[Mm](?![a-z])\.?)?"
+)
+_DOT_TIME = re.compile(
+    r"(?<![\d.:/-])([01]?\d|2[0-3])\.([0-5]\d)(?![\d.])(?:\s*([AaPp])\.?\s?[Mm](?![a-z])\.?)?(?:\s*(?:Uhr|uhr|WIB|h\b))?"
+)
+_HOUR = re.compile(r"(?<![\d.:/-])(\d{1,2})\s*(?:([AaPp])\.?\s?[Mm](?![a-z])\.?|Uhr\b|時|시(?!\w)|h\b(?!\w))")
+_EAST = re.compile(r"(?<!\d)(\d{4})\s*[年년]\s*(\d{1,2})\s*[月월]\s*(\d{1,2})\s*[日일]?")
+_YMD = re.compile(r"(?<!\d)(\d{4})\s?[./-]\s?(\d{1,2})\s?[./-]\s?(\d{1,2})(?!\d)")
+_DMY = re.compile(r"(?<![\d:])(\d{1,2})\s?([./\-‐–−])\s?(\d{1,2})\s?[./\-‐–−]\s?(\d{4}|\d{2})(?![\d:])")
+_VIET = re.compile(r"(?<!\d)(\d{1,2})\s*(?:tháng|thg\.?|th\.)\s*(\d{1,2})\s*(?:,|năm|-|/)?\s*(\d{4})(?!\d)", re.I)
+_NAME = r"(?:[^\W\d_]|[\u0300-\u036f\u0900-\u0e7f]){3,24}"
+_DAY_MONTH = re.compile(
+    rf"(?<![\d:.])(\d{{1,2}})(?:\.|st|nd|rd|th|er|re|º|°|ª|η|-го|ú)?\s*[,\-–/.]?\s*(?:de\s+|di\s+|of\s+|d['’]\s?|del\s+)?"
+    rf"({_NAME})\.?\s*[,\-–/.]?\s*(?:de\s+|del\s+|d['’]\s?|в\s+)?(?:(\d{{4}})(?!\d)|['’](\d{{2}})(?!\d)|(?<=-)(\d{{2}})(?!\d))",
+    re.IGNORECASE,
+)
+_MONTH_DAY = re.compile(
+    rf"({_NAME})\.?\s*(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:])\s*,?\s*(?:\d{{1,2}}:\d{{2}}(?:\s*[ap]\.?m\.?)?\s*,?\s*)?"
+    r"(?:(\d{4})(?!\d)|['’](\d{2})(?!\d))",
+    re.IGNORECASE,
+)
+_RFC_SHORT_YEAR = re.compile(r"(?<!\d)(\d{1,2})[\s-]([A-Za-z]{3})[\s-](\d{2})\s+(?=\d{1,2}:\d{2})")
+_DOTNET = re.compile(r"([1-9]|1[0-2])/([1-9]|[12]\d|3[01])/(\d{4}) (?:[1-9]|1[0-2]):\d{2}:\d{2} [AP]M$")
+_JS = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{1,2}) (\d{2}:\d{2}:\d{2}) (?:[A-Z]{2,5} )?(\d{4})")
+_BUDDHIST = re.compile(r"(?<!\d)(25[4-9]\d)(?!\d)")
+
+
+def rules(context: PageContext | None = None, host: str = "", language: str | None = None, locale: str = "") -> Rules:
+    """The rules for a page: zone of the site, else of the country domain or language; order of day and month.
+
+    ``locale`` is what the page states ("en-GB"): only English that is not visibly from elsewhere puts
+    the month first.
+    """
+    context = context or PageContext()
+    top = host.rpartition(".")[2].lower()
+    lang = (context.language or language or "")[:2].lower()
+    zone: tzinfo = UTC
+    name = context.zone or _ZONES.get(top) or _ZONES.get(_LANGUAGE_ZONES.get(lang, ""))
+    if name:
+        try:
+            zone = ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError):
+            zone = UTC
+    region = locale.replace("_", "-").rpartition("-")[2].lower() if "-" in locale.replace("_", "-") else ""
+    region = {"gb": "uk"}.get(region, region)
+    english = lang in ("en", "") and top not in _ZONES
+    day_first = not english or top in _DAY_FIRST_ENGLISH or region in _DAY_FIRST_ENGLISH
+    return Rules(zone, day_first, context.fetched, zone is not UTC)
+
+
+def parse(raw: str, given: Rules | PageContext | None = None) -> When | None:
+    """The first date in ``raw``; None when there is none that can be read for certain."""
+    how = given if isinstance(given, Rules) else rules(given, language=given.language if given else None)
+    text = _normal(raw)
+    if not text:
+        return None
+    if text.isdigit() and len(text) in (10, 13):
+        return _epoch(int(text), how)
+    text = _buddhist(text)
+    found = _machine(text, how) or _written(text, how)
+    if found is None:
+        found = _relative(text, how)
+    return found if found and _in_bounds(found.value, how) else None
+
+
+def _normal(raw: str) -> str:
+    text = unicodedata.normalize("NFC", raw[: 4 * MAX_CHARS])
+    text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() and c > "9" else c for c in text)
+    text = re.sub("[\u200b\u200e\u200f\u202a-\u202e\u2060\ufeff]", "", text)
+    return " ".join(text.split())[:MAX_CHARS]
+
+
+def _buddhist(text: str) -> str:
+    """Thai years count from 543 BC."""
+    if not re.search("[\u0e00-\u0e7f]", text):
+        return text
+    return _BUDDHIST.sub(lambda m: str(int(m[1]) - 543), text)
+
+
+def _epoch(number: int, how: Rules) -> When | None:
+    seconds = number / 1000 if number > 10**11 else number
+    value = datetime.fromtimestamp(seconds, UTC)
+    return When(value) if _in_bounds(value, how) else None
+
+
+def _in_bounds(value: datetime, how: Rules) -> bool:
+    if value.year < EARLIEST_YEAR:
+        return False
+    latest = (how.fetched or datetime(2100, 1, 1, tzinfo=UTC)) + timedelta(days=2)
+    return value <= latest
+
+
+def _make(year: int, month: int, day: int, clock: tuple[int, int, int] | None, zone: tzinfo | None, how: Rules) -> When | None:
+    if year < 100:
+        year += 2000 if year < 70 else 1900
+    hour, minute, second = clock or (0, 0, 0)
+    has_zone = zone is not None or how.zone_known
     try:
-        value = datetime.fromisoformat(raw.strip())
+        if hour == 24 and minute == 0:
+            return When(datetime(year, month, day, tzinfo=zone or how.zone) + timedelta(days=1), True, has_zone)
+        return When(
+            datetime(year, month, day, hour, minute, second, tzinfo=zone or how.zone), clock is not None, has_zone
+        )
     except ValueError:
         return None
-    return When(value if value.tzinfo else value.replace(tzinfo=UTC), len(raw) > 10, value.tzinfo is not None)
+
+
+def _clock(hour: int, minute: int, second: int, half: str | None) -> tuple[int, int, int] | None:
+    """A label is dropped beside an hour over 12: "17:09 PM" is a 24-hour clock with a wrong label."""
+    if half and hour <= 12:
+        hour = hour % 12 + (12 if half.lower() == "p" else 0)
+    if hour > 24 or minute > 59 or second > 59:
+        return None
+    return hour, minute, second
+
+
+def _machine(text: str, how: Rules) -> When | None:
+    js = _JS.search(text)
+    if js:
+        text = f"{js[2]} {js[1]} {js[4]} {js[3]}{text[js.end():]}"
+    match = _ISO.search(text)
+    if match:
+        clock = None
+        if match[4]:
+            clock = _clock(int(match[4]), int(match[5]), int(match[6] or 0), match[7])
+        rest = text[match.end() :]
+        if clock is None and not match[4]:
+            clock, rest = _find_clock(text[: match.start()] + " " + rest)
+        return _make(int(match[1]), int(match[2]), int(match[3]), clock, _zone(rest) if clock else None, how)
+    match = _COMPACT.fullmatch(text.rstrip("Z").partition("+")[0])
+    if match:
+        clock = _clock(int(match[4]), int(match[5]), int(match[6] or 0), None) if match[4] else None
+        return _make(int(match[1]), int(match[2]), int(match[3]), clock, UTC if text.endswith("Z") else None, how)
+    return None
+
+
+def _written(text: str, how: Rules) -> When | None:
+    for finder in (_find_east, _find_viet, _find_year_first, _find_named, _find_numeric):
+        found = finder(text, how)
+        if found:
+            year, month, day, start, end = found
+            # The clock may stand on either side of the date, seldom far from it.
+            rest = text[:start][-30:] + " \u0001 " + text[end : end + 45]
+            clock, behind = _find_clock(rest)
+            return _make(year, month, day, clock, _zone(behind) if clock else None, how)
+    return None
+
+
+Found = tuple[int, int, int, int, int]
+
+
+def _find_east(text: str, how: Rules) -> Found | None:
+    m = _EAST.search(text)
+    return (int(m[1]), int(m[2]), int(m[3]), m.start(), m.end()) if m else None
+
+
+def _find_viet(text: str, how: Rules) -> Found | None:
+    m = _VIET.search(text)
+    return (int(m[3]), int(m[2]), int(m[1]), m.start(), m.end()) if m else None
+
+
+def _find_year_first(text: str, how: Rules) -> Found | None:
+    m = _YMD.search(text)
+    return (int(m[1]), int(m[2]), int(m[3]), m.start(), m.end()) if m else None
+
+
+def _find_named(text: str, how: Rules) -> Found | None:
+    m = _RFC_SHORT_YEAR.search(text)
+    if m and m[2].lower() in MONTHS:
+        return int(m[3]), MONTHS[m[2].lower()], int(m[1]), m.start(), m.end()
+    best: Found | None = None
+    for m in _DAY_MONTH.finditer(text):
+        month = _month(m[2])
+        if month:
+            best = (int(m[3] or m[4] or m[5]), month, int(m[1]), m.start(), m.end())
+            break
+    for m in _MONTH_DAY.finditer(text):
+        month = _month(m[1])
+        if month and 1 <= int(m[2]) <= 31 and (best is None or m.start() < best[3]):
+            # A clock between day and year stays in the rest of the text: end before it.
+            return int(m[3] or m[4]), month, int(m[2]), m.start(), m.start(2) + len(m[2])
+    return best
+
+
+def _month(word: str) -> int | None:
+    word = word.casefold().strip(".")
+    for prefix in ("d'", "d’"):
+        word = word.removeprefix(prefix)
+    return MONTHS.get(word)
+
+
+def _find_numeric(text: str, how: Rules) -> Found | None:
+    # What .NET prints in its default culture; Vietnamese feeds have it too ("9/8/2026 10:17:00 AM").
+    american = _DOTNET.match(text)
+    if american and int(american[1]) <= 12:
+        return int(american[3]), int(american[1]), int(american[2]), american.start(), american.end(3)
+    for m in _DMY.finditer(text):
+        a, b, year = int(m[1]), int(m[3]), int(m[4])
+        if len(m[4]) == 2 and m[2] not in "/.":
+            continue  # 12-10-20 is as likely a score or a range
+        # A dot between numbers is never the American order.
+        day, month = (a, b) if (how.day_first or m[2] == "." or a > 12) and b <= 12 else (b, a)
+        if 1 <= month <= 12 and 1 <= day <= 31:
+            return year, month, day, m.start(), m.end()
+    return None
+
+
+def _find_clock(text: str) -> tuple[tuple[int, int, int] | None, str]:
+    """``(clock, text behind it)``."""
+    m = _TIME.search(text)
+    if m:
+        return _clock(int(m[1]), int(m[2]), int(m[3] or 0), m[4]), text[m.end() :]
+    m = _DOT_TIME.search(text)
+    if m:
+        return _clock(int(m[1]), int(m[2]), 0, m[3]), text[m.end() :]
+    m = _HOUR.search(text)
+    if m and int(m[1]) <= 24:
+        return _clock(int(m[1]), 0, 0, m[2]), text[m.end() :]
+    return None, ""
+
+
+def _zone(text: str) -> tzinfo | None:
+    """The zone that stands right behind a clock, or in brackets behind it."""
+    text = text.lstrip(" ,-|(\u0001" if not re.match(r"\s*-\s?\d{2}:?\d{2}", text) else " ,|(\u0001")
+    m = _OFFSET.match(text)
+    if m:
+        hours, minutes = int(m[2]), int(m[3] or 0)
+        if hours <= 14 and minutes < 60:
+            offset = timedelta(hours=hours, minutes=minutes)
+            return timezone(-offset if m[1] == "-" else offset)
+        return None
+    m = re.match(r"([A-Za-z]{1,4})\b", text)
+    if m:
+        name = m[1].lower()
+        if name in _NAMED_ZONES and m[1].isupper():
+            return ZoneInfo(_NAMED_ZONES[name])
+        if name in _ABBREVIATIONS and (m[1].isupper() or name in ("utc", "gmt")):
+            return timezone(timedelta(minutes=_ABBREVIATIONS[name]))
+    return None
+
+
+# ---------------------------------------------------------------- relative
+_UNITS: tuple[tuple[str, float], ...] = (
+    (r"giây|seconds?|secs?|sekunden?|secondes?|segundos?", 1),
+    (r"phút|minutes?|mins?|minuten?|minutos?|minuti", 60),
+    (r"giờ|tiếng|hours?|hrs?|stunden?|heures?|horas?|ore", 3600),
+    (r"ngày|days?|tage?n?|jours?|d[ií]as?|giorni", 86_400),
+    (r"tuần|weeks?|wochen?|semaines?|semanas?", 7 * 86_400),
+    (r"tháng|months?|monate?n?|mois|mes(?:es)?", 30 * 86_400),
+    (r"năm|years?|jahre?n?|ans?|años?|anos?", 365 * 86_400),
+)
+_AGO_AFTER = r"(?:trước|ago|fa|atrás)"
+_AGO_BEFORE = r"(?:vor|il y a|hace|há|cách đây)"
+_NOW = re.compile(r"^(?:mới đây|vừa xong|vừa mới|just now|gerade eben|à l'instant)\b", re.I)
+_DAYS = (
+    (re.compile(r"\b(?:hôm nay|today|heute|aujourd'hui|hoy|hoje|oggi)\b", re.I), 0),
+    (re.compile(r"\b(?:hôm qua|yesterday|gestern|hier|ayer|ontem|ieri)\b", re.I), 1),
+    (re.compile(r"\b(?:hôm kia|vorgestern|avant-hier|anteayer)\b", re.I), 2),
+)
+_RELATIVE = tuple(
+    (re.compile(rf"(?<!\d)(\d{{1,3}}|an?|một|eine?[rnm]?|une?)\s*(?:{unit})\s*{_AGO_AFTER}\b"
+                rf"|\b{_AGO_BEFORE}\s+(?:etwa |rund |khoảng )?(\d{{1,3}}|eine?[rnm]?|une?)\s*(?:{unit})\b", re.I), seconds)
+    for unit, seconds in _UNITS
+)
+
+
+def _relative(text: str, how: Rules) -> When | None:
+    """Against the fetch time; from a day on only the day is known."""
+    if how.fetched is None or len(text) > 80:
+        return None
+    now = how.fetched.astimezone(how.zone).replace(microsecond=0)
+    if _NOW.search(text):
+        return When(now, True, False)
+    for pattern, days_ago in _DAYS:
+        if pattern.search(text):
+            day = now - timedelta(days=days_ago)
+            clock, behind = _find_clock(text)
+            return _make(day.year, day.month, day.day, clock, _zone(behind) if clock else None, how)
+    for pattern, seconds in _RELATIVE:
+        match = pattern.search(text)
+        if match:
+            number = match[1] or match[2]
+            value = now - timedelta(seconds=seconds * (int(number) if number.isdigit() else 1))
+            if seconds >= 86_400:
+                return When(value.replace(hour=0, minute=0, second=0), False, False)
+            return When(value.replace(second=0), True, False)
+    return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from typing import Any
 from urllib.parse import urljoin
 
 import lxml.html
@@ -25,7 +26,7 @@ MAX_CHARS = 10 * 1024 * 1024
 MAX_TAGS = 200_000
 #: lxml is only for the generic chain. Above these it is refused: its cost grows with both.
 LXML_MAX_CHARS = 3 * 1024 * 1024
-LXML_MAX_DEPTH = 150
+LXML_MAX_DEPTH = 250
 
 # Below these counts the worst nesting costs lexbor under 0.1 s, so that ordinary pages skip the scan.
 _FEW_TAGS = 5_000
@@ -67,6 +68,7 @@ class Document:
         text = _drop_attribute_floods(text)
         self.text_html = text
         self.tree = LexborHTMLParser(text)
+        self.witnesses: Any = None  # filled by extraction.witnesses.of()
 
     def links(self) -> list[tuple[str, bool]]:
         """``(href as written, stripped; rel=nofollow)`` of every ``a[href]``, in page order, with repeats."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import trafilatura
 
-from newscrawler.extraction import dates, title, witnesses
+from newscrawler.extraction import bylines, published, title
 from newscrawler.extraction import selectors as selectors_
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
@@ -55,19 +56,12 @@ def extract(doc: Document, context: PageContext, selectors: selectors_.SelectorS
         for name, value in selectors_.apply(doc, selectors, context).items():
             setattr(out, name, value)
             out.selector_version = selectors.label
-    seen = witnesses.of(doc)
-    if out.title.value is None and seen.headline:
-        out.title = FieldValue(title.clean(seen.headline), "json-ld", 0.8)
     if out.title.value is None:
-        node = doc.tree.css_first("h1")
-        if node is not None and node.text().strip():
-            out.title = FieldValue(title.clean(node.text()), "generic:h1", 0.6)
-    if out.published.value is None:
-        for raw in (*seen.published_raw, doc.meta_first("article:published_time") or ""):
-            when = dates.parse(raw, context)
-            if when:
-                out.published = FieldValue(when.value, "json-ld", 0.9)
-                break
+        out.title = title.find(doc, context.site_name)
+    if out.published.value is None or out.modified.value is None:
+        _fill_times(out, published.find(doc, context))
+    if not out.authors.value:
+        out.authors = bylines.find(doc, context)
     if out.content.value is None and doc.lxml is not None:
         text = trafilatura.extract(doc.lxml, include_comments=False, output_format="txt")
         if text:
@@ -76,3 +70,26 @@ def extract(doc: Document, context: PageContext, selectors: selectors_.SelectorS
     out.is_article = bool(out.title.value and out.content.value)
     out.reason = "" if out.is_article else "no title" if not out.title.value else "no content"
     return out
+
+
+def _fill_times(out: Extraction, times: published.Times) -> None:
+    first, last = times.published, times.modified
+    if first is not None and out.published.value is None:
+        out.published = FieldValue(first.when.value, first.origin, round(first.trust, 2))
+        out.published_day_only = not first.when.has_time
+        out.published_zone_assumed = not first.when.has_zone
+    if last is not None and out.modified.value is None:
+        out.modified = FieldValue(last.when.value, last.origin, round(last.trust, 2))
+
+
+def prediction(found: Extraction) -> dict[str, Any]:
+    """The fields that are scored, as plain values; a time without a known zone is printed without one."""
+    when = found.published.value
+    text = None
+    if when is not None:
+        if found.published_day_only:
+            text = when.date().isoformat()
+        else:
+            text = (when.replace(tzinfo=None) if found.published_zone_assumed else when).isoformat()
+    return {"title": found.title.value, "content": found.content.value, "authors": found.authors.value,
+            "published": text}

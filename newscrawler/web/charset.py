@@ -42,6 +42,7 @@ _BY_LANGUAGE = {
     "th": ("cp874",),
 }
 _MEASURED = ("windows-1252", "cp932", "euc_jp", "gb18030", "big5", "cp949", "windows-1251", "iso8859_2", "windows-1258")
+_MIXED = re.compile("(?<=[A-Za-z])[\u0370-\u04ff\u3040-\u9fff\uac00-\ud7a3]|[\u0370-\u04ff](?=[a-z])")
 _TAG = re.compile(rb"<[^>]{0,2000}>")
 
 
@@ -121,6 +122,8 @@ def _plausible(sample: bytes, name: str, language: str) -> float:
     if not other:
         return 0.5
     points = 0.0
+    # A Cyrillic, Greek or Chinese letter inside a Latin word is a Latin letter that was read wrongly.
+    points -= 2.0 * len(_MIXED.findall(text))
     for c in other:
         code = ord(c)
         kind = unicodedata.category(c)

@@ -1,0 +1,192 @@
+"""Where a page names its authors: JSON-LD, itemprop, rel, meta, byline nodes, text around the article. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from selectolax.lexbor import LexborNode
+
+from newscrawler.extraction import authors, title, witnesses
+from newscrawler.extraction.blocks import Block, collapse, walk
+from newscrawler.extraction.context import PageContext
+from newscrawler.extraction.document import Document
+from newscrawler.extraction.regions import foreign, headline_ancestors
+from newscrawler.items import FieldValue
+
+_FOREIGN = re.compile(
+    r"comment|kommentar|related|recommend|sidebar|footer|widget|latest|popular|teaser|most-?read|trending|disqus|reply|quote|zitat|about-?author|author-?bio|bio-?box"
+    r"|caption|credit|photo|newsletter|subscribe|login|menu|nav\b|breadcrumb|tag-|share|social|carousel|slider", re.I)
+_BYLINE_START = re.compile(
+    r"^\W{0,3}(?:(?:(?:written|posted|reported|words|story|text|report|analysis|interview)\s+by|by|von|par|por|door|av|af|oleh"
+    r"|verfasst von|geschrieben von|ein (?:beitrag|artikel|gastbeitrag|interview|kommentar) von)(?:\s*:\s*|\s+)"
+    r"|(?:autor(?:in|en|a|:in)?|author|tác giả|bài và ảnh|bài|text|texte|автор|penulis)\s*:\s*)(?=[^\W\d_])", re.I)
+_FOREIGN_TAGS = ("footer", "aside", "nav", "figure", "figcaption", "blockquote")
+_DATED = re.compile(r"^(?:\d{1,2}\.\d{1,2}\.\d{4}|\d{1,2}/\d{1,2}/\d{4})[\s,|–-]+(?:von\s+)?(?P<name>[^\W\d_][^\d|]{4,40})$", re.I)
+_LAST_LINE = re.compile(r"text-align:\s*right")
+_CLASSES = ("author", "Author", "byline", "Byline", "autor", "Autor", "writer", "journalist", "tacgia", "tac-gia", "redakteur", "auteur",
+            "contributor", "creator", "signature", "verfasser", "reporter", "AUTHOR")
+_NAME_CSS = '[class*="name"],[rel~="author"],[itemprop~="name"],a[href*="author"],a[href*="autor"],a[href*="/profile"],a[href*="tac-gia"]'
+
+
+def find(doc: Document, context: PageContext) -> FieldValue:
+    """The authors with their origin; value [] when the page names no person."""
+    sites = title.site_names(doc, context.site_name)
+    named = witnesses.of(doc)
+    from_ld = authors.clean(named.authors_raw, context.site_name, sites, nicknames=True)
+    visible = _first(doc, context, sites)
+    if from_ld:
+        if visible is not None and set(map(authors.key, visible[0])) == set(map(authors.key, from_ld)):
+            return FieldValue(from_ld, "json-ld", 0.97)
+        return FieldValue(from_ld, "json-ld", 0.88)
+    from_meta = _from_meta(doc, context, sites)
+    if visible is not None and visible[2] >= 0.7:
+        return FieldValue(visible[0], visible[1], visible[2])
+    if from_meta:
+        return FieldValue(from_meta[0], from_meta[1], 0.75)
+    if visible is not None:
+        return FieldValue(visible[0], visible[1], visible[2])
+    hint = (context.hint or {}).get("authors")
+    if isinstance(hint, list):
+        from_hint = authors.clean([str(h) for h in hint], context.site_name, sites)
+        if from_hint:
+            return FieldValue(from_hint, "feed", 0.6)
+    return FieldValue([])
+
+
+def _from_meta(doc: Document, context: PageContext, sites: list[str]) -> tuple[list[str], str] | None:
+    for name in witnesses.AUTHOR_META:
+        values = [v for v in doc.meta.get(name, ()) if not v.startswith(("http://", "https://"))]
+        found = authors.clean(values, context.site_name, sites)
+        if found and name == "twitter:data1" and len(found[0].split()) < 2:
+            continue
+        if found:
+            return found, f"meta:{name}"
+    return None
+
+
+def _first(doc: Document, context: PageContext, sites: list[str]) -> tuple[list[str], str, float] | None:
+    for source in (_from_marked, _from_classes, _from_text):
+        for names, origin, trust in source(doc, context, sites):
+            return names, origin, trust
+    return None
+
+
+def _from_marked(doc: Document, context: PageContext, sites: list[str]) -> Iterator[tuple[list[str], str, float]]:
+    """itemprop=author and rel=author: all of them that are not in a comment or a related box."""
+    stop = headline_ancestors(doc)
+    for css, origin, trust in (('[itemprop~="author"]', "itemprop", 0.85), ('[rel~="author"]', "rel", 0.8)):
+        raw = []
+        for node in doc.tree.css(css)[:12]:
+            if node.tag in ("meta", "link"):
+                content = node.attributes.get("content")
+                if content and not content.startswith("http"):
+                    raw.append(content)
+                continue
+            if foreign(node, _FOREIGN, stop, _FOREIGN_TAGS):
+                continue
+            inner = node.css('[itemprop~="name"]')
+            for one in inner[:6] or [node]:
+                raw.append(one.attributes.get("content") or _visible(one))
+        names = authors.clean(raw, context.site_name, sites, nicknames=True)
+        if names:
+            yield names, origin, trust
+
+
+def _from_classes(doc: Document, context: PageContext, sites: list[str]) -> Iterator[tuple[list[str], str, float]]:
+    """Nodes whose class or id names an author, first in the page first."""
+    stop = headline_ancestors(doc)
+    css = "h1," + ",".join(f'[class*="{w}"],[id*="{w}"]' for w in _CLASSES)
+    below_headline = False
+    early: tuple[list[str], str, float] | None = None  # above the headline: perhaps another article's
+    for node in doc.tree.css(css)[:80]:
+        if node.tag == "h1":
+            below_headline = True
+            continue
+        if node.tag in ("body", "html", "main", "article", "form", "img", "nav", "footer") or node.first_child is None:
+            continue
+        if foreign(node, _FOREIGN, stop, _FOREIGN_TAGS):
+            continue
+        text = _visible(node)
+        if not text or len(text) > 300:
+            continue
+        inner = [t for n in node.css(_NAME_CSS)[:8] if (t := _visible(n))]
+        names = authors.clean(inner, context.site_name, sites, nicknames=True) if inner else []
+        names = [n for n in names if len(n.split()) > 1] or (authors.clean([text], context.site_name, sites) if len(text) <= 160 else [])
+        if not names or (all(len(n.split()) == 1 for n in names) and (len(names) > 1 or not inner)):
+            continue
+        found = names, "byline", 0.78 if len(text) < 120 else 0.65
+        if below_headline:
+            yield found
+        elif early is None:
+            early = found
+    if early is not None:
+        yield early
+
+
+def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterator[tuple[list[str], str, float]]:
+    """A short block or line that begins with "By", "Von", "Tác giả:" ..., or the name that closes an article."""
+    body = doc.tree.body
+    if body is None:
+        return
+    stop = headline_ancestors(doc)
+    closing: list[str] | None = None
+    before = ""
+    for order, block in enumerate(walk(body)):
+        if order > 500:
+            break
+        if len(block.text) <= 200:
+            for line in block.text.split("\n"):
+                dated = _DATED.match(line)
+                if len(line) > 140 or not (dated or _BYLINE_START.match(line)):
+                    continue
+                if foreign(block.node, _FOREIGN, stop, _FOREIGN_TAGS):
+                    break
+                names = authors.clean([dated["name"] if dated else line], context.site_name, sites)
+                names = [n for n in names if len(n.split()) > 1]
+                if names:
+                    yield names, "byline:text", 0.7
+                    return
+            if len(before) > 120 and _closes(block):
+                names = authors.clean([block.text], context.site_name, sites)
+                if names and all(2 <= len(n.split()) <= 5 for n in names):
+                    if not foreign(block.node, _FOREIGN, stop, _FOREIGN_TAGS):
+                        closing = names
+        if closing and len(block.text) > 200 and block.node.tag == "p":
+            closing = None  # the text goes on: it was a sub-heading
+        before = block.text
+    if closing:
+        yield closing, "byline:end", 0.66
+
+
+def _closes(block: Block) -> bool:
+    """Set like a signature: bold, italic or to the right, not a heading."""
+    if block.tag.startswith("h") or len(block.text) > 80 or block.text[-1] in ".?!:":
+        return False
+    style = " ".join((n.attributes.get("style") or "") + (n.attributes.get("class") or "")
+                     for n in (block.node, block.node.parent) if n is not None)
+    if block.bold_chars >= 0.8 * len(block.text) or _LAST_LINE.search(style) or "author" in style:
+        return True
+    return any(len(e.text(deep=True).strip()) >= 0.8 * len(block.text) for e in block.node.css("em,i")[:2])
+
+
+def _visible(node: LexborNode) -> str:
+    """Text with the children's pieces set apart, scripts left out."""
+    if node.first_child is None:
+        return ""
+    parts: list[str] = []
+    for count, child in enumerate(node.traverse(include_text=True)):
+        if count > 120:
+            return ""
+        if child.tag == "-text":
+            parent = child.parent
+            if parent is not None and parent.tag in ("script", "style", "noscript", "button"):
+                continue
+            text = child.text_content or ""
+            if parts and text[:1].isupper() and parts[-1][-1:].isalpha():
+                parts.append("\n")  # "Jane Doe" + "Staff Writer" in two elements without a space
+            parts.append(text)
+        elif child.tag in ("div", "p", "li", "br", "a", "time", "td", "h2", "h3", "h4", "h5") and any(p.strip() for p in parts):
+            parts.append("\n" if child.tag != "a" else " ")
+    lines = [collapse(line) for line in "".join(parts).split("\n")]
+    return "\n".join(line for line in lines if line)

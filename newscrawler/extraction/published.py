@@ -1,0 +1,365 @@
+"""When a page was first published, and when it was changed: machine places first, then what a reader sees. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+
+import htmldate
+from selectolax.lexbor import LexborNode
+
+from newscrawler.extraction import dates, witnesses
+from newscrawler.extraction.blocks import collapse, walk
+from newscrawler.extraction.context import PageContext
+from newscrawler.extraction.dates import Rules, When
+from newscrawler.extraction.document import Document
+from newscrawler.extraction.regions import foreign, headline_ancestors
+
+_UPDATED = re.compile(
+    r"updat|modif|edited|last[-_ ]?change|revis|changed|cập nhật|aktualisiert|stand:|geändert|mis à jour|mise à jour|actualizad"
+    r"|aggiornat|atualizad|oppdatert|opdateret|uppdaterad|bijgewerkt|обновлен|更新|수정|갱신", re.I)
+_PUBLISHED = re.compile(
+    r"publish|posted|created|first|original|pubdate|release|issued|ngày đăng|xuất bản|đăng lúc|veröffentlicht|erschienen|erstellt|publié"
+    r"|publicado|pubblicato|publicerad|publisert|gepubliceerd|опубликован|発売|公開|掲載|入力|입력|등록|发布", re.I)
+_DATE_CLASS = re.compile(r"date|time|publish|posted|byline|meta|dateline|datum|fecha|ngay|thoigian|zeit|stamp|created", re.I)
+_FOREIGN = re.compile(
+    r"comment|kommentar|related|recommend|sidebar|footer|widget|latest|popular|teaser|more-|mostread|trending|newest|aside"
+    r"|event|calendar|kalender|termin|weather|copyright|archive|replies|reply|disqus|carousel|slider|ticker|promo|binh-luan"
+    r"|lienquan|tin-khac|newsletter|next|prev", re.I)
+_LEADING_DATE = re.compile(r"[(\[]?\d{1,2}\.\s?(?:\d{1,2}\.|\w{3,9})\s?\d{4}\b")
+_URL_DAY = re.compile(r"[/_.-]((?:19|20)\d{2})[/_.-]?(0[1-9]|1[0-2])[/_.-]?(0[1-9]|[12]\d|3[01])(?!\d)")
+_URL_DAY_LOOSE = re.compile(r"/((?:19|20)\d{2})/(1[0-2]|0?[1-9])/(0[1-9]|[12]\d|3[01]|[1-9])(?=/)")
+_URL_DAY_REVERSED = re.compile(r"/(0[1-9]|[12]\d|3[01])[-/.](0[1-9]|1[0-2])[-/.]((?:19|20)\d{2})(?!\d)")
+_URL_MONTH_WORD = re.compile(r"/((?:19|20)\d{2})/([a-z]{3,9})/(0?[1-9]|[12]\d|3[01])(?=/)", re.I)
+_MAX_NODES = 80
+
+
+@dataclass(slots=True)
+class Stamp:
+    """A date with where it came from. ``trust`` 0..1."""
+
+    when: When
+    origin: str
+    trust: float
+
+
+@dataclass(slots=True)
+class Times:
+    published: Stamp | None = None
+    modified: Stamp | None = None
+
+
+def rules_for(doc: Document, context: PageContext) -> Rules:
+    host = re.sub(r"^https?://", "", doc.url).partition("/")[0].partition(":")[0]
+    root = doc.tree.css_first("html")
+    locale = (root.attributes.get("lang") or "") if root is not None else ""
+    return dates.rules(context, host, doc.lang, locale)
+
+
+def find(doc: Document, context: PageContext) -> Times:
+    """The best stamp of each kind; None where the page has none that can be read."""
+    how = rules_for(doc, context)
+    stamps: list[Stamp] = []
+    for source in (_from_json_ld, _from_meta, _from_hint, _from_itemprop):
+        stamps.extend(source(doc, context, how))
+        if stamps and stamps[0].trust >= 0.9 and stamps[0].when.has_time and stamps[0].when.has_zone:
+            break
+    modified = _modified(doc, how)
+    if not stamps:
+        stamps.extend(_from_time_elements(doc, how))
+    if not stamps:
+        stamps.extend(_from_json_ld_page(doc, how))
+    weak = not stamps or stamps[0].trust < 0.8
+    url = _from_url(doc, how)
+    if url and weak:
+        stamps.append(url)
+    if not stamps or (weak and stamps[0].trust < 0.7) or not stamps[0].when.has_time:
+        stamps.extend(_from_text(doc, how))
+    if not stamps:
+        stamps.extend(_from_blocks(doc, how))
+    if not stamps:
+        stamps.extend(_from_library(doc, how))
+    best = _choose(stamps, url)
+    if best is not None:
+        best.when = _local(best.when, url or _from_url(doc, how), how)
+    return Times(best, modified)
+
+
+def _local(when: When, url: Stamp | None, how: Rules) -> When:
+    """The same instant on the site's clock: many templates print UTC, readers see the local day.
+
+    Without a known zone, a day in the address that is one off from UTC's tells which side the site is on.
+    """
+    if not (when.has_time and when.has_zone) or when.value.utcoffset() != timedelta(0):
+        return when
+    if how.zone is not UTC:
+        return When(when.value.astimezone(how.zone), True, True)
+    if url is None or url.when.value.date() == when.value.date():
+        return when
+    for hours in (-5, -8, 9, 5):
+        moved = when.value.astimezone(timezone(timedelta(hours=hours)))
+        if moved.date() == url.when.value.date():
+            return When(moved, True, True)
+    return when
+
+
+def _choose(stamps: list[Stamp], url: Stamp | None) -> Stamp | None:
+    """The most trusted; a day alone is completed by the clock of another stamp of that day."""
+    if not stamps:
+        return None
+    best = max(stamps, key=lambda s: s.trust)
+    if url is not None and best.trust < 0.8 and best is not url:
+        distance = abs(best.when.value.date() - url.when.value.date())
+        if distance > timedelta(days=1):
+            best = url
+    if not best.when.has_time:
+        for other in stamps:
+            if other.when.has_time and other.when.value.date() == best.when.value.date():
+                return Stamp(other.when, other.origin, min(1.0, best.trust + 0.05))
+    return best
+
+
+def _parsed(raw: str, how: Rules, origin: str, trust: float) -> Iterator[Stamp]:
+    when = dates.parse(raw, how)
+    if when:
+        yield Stamp(when, origin, trust)
+
+
+def _from_json_ld(doc: Document, context: PageContext, how: Rules) -> Iterator[Stamp]:
+    for raw in witnesses.of(doc).published_raw[:1]:
+        yield from _parsed(raw, how, "json-ld", 0.97)
+    for raw in witnesses.of(doc).published_raw[1:]:
+        yield from _parsed(raw, how, "json-ld", 0.6)
+
+
+def _from_json_ld_page(doc: Document, how: Rules) -> Iterator[Stamp]:
+    for raw in witnesses.of(doc).page_published_raw[:2]:
+        yield from _parsed(raw, how, "json-ld:page", 0.8)
+
+
+def _from_meta(doc: Document, context: PageContext, how: Rules) -> Iterator[Stamp]:
+    for order, (name, raw) in enumerate(witnesses.meta_values(doc, witnesses.PUBLISHED_META)[:12]):
+        trust = 0.93 if name.startswith(("article:published", "og:published", "datepublished")) else 0.85
+        if name in ("date", "dc.date", "dcterms.date", "created", "time", "timestamp", "cre", "gen-date"):
+            trust = 0.75
+        yield from _parsed(raw, how, f"meta:{name}", trust - 0.005 * order)
+
+
+def _from_hint(doc: Document, context: PageContext, how: Rules) -> Iterator[Stamp]:
+    raw = (context.hint or {}).get("published")
+    if isinstance(raw, datetime):
+        raw = raw.isoformat()
+    if isinstance(raw, str):
+        yield from _parsed(raw, how, "feed", 0.82)
+
+
+def _from_itemprop(doc: Document, context: PageContext, how: Rules) -> Iterator[Stamp]:
+    stop = headline_ancestors(doc)
+    for node in doc.tree.css('[itemprop~="datePublished"],[property="datePublished"],[pubdate],[itemprop~="dateCreated"]')[:6]:
+        if node.tag == "meta" or foreign(node, _FOREIGN, stop):
+            continue
+        raw = node.attributes.get("datetime") or node.attributes.get("content") or node.text(deep=True, separator=" ")
+        yield from _parsed(raw, how, "itemprop", 0.9)
+
+
+def _from_time_elements(doc: Document, how: Rules) -> Iterator[Stamp]:
+    best: Stamp | None = None
+    stop = headline_ancestors(doc)
+    for order, node in enumerate(doc.tree.css("time,abbr.published,abbr[title],[data-time],[data-timestamp],[data-datetime],[data-date]")[:40]):
+        attributes = node.attributes
+        raws = [attributes.get(k) for k in ("datetime", "data-datetime", "data-time", "data-timestamp", "data-date", "title")]
+        raws.append(collapse(node.text(deep=True, separator=" ")))
+        stamp = next((s for r in raws if r for s in _parsed(r, how, "time", 0.8)), None)
+        if stamp is None:
+            continue
+        around = _names(node)
+        label = collapse(node.text(deep=True, separator=" "))
+        stamp.trust -= 0.004 * order
+        if foreign(node, _FOREIGN, stop):
+            stamp.trust -= 0.35
+        if _UPDATED.search(around) or _UPDATED.search(label) or _UPDATED.search(_before(node)):
+            stamp.trust -= 0.15
+        elif _PUBLISHED.search(around):
+            stamp.trust += 0.05
+        if order and node.parent is not None and _inside(node, "a"):
+            stamp.trust -= 0.1
+        if best is None or stamp.trust > best.trust:
+            best = stamp
+    if best is not None:
+        yield best
+
+
+def _from_url(doc: Document, how: Rules) -> Stamp | None:
+    path = re.sub(r"^https?://[^/]+", "", doc.url.partition("?")[0])
+    for pattern in (_URL_DAY, _URL_DAY_LOOSE, _URL_MONTH_WORD):
+        match = pattern.search(path)
+        if match:
+            return next(_parsed(" ".join(match.groups()) if pattern is _URL_MONTH_WORD and False else
+                                _url_text(match, pattern), how, "url", 0.72), None)
+    match = _URL_DAY_REVERSED.search(path)
+    if match:
+        return next(_parsed(f"{match[3]}-{match[2]}-{match[1]}", how, "url", 0.7), None)
+    return None
+
+
+def _url_text(match: re.Match[str], pattern: re.Pattern[str]) -> str:
+    if pattern is _URL_MONTH_WORD:
+        return f"{match[3]} {match[2]} {match[1]}"
+    return f"{match[1]}-{match[2]}-{match[3]}"
+
+
+def _from_text(doc: Document, how: Rules) -> Iterator[Stamp]:
+    """Nodes named after dates, then the texts around the headline."""
+    seen = 0
+    stop = headline_ancestors(doc)
+    best: Stamp | None = None
+    css = ",".join(f'[class*="{w}"],[id*="{w}"]' for w in (
+        "date", "Date", "time", "Time", "publish", "posted", "byline", "meta", "datum", "fecha", "stamp", "created",
+        "info", "dato", "DATE", "author", "autor", "details", "data", "subline", "kicker"))
+    for order, node in enumerate(doc.tree.css(css)[:400]):
+        if node.tag in ("body", "html", "main", "article", "form", "nav", "footer", "ul") or node.first_child is None:
+            continue
+        text = collapse(node.text(deep=True, separator=" "))
+        if not 6 <= len(text) <= 160 or not any(c.isdigit() for c in text):
+            continue
+        seen += 1
+        if seen > _MAX_NODES:
+            break
+        stamp = _text_stamp(text, node, how, order, stop)
+        if stamp and (best is None or stamp.trust > best.trust):
+            best = stamp
+    if best is None or best.trust < 0.6:
+        best = max(filter(None, (best, _near_headline(doc, how))), key=lambda s: s.trust, default=None)
+    if best is not None:
+        yield best
+
+
+def _from_blocks(doc: Document, how: Rules) -> Iterator[Stamp]:
+    """A short block that is a labelled date, or a paragraph that begins with one."""
+    if doc.tree.body is None:
+        return
+    stop = headline_ancestors(doc)
+    for order, block in enumerate(walk(doc.tree.body)):
+        if order > 600:
+            return
+        text = block.text[:60]
+        if not any(c.isdigit() for c in text) or block.link_chars > 0.5 * len(block.text):
+            continue
+        if len(block.text) <= 60 or _LEADING_DATE.match(text):
+            stamp = _text_stamp(text, block.node, how, order, stop)
+            if stamp and stamp.trust > 0.3:
+                stamp.trust = min(stamp.trust, 0.55)
+                yield stamp
+                return
+
+
+def _from_library(doc: Document, how: Rules) -> Iterator[Stamp]:
+    """htmldate, without its extensive search: that one guesses."""
+    tree = doc.lxml
+    if tree is None:
+        return
+    try:
+        found = htmldate.find_date(tree, url=doc.url, original_date=True, extensive_search=False)
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return
+    if found:
+        yield from _parsed(found, how, "htmldate", 0.4)
+
+
+def _text_stamp(text: str, node: LexborNode, how: Rules, order: int, stop: frozenset[int]) -> Stamp | None:
+    published = _PUBLISHED.search(text)
+    updated = _UPDATED.search(text)
+    if updated and updated.start() > 8:
+        text = text[: updated.start()]  # the first date of two is the first publication
+        updated = None
+    stamp = next(_parsed(text[published.start() :] if published and published.start() < 60 else text, how, "text", 0.68), None)
+    if stamp is None and published:
+        stamp = next(_parsed(text, how, "text", 0.66), None)
+    if stamp is None:
+        return None
+    stamp.trust += 0.05 * bool(published) + 0.02 * stamp.when.has_time - 0.002 * min(order, 100)
+    if len(text) > 80:
+        stamp.trust -= 0.06
+    if updated:
+        stamp.trust -= 0.12
+    if foreign(node, _FOREIGN, stop):
+        stamp.trust -= 0.3
+    return stamp
+
+
+def _near_headline(doc: Document, how: Rules) -> Stamp | None:
+    """Short texts that hold a date, within some nodes after or before the h1."""
+    heading = doc.tree.css_first("h1") or doc.tree.css_first("h2")
+    if heading is None:
+        return None
+    best: Stamp | None = None
+    stop = headline_ancestors(doc)
+    node: LexborNode | None = heading
+    for level in range(5):
+        node = node.parent if node is not None else None
+        if node is None or node.tag in ("html",):
+            break
+        for position, child in enumerate(node.traverse(include_text=True)):
+            if position > 400:
+                break
+            if child.tag != "-text":
+                continue
+            text = collapse(child.text_content or "")
+            if not 6 <= len(text) <= 90 or not any(c.isdigit() for c in text):
+                continue
+            parent = child.parent
+            if parent is None or parent.tag in ("script", "style", "a", "h1", "option"):
+                continue
+            stamp = _text_stamp(text, parent, how, position // 4, stop)
+            if stamp:
+                stamp.trust -= 0.05 + 0.05 * level
+                if best is None or stamp.trust > best.trust:
+                    best = stamp
+        if best is not None:
+            return best
+    return best
+
+
+def _modified(doc: Document, how: Rules) -> Stamp | None:
+    for raw in witnesses.of(doc).modified_raw:
+        for stamp in _parsed(raw, how, "json-ld", 0.95):
+            return stamp
+    for name, raw in witnesses.meta_values(doc, witnesses.MODIFIED_META)[:6]:
+        for stamp in _parsed(raw, how, f"meta:{name}", 0.85):
+            return stamp
+    for node in doc.tree.css('[itemprop~="dateModified"]')[:3]:
+        raw = node.attributes.get("datetime") or node.attributes.get("content") or node.text(deep=True)
+        for stamp in _parsed(raw or "", how, "itemprop", 0.85):
+            return stamp
+    return None
+
+
+def _names(node: LexborNode) -> str:
+    """Class, id and itemprop words of a node and its parent."""
+    out = []
+    for one in (node, node.parent):
+        if one is not None and one.tag not in ("body", "html", "article", "main"):
+            attributes = one.attributes
+            out.extend(attributes.get(k) or "" for k in ("class", "id", "itemprop"))
+    return " ".join(out)
+
+
+def _before(node: LexborNode) -> str:
+    previous = node.prev
+    if previous is None:
+        return ""
+    text = previous.text_content if previous.tag == "-text" else previous.text(deep=True) if previous.first_child else ""
+    return collapse(text or "")[-40:]
+
+
+def _inside(node: LexborNode, tag: str) -> bool:
+    one: LexborNode | None = node
+    for _ in range(4):
+        one = one.parent if one is not None else None
+        if one is None:
+            return False
+        if one.tag == tag:
+            return True
+    return False
