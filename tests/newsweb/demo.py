@@ -1,0 +1,215 @@
+"""`make demo`: the program against the simulated news web, judged by the web's own truth and log.
+
+    python -m tests.newsweb.demo [--minutes 1.4] [--factor 20] [--no-serve]
+
+Starts the news web on 127.0.x.y, runs `scrapy run` on it with the frontier's clock at the web's speed
+(a delay of 5 s is 0.25 s of ours), stops it, and compares what is stored with what was published:
+found, missed, unexpected; title, content, publication time, authors; the least distance between two
+fetches of a site against its delay; what is left in the queue. Exit code 0 when all of it holds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from newscrawler.frontier import connect
+from newscrawler.frontier import server as embedded
+from newscrawler.frontier.queue import Frontier, FrontierConfig
+from newscrawler.items import Article
+from newscrawler.store.base import open_store
+from tests.newsweb import judge
+from tests.newsweb.process import ROOT, NewswebProcess
+
+#: Share of each field that must be right.
+FLOOR = 0.98
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="make demo ARGS=...", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=1.4, help="real minutes of crawling (1.4)")
+    parser.add_argument("--factor", type=float, default=20.0, help="simulated seconds per real second (20)")
+    parser.add_argument("--articles", type=int, default=20, help="articles per site at the start (20)")
+    parser.add_argument("--data", type=Path, default=ROOT / "data" / "demo", help="emptied first (data/demo)")
+    parser.add_argument("--report", type=Path, help="write the verdict as JSON to this file")
+    parser.add_argument("--no-serve", action="store_true", help="do not leave the search page running")
+    return parser.parse_args()
+
+
+def settings(web: NewswebProcess, data: Path, redis_url: str) -> dict[str, str]:
+    return {
+        "DATA_DIR": str(data),
+        "REDIS_URL": redis_url,
+        "SITES_FILE": str(web.sites_file),
+        "SELECTORS_DIR": str(web.selectors_dir),
+        "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8",
+        "ARTICLE_MAX_AGE_DAYS": "7",
+        "STATS_FILE": str(data / "stats.json"),
+        "API_PORT": str(free_port()),
+    }
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        try:
+            sock.bind(("127.0.0.1", 8642))
+        except OSError:
+            sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def scrapy(*args: str, **own: str) -> list[str]:
+    return [sys.executable, "-m", "scrapy", *args, *(part for n, v in own.items() for part in ("-s", f"{n}={v}"))]
+
+
+async def set_clock(redis_url: str, clock: dict[str, Any]) -> None:
+    """The frontier's clock runs as the web's; possible only on an empty frontier of loopback sites."""
+    client = connect(redis_url, single=False)
+    try:
+        frontier = Frontier(client, FrontierConfig(loopback_only=True), "demo")
+        await frontier.set_clock(clock["factor"], clock["offset_ms"])
+    finally:
+        await client.aclose()
+
+
+async def stored_articles(data: Path) -> list[Article]:
+    store = open_store("", data)
+    await store.open()
+    try:
+        return [article async for article in store.scan()]
+    finally:
+        await store.close()
+
+
+async def what_is_left(redis_url: str) -> dict[str, int]:
+    client = connect(redis_url, single=False)
+    try:
+        counts = await Frontier(client, FrontierConfig(loopback_only=True), "demo-report").counts()
+        return {
+            "queued": counts.queued,
+            "leased": counts.leased,
+            "waiting": counts.waiting,
+            "quarantined": counts.quarantined,
+        }
+    finally:
+        await client.aclose()
+
+
+def main() -> int:
+    args = options()
+    started = time.monotonic()
+    data = args.data.resolve()
+    stop_earlier(data)
+    shutil.rmtree(data, ignore_errors=True)
+    data.mkdir(parents=True)
+    simulated_h = args.minutes / 60 * args.factor
+    redis_url = embedded.ensure(data)
+    web = NewswebProcess(
+        "ip", data / "web", articles=args.articles, factor=args.factor, delay=5, rate=6.0,
+        duration=round(simulated_h * 0.55, 3),
+    )  # fmt: skip
+    try:
+        print(
+            f"A simulated news web of {len(web.homes())} sites; {args.factor:g} of its seconds are one of ours",
+            flush=True,
+        )
+        asyncio.run(set_clock(redis_url, web.about["clock"]))
+        own = settings(web, data, redis_url)
+        code = subprocess.run(scrapy("run", "--minutes", str(args.minutes), **own), cwd=ROOT, check=False).returncode
+        verdict = judged(web, data, redis_url)
+        verdict["exit_code_of_crawl"] = code
+        verdict["seconds"] = round(time.monotonic() - started, 1)
+    finally:
+        web.stop()
+        embedded.stop(data)
+    show(verdict)
+    if args.report:
+        args.report.write_text(json.dumps(verdict, ensure_ascii=False, indent=1, default=str))
+    if not args.no_serve:
+        leave_search_page(data, own)
+    return 0 if not verdict["failures"] else 1
+
+
+def judged(web: NewswebProcess, data: Path, redis_url: str) -> dict[str, Any]:
+    truth, hits = web.truth(), web.hits()
+    articles = asyncio.run(stored_articles(data))
+    coverage = judge.coverage(truth, articles)
+    verdict: dict[str, Any] = {
+        "politeness": judge.politeness(hits, truth),
+        "coverage": coverage,
+        "left": asyncio.run(what_is_left(redis_url)),
+        "hits": len(hits),
+        "stored": len(articles),
+        "stats": json.loads((data / "stats.json").read_text()) if (data / "stats.json").exists() else {},
+    }
+    verdict["failures"] = failures(verdict)
+    return verdict
+
+
+def failures(verdict: dict[str, Any]) -> list[str]:
+    coverage, out = verdict["coverage"], []
+    if not coverage.found:
+        out.append("nothing was found")
+    if coverage.missed:
+        out.append(f"{len(coverage.missed)} articles missed, e.g. {coverage.missed[0]}")
+    if coverage.unexpected:
+        out.append(f"{len(coverage.unexpected)} stored that should not be, e.g. {coverage.unexpected[0]}")
+    out += [
+        f"{field}: {share:.3f} right, {FLOOR} wanted" for field, share in coverage.shares().items() if share < FLOOR
+    ]
+    if verdict["politeness"]:
+        out.append(f"{len(verdict['politeness'])} fetches too soon, e.g. {verdict['politeness'][0]}")
+    if verdict["left"]["leased"]:
+        out.append(f"{verdict['left']['leased']} URLs are still leased")
+    return out
+
+
+def show(verdict: dict[str, Any]) -> None:
+    coverage = verdict["coverage"]
+    print()
+    print(f"Requests seen by the sites   {verdict['hits']}")
+    print(f"Articles found               {len(coverage.found)} of {len(coverage.found) + len(coverage.missed)}")
+    print(f"Stored that should not be    {len(coverage.unexpected)}")
+    for field, share in coverage.shares().items():
+        print(f"  {field:<12} right         {share:.1%}")
+    print(f"Fetches sooner than allowed  {len(verdict['politeness'])}")
+    left = verdict["left"]
+    print(
+        f"Left in the queue            {left['queued']} to fetch, {left['leased']} leased, {left['waiting']} to be looked at again"
+    )
+    for failure in verdict["failures"]:
+        print(f"FAILED: {failure}")
+    print(f"{'Not all of it holds' if verdict['failures'] else 'All of it holds'}, after {verdict.get('seconds', 0)} s")
+
+
+def stop_earlier(data: Path) -> None:
+    """The search page that an earlier demo left."""
+    pid_file = data / "serve.pid"
+    if pid_file.exists():
+        pid = int(pid_file.read_text())
+        command = Path(f"/proc/{pid}/cmdline")
+        if command.exists() and b"serve" in command.read_bytes() and str(data).encode() in command.read_bytes():
+            os.kill(pid, 15)
+
+
+def leave_search_page(data: Path, own: dict[str, str]) -> None:
+    del own["REDIS_URL"]
+    with (data / "serve.log").open("ab") as log:
+        process = subprocess.Popen(scrapy("serve", **own), cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
+    (data / "serve.pid").write_text(str(process.pid))
+    print(f"Search what was found: http://127.0.0.1:{own['API_PORT']}   (stays until: kill {process.pid})")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

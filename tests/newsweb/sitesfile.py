@@ -1,0 +1,136 @@
+"""What a crawl needs to be pointed at a simulated web: a sites.json and selector sets for some sites."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from tests.newsweb.bench import ARTICLE_PATTERN, CSS, BenchApp
+from tests.newsweb.markup import Markup
+from tests.newsweb.world import WebSite, World
+
+#: Every third site has no selector set: the generic chain has to read it.
+WITHOUT_SET = 3
+
+
+def css(path: str) -> str:
+    """A path of markup.py as CSS, with quoted attribute values."""
+    return re.sub(r'\[([\w:-]+)="?([^"\]]*)"?\]', r'[\1="\2"]', path)
+
+
+def site_entry(site: WebSite) -> dict[str, Any]:
+    twins = [h for h in (site.twin_host, *site.aliases) if h]
+    pattern = site.template.article_pattern
+    return {
+        "id": site.id,
+        "name": site.name,
+        "hosts": [site.host],
+        "aliases": twins,
+        "class": "mid",
+        "class_reason": "simulated site",
+        "delay_s": site.floor_s,
+        "home": site.base + site.home,
+        "sections": [site.base + p for p, _ in site.sections],
+        "feeds": [site.base + p for p, _ in site.feeds],
+        "sitemaps": [site.base + p for p in site.sitemaps],
+        "article_pattern": pattern,
+        "id_group": 1 if site.template.ids != "slug" else 0,
+        "zone": "Asia/Ho_Chi_Minh",
+        "language": "vi",
+        "enabled": True,
+        "confidence": "high",
+        "notes": f"template {site.template.key}",
+    }
+
+
+def bench_entry(host: str) -> dict[str, Any]:
+    return {
+        "id": host,
+        "name": f"Bench {host}",
+        "hosts": [host],
+        "aliases": [],
+        "class": "mid",
+        "class_reason": "benchmark",
+        "delay_s": 0.0,
+        "home": f"http://{host}/",
+        "sections": [],
+        "feeds": [],
+        "sitemaps": [],
+        "article_pattern": ARTICLE_PATTERN,
+        "id_group": 1,
+        "zone": "Asia/Ho_Chi_Minh",
+        "language": "vi",
+        "enabled": True,
+        "confidence": "high",
+        "notes": "",
+    }
+
+
+def selector_set(domain: str, m: Markup) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "title": [{"css": css(m.title)}],
+        "published": ([{"css": css(m.date), "attr": m.date_attr}] if m.date_attr in ("datetime", "title") else [])
+        + [{"css": css(m.date)}],
+        "content": {
+            "root": [css(m.body) if m.sapo_in_body else f"{css(m.sapo)}, {css(m.body)}"],
+            "exclude": [css(p) for p in m.excludes],
+        },
+    }
+    author = m.author or m.tail_author
+    if author:
+        fields["authors"] = [{"css": css(author)}]
+    return _document(domain, fields)
+
+
+def bench_set(domain: str) -> dict[str, Any]:
+    return _document(
+        domain,
+        {
+            "title": [{"css": CSS["title"]}],
+            "published": [{"css": CSS["published"], "attr": "datetime"}],
+            "authors": [{"css": CSS["authors"]}],
+            "content": {"root": [CSS["content"]], "exclude": []},
+        },
+    )
+
+
+def _document(domain: str, fields: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "domain": domain,
+        "version": 1,
+        "state": "active",
+        "variants": [{"template": "article", "fields": fields}],
+        "provenance": {"made_by": "person", "source": "tests/newsweb", "confidence": "high"},
+    }
+
+
+def write_world(world: World, sites_file: Path | None, selectors: Path | None) -> None:
+    if sites_file:
+        _write_sites(sites_file, [site_entry(s) for s in world.sites])
+    if selectors:
+        selectors.mkdir(parents=True, exist_ok=True)
+        for number, site in enumerate(world.sites):
+            if number % WITHOUT_SET != 2:
+                _write_set(selectors, selector_set(site.id, site.template.markup))
+
+
+def write_bench(app: BenchApp, sites_file: Path | None, selectors: Path | None) -> None:
+    if sites_file:
+        _write_sites(sites_file, [bench_entry(h) for h in app.hosts])
+    if selectors:
+        selectors.mkdir(parents=True, exist_ok=True)
+        for host in app.hosts:
+            _write_set(selectors, bench_set(host))
+
+
+def _write_sites(path: Path, entries: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"sites": entries}, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _write_set(folder: Path, document: dict[str, Any]) -> None:
+    (folder / f"{document['domain']}.json").write_text(
+        json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
+    )
