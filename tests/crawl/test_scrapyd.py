@@ -1,0 +1,89 @@
+"""The egg on a real scrapyd: deploy, two workers on one queue, and the refusal to crawl from a queue of its own."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from newscrawler.frontier import server
+from tests.crawl.harness import until
+from tests.fixtures_scrapyd import PROJECT, Scrapyd
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def redis_url(tmp_path: Path) -> Iterator[str]:
+    yield server.ensure(tmp_path / "fleet-redis")
+    server.stop(tmp_path / "fleet-redis")
+
+
+def deploy(node: Scrapyd) -> None:
+    done = node.deploy()
+    assert done.returncode == 0 and '"status": "ok"' in done.stdout, done.stdout + done.stderr
+    assert '"spiders": 1' in done.stdout, done.stdout
+    assert node.get("listspiders.json", project=PROJECT)["spiders"] == ["news"]
+
+
+def test_two_jobs_share_the_queue_and_finish_the_web(scrapyd: Any, newsweb: Any, redis_url: str, tmp_path: Path) -> None:
+    web = newsweb("ip", sites=6, articles=8, rate=0, delay=0.05, faults="none")
+    node = scrapyd(REDIS_URL=redis_url)
+    deploy(node)
+    settings = {
+        "DATA_DIR": str(tmp_path / "data"), "SITES_FILE": str(web.sites_file), "SELECTORS_DIR": str(web.selectors_dir),
+        "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8", "DOWNLOAD_DELAY": "0.05", "PROGRESS": "off", "ARTICLE_MAX_AGE_DAYS": "0",
+        "SELECTOR_GENERATION": "off", "AUTOTHROTTLE_ENABLED": "False", "SCHEDULER_IDLE_BEFORE_CLOSE": "3",
+    }
+    for job in ("one", "two"):
+        node.schedule(job, {**settings, "STATS_FILE": str(tmp_path / f"{job}.json")})
+    try:
+        until(lambda: {"one", "two"} <= node.finished(), "both jobs to finish", timeout=150)
+    except AssertionError as exc:
+        raise AssertionError(f"{exc}\n{node.job_log('one')[-3000:]}\n{node.text()[-2000:]}") from None
+    stats = {job: json.loads((tmp_path / f"{job}.json").read_text()) for job in ("one", "two")}
+    pages = {job: s.get("page/fetched", 0) for job, s in stats.items()}
+    assert min(pages.values()) >= 10, f"both worked on the one queue: {pages}"
+    truth = [row for row in web.truth() if row["type"] == "article"]
+    expected = {row["url"] for row in truth if row["should_be_found"] and not row["optional"]}
+    assert len(expected) > 20
+    database = next((tmp_path / "data").glob("*.db"), None) or next((tmp_path / "data").rglob("*.sqlite*"))
+    assert stats["one"].get("article/new", 0) + stats["two"].get("article/new", 0) >= len(expected), database
+    hits = [row["url"] if "url" in row else row["path"] for row in web.hits() if row.get("status") == 200]
+    assert len(hits) > len(expected)
+    for job in ("one", "two"):
+        assert stats[job]["finish_reason"] == "finished"
+
+
+def test_without_redis_url_the_worker_refuses_and_says_why(scrapyd: Any, newsweb: Any, tmp_path: Path) -> None:
+    web = newsweb("ip", sites=1, articles=3, rate=0, faults="none")
+    node = scrapyd()
+    deploy(node)
+    settings = {"DATA_DIR": str(tmp_path / "data"), "SITES_FILE": str(web.sites_file), "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8"}
+    node.schedule("alone", settings)
+    until(lambda: "alone" in node.finished(), "the job to end", timeout=60)
+    said = node.job_log("alone") + node.text()
+    assert "REDIS_URL is not set" in said, said[-3000:]
+    assert "exitstatus=1" in node.text()
+    assert not (tmp_path / "data" / "redis").exists(), "no queue of its own was made"
+    assert not web.hits()
+
+
+def test_egg_carries_what_is_read_at_run_time(scrapyd: Any) -> None:
+    node = scrapyd()
+    deploy(node)
+    egg = next((node.folder / "eggs" / PROJECT).glob("*.egg"))
+    names = set(zipfile.ZipFile(egg).namelist())
+    root = Path(__file__).resolve().parents[2]
+    package = root / "newscrawler"
+    for pattern in ("**/*.lua", "**/prompts/*", "**/templates/*.html", "**/static/*", "**/*.schema.json"):
+        for path in package.glob(pattern):
+            if path.is_file():
+                assert f"newscrawler/{path.relative_to(package).as_posix()}" in names, path.name
+    shipped = {f"newscrawler/_shipped/selectors/{p.name}" for p in (root / "selectors").glob("*.json")}
+    assert shipped <= names and "newscrawler/_shipped/sites.json" in names
+    assert not [n for n in names if n.startswith("tests/")]
