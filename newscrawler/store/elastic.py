@@ -17,6 +17,8 @@ T = TypeVar("T")
 _TIMEOUT_S = 30
 #: Waits before the server is asked again after "too many requests"; then the batch goes back.
 _PAUSES_S = (0.2, 0.5, 1.0)
+#: A request body stays under the megabyte from which on aiohttp warns that sending it blocks the loop.
+_BULK_CHARS = 500_000
 _READ_ONLY = "cluster_block_exception"
 
 
@@ -82,7 +84,22 @@ class Server:
 
     async def bulk(self, index: str, operations: list[dict[str, Any]]) -> list[tuple[int, str]]:
         """Status and reason of each document; 2xx, 409 and 4xx for a faulty document. What the server
-        has no room for now is offered again a few times. Raises StoreUnavailable."""
+        has no room for now is offered again a few times. Raises StoreUnavailable.
+
+        :param operations: action and document by turns"""
+        answers: list[tuple[int, str]] = []
+        part: list[dict[str, Any]] = []
+        chars = 0
+        for action, document in zip(operations[::2], operations[1::2], strict=True):
+            size = sum(len(v) for v in document.values() if isinstance(v, str)) + len(str(document.get("data")))
+            if part and chars + size > _BULK_CHARS:
+                answers += await self._bulk(index, part)
+                part, chars = [], 0
+            part += [action, document]
+            chars += size
+        return answers + (await self._bulk(index, part) if part else [])
+
+    async def _bulk(self, index: str, operations: list[dict[str, Any]]) -> list[tuple[int, str]]:
         answers: dict[int, tuple[int, str]] = {}
         open_ = list(range(len(operations) // 2))
         for pause in (*_PAUSES_S, None):

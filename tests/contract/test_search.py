@@ -1,0 +1,306 @@
+"""What every store finds, and in which order: the query language, diacritics, scripts without spaces, the ladder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import unicodedata
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from newscrawler.items import Article
+from newscrawler.store.base import ArticleStore, Query, QueryError
+from newscrawler.store.fold import folded_words
+from newscrawler.store.highlight import mark
+from tests.contract.articles import CORPUS, START, article, article_id, filler
+
+NAMES = {article_id(n): n for n in ("bao", "vang", "ma", "ma-mới", "covid", "zh", "ja", "th", "ko", "de")}
+
+
+async def found(store: ArticleStore, text: str, **more: object) -> list[str]:
+    result = await store.search(Query(text, **more))  # type: ignore[arg-type]
+    return [NAMES.get(h.article.id, h.article.id) for h in result.hits]
+
+
+@pytest.fixture
+async def corpus(store: ArticleStore) -> ArticleStore:
+    await store.put(CORPUS)
+    await store.refresh()
+    return store
+
+
+# One store, many questions: the table is asked in one test, as an index of Elasticsearch costs half a second.
+QUESTIONS = [
+    ("Hà Nội", {"bao"}),
+    ("ha noi", {"bao"}),
+    ("HÀ NỘI", {"bao"}),
+    ("Ha\u0300 No\u0323\u0302i", {"bao"}),
+    ("duong pho", set()),
+    ("tuyen duong", {"bao"}),
+    ("giá vàng", {"vang"}),
+    ('"giá vàng trong nước"', {"vang"}),
+    ("“gia vang trong nuoc”", {"vang"}),
+    ('"vàng giá"', set()),
+    ("tp.hcm", {"vang"}),
+    ("TP HCM", {"vang"}),
+    ("chuyện kể", {"ma", "ma-mới"}),
+    ('"chuyện kể"', {"ma"}),
+    ("chuyện -nhà", {"ma-mới"}),
+    ('kể -"con ma"', {"ma-mới"}),
+    ("title:bão", {"bao"}),
+    ("title:bao", {"bao"}),
+    ('title:"giá vàng"', {"vang"}),
+    ("title:triệu", set()),
+    ("author:an", {"bao", "vang"}),
+    ('author:"nguyen van an"', {"bao"}),
+    ('author:"an tran"', set()),
+    ('author:"Trần Thị Bình"', {"bao"}),
+    ("nhà site:tuoitre.vn", {"ma"}),
+    ("site:tuoitre.vn site:news.cn", {"vang", "ma", "covid", "zh"}),
+    ("SITE:TuoiTre.vn vàng", {"vang"}),
+    ("after:2026-08-05", {"ma-mới", "covid"}),
+    ("before:2026-08-03", {"bao", "zh", "ja", "th", "ko", "de"}),
+    ("after:2026-08-03 before:2026-08-05", {"vang", "ma"}),
+    ("vàng after:2027", set()),
+    ("covid-19", {"covid"}),
+    ("isn't", {"covid"}),
+    ("3.5", {"covid"}),
+    ("trong -12 site:tuoitre.vn", set()),  # a minus before a digit is no exclusion
+    ("muller munchen", {"de"}),
+    ("Müller", {"de"}),
+    ("中国经济", {"zh"}),
+    ("第三季度增长百分之四点八", {"zh"}),
+    ("関東地方で激しい雨が降る", {"ja"}),
+    ("ฝนตกหนักในภาค", {"th"}),
+    ("서울", {"ko"}),
+    ("qqqqwxyz", set()),
+    ('"qqqqwxyz zzzyx"', set()),
+    ('foo"', set()),
+    ("((*:AND NOT", set()),
+]
+
+
+async def test_questions_and_answers(corpus: ArticleStore) -> None:
+    wrong = {}
+    for text, expected in QUESTIONS:
+        result = await corpus.search(Query(text, size=50))
+        got = {NAMES[h.article.id] for h in result.hits} if result.relaxed in ("", "folded") else set()
+        if got != expected or (not result.relaxed and result.total != len(expected)):
+            wrong[text] = (got, expected, result.relaxed, result.total)
+    assert not wrong
+
+
+async def test_typed_without_diacritics_finds_every_spelling(corpus: ArticleStore) -> None:
+    assert set(await found(corpus, "ma")) == {"ma", "ma-mới"}
+
+
+async def test_exact_comes_before_folded(corpus: ArticleStore) -> None:
+    assert (await found(corpus, "má"))[0] == "ma-mới"
+    assert (await found(corpus, "má kể"))[0] == "ma-mới"
+
+
+async def test_enough_exact_answers_hide_the_folded_ones(store: ArticleStore) -> None:
+    await store.put([article(f"e{i}", f"Má {i}", "x") for i in range(12)] + [article("f", "Ma", "x")])
+    await store.refresh()
+    assert (await store.search(Query("má"))).total == 12
+    assert (await store.search(Query("ma"))).total == 13
+
+
+async def test_a_whole_title_is_first(corpus: ArticleStore) -> None:
+    for one in CORPUS:
+        assert (await found(corpus, one.title))[0] == NAMES[one.id]
+
+
+async def test_words_next_to_one_another_come_first(store: ArticleStore) -> None:
+    # "ha noi" folded is in nearly every Vietnamese text as "hạ ... nói".
+    apart = [article(f"x{i}", "Tin", f"hạ cánh {filler(i, 20)} người nói") for i in range(20)]
+    await store.put([*apart, article("hn", "Tin", f"{filler(99, 30)} tại Hà Nội hôm qua", published=START)])
+    await store.refresh()
+    assert (await found(store, "ha noi"))[0] == article_id("hn")
+
+
+async def test_without_diacritics_in_the_text_is_found_with_them(store: ArticleStore) -> None:
+    await store.put([article("plain", "Thoi tiet", "Du bao thoi tiet hom nay")])
+    await store.refresh()
+    result = await store.search(Query("thời tiết"))
+    assert (result.total, result.relaxed) == (1, "folded")
+
+
+async def test_typing_errors_are_corrected(store: ArticleStore) -> None:
+    await store.put(CORPUS + [article(f"n{i}", "Tin", "vaccine " + filler(i, 30)) for i in range(5)])
+    await store.refresh()
+    for typed in ("vacine approved", "vaccin approved", "vaccnie approved", "vaccinee approved", "vakcine approved"):
+        result = await store.search(Query(typed))
+        assert result.hits[0].article.id == article_id("covid"), typed
+        assert (result.relaxed, list(result.corrections.values())) == ("corrected", ["vaccine"]), typed
+
+
+async def test_one_word_too_many_still_finds_the_rest(store: ArticleStore) -> None:
+    await store.put(CORPUS)
+    await store.refresh()
+    result = await store.search(Query("ngập tuyến zzzzqqq"))
+    assert result.relaxed == "any"
+    assert result.hits[0].article.id == article_id("bao")
+    assert (await store.search(Query('"ngập tuyến zzzzqqq"'))).total == 0, "a phrase is not given up"
+    assert (await store.search(Query("ngập zzzzqqq site:nhk.or.jp"))).total == 0, "a filter is not given up"
+
+
+async def test_a_chinese_question_finds_its_parts(corpus: ArticleStore) -> None:
+    result = await corpus.search(Query("中国市场经济"))
+    assert result.relaxed == "any" and result.hits[0].article.id == article_id("zh")
+
+
+async def test_matches_are_marked_in_the_original_text(corpus: ArticleStore) -> None:
+    async def marked(text: str) -> tuple[str, str]:
+        hit = (await corpus.search(Query(text))).hits[0]
+        return mark(hit.article.title, hit.title_marks, "[", "]"), mark(hit.snippet, hit.snippet_marks, "[", "]")
+
+    assert await marked("ha noi") == (
+        "Bão số 5 đổ bộ [Hà] [Nội]", "Mưa lớn gây ngập nhiều tuyến đường ở thủ đô [Hà] [Nội]."
+    )  # fmt: skip
+    assert (await marked('"Hà Nội"'))[0] == "Bão số 5 đổ bộ [Hà Nội]"
+    assert (await marked("COVID"))[0] == "Vaccine [COVID]-19 mới"
+    assert (await marked("经济"))[0] == "中国[经济]增长"
+    assert (await marked("munchen"))[1].endswith("in [München].")
+
+
+async def test_the_snippet_is_cut_around_the_match(store: ArticleStore) -> None:
+    await store.put([article("a", "T", f"{filler(1, 400)} kim trong đống rơm {filler(2, 400)}")])
+    await store.refresh()
+    hit = (await store.search(Query('"đống rơm"'))).hits[0]
+    assert "[đống rơm]" in mark(hit.snippet, hit.snippet_marks, "[", "]")
+    assert len(hit.snippet) < 260 and hit.snippet.startswith("…") and hit.snippet.endswith("…")
+
+
+async def test_facets_count_sites_and_days(corpus: ArticleStore) -> None:
+    result = await corpus.search(Query("site:tuoitre.vn site:vnexpress.net", facets=True, size=1))
+    assert result.facets["site"] == {"tuoitre.vn": 3, "vnexpress.net": 2}
+    assert list(result.facets["day"].items()) == [(f"2026-08-0{d}", 1) for d in (6, 5, 4, 3, 2)]
+    assert await corpus.facets(Query("giá vàng")) == {"site": {"tuoitre.vn": 1}, "day": {"2026-08-03": 1}}
+
+
+async def test_restrictions_outside_the_text_are_added(corpus: ArticleStore) -> None:
+    assert await found(corpus, "nhà", sites=("tuoitre.vn",)) == ["ma"]
+    after, before = datetime(2026, 8, 3, tzinfo=UTC), datetime(2026, 8, 5, tzinfo=UTC)
+    assert set(await found(corpus, "", after=after, before=before)) == {"vang", "ma"}
+    assert set(await found(corpus, "after:2026-08-04", after=after, before=before)) == {"ma"}
+
+
+async def test_after_is_included_and_before_is_not(store: ArticleStore) -> None:
+    at = datetime(2026, 8, 3, tzinfo=UTC)
+    await store.put([article(str(m), "Tin", "x", published=at + timedelta(minutes=m)) for m in (-1, 0, 1)])
+    await store.refresh()
+    assert {h.article.id for h in (await store.search(Query("tin after:2026-08-03"))).hits} == {
+        article_id("0"), article_id("1")
+    }  # fmt: skip
+    assert {h.article.id for h in (await store.search(Query("tin before:2026-08-03"))).hits} == {article_id("-1")}
+
+
+@pytest.mark.parametrize("sort", ["date", "relevance"])
+async def test_pages_show_every_match_once(store: ArticleStore, sort: str) -> None:
+    many = [article(f"n{i}", f"Tin số {i}", filler(i, 15), published=START + timedelta(minutes=i)) for i in range(57)]
+    await store.put(many)
+    await store.refresh()
+    seen: list[Article] = []
+    for page in range(7):
+        result = await store.search(Query("tin số", page=page, size=10, sort=sort))  # type: ignore[arg-type]
+        assert (result.total, result.total_is_capped) == (57, False)
+        seen += [h.article for h in result.hits]
+    assert len(seen) == 57 and len({a.id for a in seen}) == 57
+    if sort == "date":
+        assert [a.id for a in seen] == [a.id for a in reversed(many)]
+
+
+async def test_an_update_is_found_by_its_new_words_only(store: ArticleStore) -> None:
+    await store.put([article("a", "Trước", "xanh")])
+    await store.put([article("a", "Sau", "vàng", published=START - timedelta(days=9))])
+    await store.refresh()
+    assert (await store.search(Query("xanh"))).total == 0
+    result = await store.search(Query("vàng"))
+    assert [h.article.title for h in result.hits] == ["Sau"]
+    assert (await store.search(Query("before:2026-07-30"))).total == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        (Query("x", page=-1), "page counts from 0"),
+        (Query("x", size=0), "1 to 100"),
+        (Query("x", size=101), "1 to 100"),
+        (Query("x", page=100, size=100), "too deep"),
+        (Query("after:tomorrow"), "not a day"),
+        (Query("before:2026-13"), "not a day"),
+    ],
+    ids=str,
+)
+async def test_what_cannot_be_answered_is_said(store: ArticleStore, query: Query, says: str) -> None:
+    with pytest.raises(QueryError, match=says):
+        await store.search(query)
+
+
+async def test_the_deepest_page_is_answered(store: ArticleStore) -> None:
+    await store.put(CORPUS)
+    assert (await store.search(Query("x", page=99, size=100))).hits == []
+
+
+def _without_marks(text: str) -> str:
+    """As somebody would take the diacritics off, without this program's help."""
+    plain = "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
+    return unicodedata.normalize("NFC", plain.replace("đ", "d").replace("Đ", "D"))
+
+
+def _gold(folder: Path) -> list[tuple[Article, str]]:
+    made = []
+    for line in (folder / "gold.jsonl").read_text(encoding="utf-8").split("\n")[:-1]:
+        gold = json.loads(line)
+        if gold.get("content"):
+            made.append(
+                (
+                    Article(
+                        id=hashlib.md5(gold["url"].encode()).hexdigest(), url=gold["url"], site=gold["site"],
+                        title=gold.get("title") or "", content=gold["content"],
+                    ),
+                    gold["lang"],
+                )
+            )  # fmt: skip
+    return made
+
+
+def _unique_phrases(pages: list[tuple[Article, str]], rng: random.Random) -> list[tuple[str, str]]:
+    """Per page one phrase of 8 words (12 characters in scripts without spaces) that no other page has: id, phrase."""
+    flat = [" " + " ".join(folded_words(a.content)) + " " for a, _ in pages]
+    phrases = []
+    for one, language in pages:
+        for _ in range(20):
+            if language in ("zh", "ja", "th"):
+                text = one.content.replace("\n", " ")
+                start = rng.randrange(max(1, len(text) - 12))
+                phrase = text[start : start + 12]
+            else:
+                words = one.content.split()
+                start = rng.randrange(max(1, len(words) - 8))
+                phrase = " ".join(words[start : start + 8])
+            wanted = " " + " ".join(folded_words(phrase)) + " "
+            if len(wanted) > 12 and sum(wanted in f for f in flat) == 1:
+                phrases.append((one.id, phrase))
+                break
+    return phrases
+
+
+async def test_a_phrase_of_one_real_page_finds_that_page_first(store: ArticleStore, shared_pages: Path) -> None:
+    pages = _gold(shared_pages)
+    await store.put([a for a, _ in pages])
+    await store.refresh()
+    seed = random.randrange(1 << 30)
+    phrases = _unique_phrases(pages, random.Random(seed))
+    assert len(phrases) > 200
+    wrong = []
+    for wanted, phrase in phrases:
+        for text in (phrase, f'"{phrase}"', _without_marks(phrase), f'"{_without_marks(phrase)}"'):
+            hits = (await store.search(Query(text, size=1))).hits
+            if not hits or hits[0].article.id != wanted:
+                wrong.append(text)
+    assert not wrong, f"seed={seed}"
