@@ -338,14 +338,35 @@ def _add_crawl_pages(app: FastAPI, reader: Reader) -> None:
 
     @app.get("/docs", include_in_schema=False)
     async def docs_page() -> Response:
-        routes = []
-        for path, methods in app.openapi()["paths"].items():
-            for method, route in methods.items():
-                routes.append(
-                    {"path": path, "method": method.upper(), "summary": route.get("summary", "")}
-                    | {"parameters": route.get("parameters", [])}
-                )
+        routes = [
+            {
+                "path": path,
+                "method": method.upper(),
+                "summary": route.get("summary", ""),
+                "parameters": _parameters(route),
+            }
+            for path, methods in app.openapi()["paths"].items()
+            for method, route in methods.items()
+        ]
         return render("docs.html", routes=routes, asked=Asked())
+
+
+def _parameters(route: dict[str, Any]) -> list[dict[str, Any]]:
+    """What /docs shows of an OpenAPI operation's parameters."""
+    rows = []
+    for parameter in route.get("parameters", []):
+        schema = parameter["schema"]
+        values = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
+        rows.append(
+            {
+                "name": parameter["name"],
+                "required": parameter.get("required", False),
+                "description": parameter.get("description", ""),
+                "choices": " | ".join(str(value) for value in values),
+                "default": schema.get("default"),
+            }
+        )
+    return rows
 
 
 def _add_static(app: FastAPI) -> None:

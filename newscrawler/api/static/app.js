@@ -29,7 +29,7 @@ async function refresh() {
   }
 }
 
-if (document.querySelector("[data-status]")) setInterval(refresh, EVERY_MS);
+if (document.querySelector("[data-live]")) setInterval(refresh, EVERY_MS);
 
 // Filters lie open beside the results where there is room, and folded above them where there is not.
 const wide = matchMedia("(min-width: 60rem)");
