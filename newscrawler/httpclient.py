@@ -276,6 +276,12 @@ def translate(url: str, exc: Exception, reading: bool, timeout_s: float) -> Fetc
     """
     if isinstance(exc, TimeoutError):
         return FetchFailed(url, f"no whole answer in {timeout_s:g} s", "timeout")
+    if isinstance(exc, aiohttp.ClientConnectorDNSError):
+        return FetchFailed(url, f"name is not known: {exc.os_error}", "dns")
+    if isinstance(exc, aiohttp.ClientConnectorCertificateError):
+        return CertificateRefused(url, exc.certificate_error)
+    if isinstance(exc, aiohttp.ClientSSLError):
+        return FetchFailed(url, f"TLS failed: {exc}", "tls")
     if isinstance(exc, aiohttp.NonHttpUrlClientError):
         return FetchRefused(url, f"not a URL that can be fetched: {exc}", "scheme")
     if isinstance(exc, (aiohttp.InvalidURL, ValueError)):
@@ -283,12 +289,6 @@ def translate(url: str, exc: Exception, reading: bool, timeout_s: float) -> Fetc
         # 2130706433 and 127.1 are ways of writing 127.0.0.1 that only attackers use
         numeric = host.partition(":")[0].replace(".", "").isdigit()
         return FetchRefused(url, f"not a URL that can be fetched: {exc}", "ssrf" if numeric else "scheme")
-    if isinstance(exc, aiohttp.ClientConnectorDNSError):
-        return FetchFailed(url, f"name is not known: {exc.os_error}", "dns")
-    if isinstance(exc, aiohttp.ClientConnectorCertificateError):
-        return CertificateRefused(url, exc.certificate_error)
-    if isinstance(exc, aiohttp.ClientSSLError):
-        return FetchFailed(url, f"TLS failed: {exc}", "tls")
     if isinstance(exc, aiohttp.ClientConnectorError):
         return FetchFailed(url, f"connection failed: {exc.os_error}", "connect")
     if reading:
