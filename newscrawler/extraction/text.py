@@ -1,16 +1,48 @@
-"""Cleaning of running text. Pure."""
+"""Cleaning of running text: what stands in an article's root and is not the article. Pure."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from newscrawler.extraction.blocks import Block
 
+#: Shorter than this is no article text (a caption, a notice).
 MIN_CONTENT_CHARS = 40
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff\ufffc]")
 _SPACES = re.compile(r"[ \t\u00a0\u2000-\u200a\u202f\u205f\u3000]+")
+_KEY = re.compile(r"[\W_]+")
+
+# A line of its own that leads away from the article, in any place.
+_AWAY = re.compile(
+    r"^\W{0,4}(?:>>|→|►|▶|»|đọc thêm|xem thêm|đọc tiếp|tin liên quan|tin cùng chuyên mục|bài liên quan|mời (?:bạn |quý )?(?:độc giả |đọc giả )?(?:xem|đọc)"
+    r"|từ khóa|ý kiến của bạn|lưu bài viết|chia sẻ|theo dõi\b.{0,60}\btrên|bình luận|read more\b|read also|also read|read next|see also|related\s*:|related (?:articles?|stories|posts|news|topics|coverage)|more on this"
+    r"|more from|click here|sign up|subscribe|follow us|join us on|share this|share on|download (?:the|our) app|get the latest|watch:|watch more|listen:|recommended|you may also like|you might also like|don't miss|editor'?s? picks?"
+    r"|advertisement|advertising|anzeige\b|werbung|sponsored|story continues below|continue reading|article continues|scroll (?:down|to)|loading|lesen sie (?:auch|mehr|hier|dazu)|lesen sie:|mehr zum thema|mehr dazu|mehr zu|auch interessant"
+    r"|das könnte sie|weiterlesen|weitere (?:artikel|informationen|themen|nachrichten|infos)|jetzt (?:abonnieren|lesen|anmelden)|newsletter|folgen sie|teilen\b|zum thema\b|zur startseite|zum seitenanfang|zurück zu|alle rechte"
+    r"|lire aussi|à lire aussi|voir aussi|a lire|leer más|lea también|le puede interesar|te puede interesar|ver también|leia (?:também|mais)|veja também|saiba mais|leggi anche|guarda anche|читайте также|читать также|lees ook|läs också|læs også|les også|czytaj (?:też|także)|zobacz także|baca juga|関連記事|あわせて読みたい)",
+    re.I,
+)
+# Notices at the end: everything from here on is not the article.
+_END = re.compile(
+    r"^\W{0,3}(?:tin liên quan|tin cùng chuyên mục|bài liên quan|từ khóa\b|ý kiến của bạn|related (?:articles?|stories|posts|news|topics|content)\W*$|mehr zum thema\W*$|das könnte (?:sie|dich)|auch interessant\W*$|you (?:may|might) also like"
+    r"|more (?:stories|news|articles)\b.{0,30}$|recommended for you|comments?\W*$|\d+ comments?\W*$|kommentare?\W*$|leave a (?:reply|comment)|schreibe einen kommentar|post a comment|join the conversation|copyright\b|©|\(c\)\s+\d{4}|all rights reserved"
+    r"|\(\*\)\s*không sao chép|about the author|über (?:den autor|die autorin)|tags?\s*:|schlagwörter|stichwörter|filed under|topics\s*:|read more on|most (?:read|popular)\W*$|meistgelesen|latest news\W*$)", re.I)
+_CREDIT = re.compile(
+    r"^\W{0,3}(?:ảnh(?: minh họa)?|video|clip|đồ họa|nguồn(?: ảnh)?|photos?(?: by| credit| courtesy)?|image(?: credit| source)?|picture|credit|source|foto(?:s|graf|credit)?|bild(?:er|quelle|nachweis|credit)?|grafik|quelle|illustration|getty images|(?:©|copyright)\s*(?:ap|afp|dpa|reuters|getty|imago))"
+    r"(?:\s*[:：©/]|\s+(?:via|von|by|credit)\b).{0,140}$|^\W*(?:getty images|reuters|afp|ap photo|dpa|imago|shutterstock|picture alliance).{0,60}$|.{0,100}/\s?(?:getty images|afp|reuters|dpa|ap|shutterstock|imago)\W*$", re.I)
+_BYLINE = re.compile(
+    r"^\W{0,3}(?:(?:by|von|par|por|di|door|tác giả|autor(?:in)?|author|text|written by|posted by|published by)\s*:?\s+[^\W\d_][^.!?]{2,70}|(?:published|posted|updated|last updated|veröffentlicht|aktualisiert|stand|cập nhật|publié|publicado|actualizado|erstellt)\b[^.!?]{0,60}\d.{0,40}"
+    r"|\d+\s*(?:min(?:ute)?s?|phút)\s*(?:read|lesezeit|đọc)?\W*)$", re.I)
+_DATE_LINE = re.compile(
+    r"^\W*(?:(?:thứ|chủ nhật|mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w*\s*\w*[,.]?\s*)?(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}\.?\s+\w{3,10}\.?,?\s+\d{4}|\w{3,10}\.?\s+\d{1,2},?\s+\d{4}|\d{4}-\d\d-\d\d)"
+    r"(?:[\s,|@–-]*(?:um|at|lúc|à)?\s*\d{1,2}[:.h]\d{2}.{0,20})?\W*$", re.I)
+_SAPO_PREFIX = re.compile(
+    r"^(?:\(\s*(?P<name>[A-ZĐÀ-Ỹ][\w.ĐÀ-ỹ ]{1,24})\s*\)\s*[-–—]?\s+|(?P<code>[A-ZĐ]{3,6}|BNEWS)\s*[-–—]\s+)(?=[A-ZĐÀ-Ỹ\"“'])")
+_VIETNAMESE = re.compile("[ăđơưạảấầẩẫậắằẳẵặẹẻẽếềểễệỉịọỏốồổỗộớờởỡợụủứừửữựỳỵỷỹ]", re.I)
+_SOURCE_LINE = re.compile(r"^\W*(?:\(?theo\b.{2,60}\)?|nguồn\s*:.{2,60}|\((?:ap|afp|dpa|reuters|ttxvn|sda|apa|dpa/\w+|[a-z]{2,4}/[a-z]{2,6})\))\W*$", re.I)
+_SENTENCE_END = re.compile(r"[.!?…。！？:;»”\"'’)]$")
 
 
 def clean_line(line: str) -> str:
@@ -19,8 +51,110 @@ def clean_line(line: str) -> str:
     return "\n".join(_SPACES.sub(" ", part).strip() for part in line.split("\n")).strip()
 
 
+def key(text: str) -> str:
+    """What two equal texts share whatever their spacing, case and signs."""
+    return _KEY.sub("", text.casefold())
+
+
 def content_of(blocks: Iterable[Block], headline: str | None = None, site_name: str | None = None) -> str | None:
     """Paragraphs joined by a blank line, without what is not article text; None when nothing is left."""
-    paragraphs = [clean_line(b.text) for b in blocks]
-    text = "\n\n".join(p for p in paragraphs if p)
+    kept = tidy(blocks, headline)
+    if not kept:
+        return None
+    lines = [clean_line(b.text) for b in kept]
+    lines[0] = strip_sapo_prefix(lines[0])
+    lines[-1] = re.sub(r"\s*\./\.\s*$", ".", lines[-1])
+    text = "\n\n".join(line for line in lines if line)
     return text if len(text) >= MIN_CONTENT_CHARS else None
+
+
+def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
+    """The blocks that are article text, in order."""
+    head = key(headline) if headline else ""
+    kept: list[Block] = []
+    seen: set[str] = set()
+    for block in blocks:
+        if not clean_line(block.text):
+            continue
+        k = key(block.text)
+        if not k and not block.text.strip("_*-–— "):
+            continue
+        if not kept and (k == head or (head and len(k) < 1.3 * len(head) and head in k)):
+            continue
+        if _END.match(block.text) and len(block.text) < 80 and sum(len(b.text) for b in kept) > 300:
+            break
+        if leads_away(block):
+            continue
+        if len(k) > 40 and k in seen:  # the lead again, a quote shown twice
+            continue
+        seen.add(k)
+        kept.append(block)
+    kept = _without_front(kept)
+    return _without_repeated_lead(_without_tail(kept))
+
+
+def leads_away(block: Block) -> bool:
+    """A line of links, a share line, a picture credit: not text wherever it stands."""
+    text = block.text
+    length = len(text)
+    if length < 250 and (_AWAY.match(text) and (length < 90 or block.link_chars > 0.3 * length)):
+        return True
+    if length < 160 and _CREDIT.match(text):
+        return True
+    linked = block.link_chars / max(1, length)
+    return linked > 0.8 and length < 200 and not (block.tag in ("p", "td") and _SENTENCE_END.search(text) and length > 120)
+
+
+def _without_front(blocks: list[Block]) -> list[Block]:
+    """Bylines, dates and rubrics before the first sentence are off."""
+    first = 0
+    for i, block in enumerate(blocks[:12]):
+        text = block.text
+        if _BYLINE.match(text) or _DATE_LINE.match(text):
+            first = i + 1
+        elif len(text) > 90 or (_SENTENCE_END.search(text) and len(text) > 30):
+            break
+    return blocks[first:]
+
+
+def _without_tail(blocks: list[Block]) -> list[Block]:
+    while blocks:
+        last = blocks[-1]
+        text = last.text
+        heading = last.tag[:1] == "h" and last.tag[1:].isdigit()
+        if heading or _SOURCE_LINE.match(text) or _DATE_LINE.match(text) or (_BYLINE.match(text) and len(text) < 80):
+            blocks = blocks[:-1]
+        elif len(blocks) > 2 and _is_signature(last):
+            blocks = blocks[:-1]
+        else:
+            break
+    return blocks
+
+
+def _is_signature(block: Block) -> bool:
+    text = block.text.strip()
+    names = text.strip("()[]- ").split()
+    if not 1 <= len(names) <= 6 or len(text) > 50 or text[-1] in ".!?:;”\"" or block.tag == "li":
+        return False
+    return all(w[:1].isupper() or w in ("và", "-", "/", "&", "und", "and", "von", "van", "de") for w in names)
+
+
+def _without_repeated_lead(blocks: list[Block]) -> list[Block]:
+    """A summary that the first paragraph says again is dropped."""
+    if len(blocks) > 1:
+        a, b = key(blocks[0].text), key(blocks[1].text)
+        if len(a) > 40 and len(b) > len(a) and b.startswith(a[: max(40, int(0.9 * len(a)))]):
+            return blocks[1:]
+    return blocks
+
+
+def strip_sapo_prefix(line: str) -> str:
+    """ "(Dân trí) - Hà Nội ..." -> "Hà Nội ...": the site's own name before a Vietnamese lead."""
+    match = _SAPO_PREFIX.match(line)
+    if match and len(_VIETNAMESE.findall(line[:200])) >= 5:
+        return line[match.end() :]
+    return line
+
+
+def paragraphs(text: str) -> Sequence[str]:
+    return [p for p in text.split("\n\n") if p.strip()]

@@ -1,0 +1,215 @@
+"""Content of a page that nobody wrote selectors for: own block scorer and trafilatura vote. Pure.
+
+General rules only: no name of a publisher may stand here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from selectolax.lexbor import LexborNode
+
+from newscrawler.extraction import title
+from newscrawler.extraction.blocks import BLOCK_TAGS, Block, walk
+from newscrawler.extraction.document import Document, words
+
+# Words of class and id that name what is not the article. Whole words or parts cut by - and _ or camelCase.
+_CLUTTER = re.compile(
+    r"(?:^|[\s_-])(?:comments?|kommentare?|disqus|respond|replies|related\w*|recommend\w*|empfehl\w*|share|sharing|shares|social\w*|"
+    r"newsletter\w*|promo\w*|sidebar|side-bar|rail|footer|foot|nav|navi|navigation|navbar|menu\w*|breadcrumbs?|cookies?|consent|banner|"
+    r"ad|ads|adv|advert\w*|anzeige\w*|werbung|sponsor\w*|popup|modal|overlay|login|signin|signup|register|registration|subscribe|subscription|abo|"
+    r"tags?|taglist|keywords|topics|caption|captions|bildunterschrift|credit|credits|copyright|byline|dateline|timestamp|teaser\w*|"
+    r"widget\w*|most-?read|popular|trending|latest|more-?news|more-?stories|read-?more|readmore|readnext|next-?prev|outbrain|taboola|"
+    r"disclaimer|hidden|hide|visually-?hidden|sr-only|screen-reader-text|print-only|skip-?link|tooltip|ticker|pagination|pager|paging|"
+    r"rating|poll|quiz|vote|survey|toolbar|tools|buttons?|btn|icons?|carousel|slider|slideshow|gallery|video-?player|audio-?player|player|"
+    r"author-?(?:box|bio|info|card|about)|about-?author|bio|biography|meta|metadata|post-?meta|entry-?meta|article-?meta|info-?box|"
+    r"binh-?luan|lien-?quan|tin-?lien-?quan|tin-?khac|quang-?cao|relatednews\w*|box-?tin\w*|toc|table-of-contents|feedback|"
+    r"search|suche|app-?download|donate|donation|spenden|paywall|legal|impressum|jump-?to|figcaption|sticky|jp-relatedposts|sharedaddy|"
+    r"wp-caption-text|nextpost|prevpost|post-nav\w*|similar|further|also-?read|see-?also|inline-?related|embed|aside|supplement\w*|"
+    r"list-?item-?link|follow-?us|follow|whatsapp|facebook|twitter|telegram|contact-?form|form|language-?switch\w*|notification\w*)(?:$|[\s_-])", re.I)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SKIPPED_TAGS = words("nav footer aside form figure figcaption header dialog menu")
+_HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.I)
+_SENTENCE = re.compile(r"[.!?…。！？»”\"]['”\"’)\]]?$")
+_PARAGRAPH_TAGS = words("p li blockquote div td section article pre dd body main center span h2 h3 h4 h5 h6")
+
+
+@dataclass(slots=True)
+class Reading:
+    """Every block of a page with what the own scorer thinks of it. ``own``: in the article's root, no clutter."""
+
+    blocks: list[Block]
+    own: list[bool]
+    cluttered: list[bool]
+    weights: list[float]
+    root: LexborNode | None = None
+
+    def chosen(self) -> list[Block]:
+        return [b for b, yes in zip(self.blocks, self.own, strict=True) if yes]
+
+
+def paragraph_weight(block: Block) -> float:
+    """How much a block speaks for being running text: its letters, less what is linked."""
+    length = len(block.text)
+    if length < 25:
+        return 0.0
+    linked = block.link_chars / max(1, length)
+    if linked > 0.5:
+        return 0.0
+    weight = min(length, 1500) * (1 - linked)
+    if block.tag in ("p", "blockquote"):
+        weight *= 1.2
+    elif block.tag in ("li", "td", "dd"):
+        weight *= 0.6
+    elif block.tag[0] == "h" and block.tag != "hr":
+        weight *= 0.2
+    if not _SENTENCE.search(block.text[-3:]) and length < 100:
+        weight *= 0.4
+    return weight
+
+
+def clutter(doc: Document) -> set[int]:
+    """``mem_id`` of the elements that are not article by tag, name or style; one that holds most text is kept."""
+    body = doc.tree.body
+    if body is None:
+        return set()
+    cache: dict[str, bool] = {}
+    suspects: list[LexborNode] = []
+    for node in body.css("[class],[id],nav,footer,aside,form,figure,figcaption,header,dialog,menu,[hidden],[style]"):
+        tag = node.tag
+        if tag in ("body", "main", "article", "html"):
+            continue
+        if tag in _SKIPPED_TAGS:
+            suspects.append(node)
+            continue
+        attributes = node.attributes
+        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
+        bad = cache.get(names)
+        if bad is None:
+            bad = cache[names] = len(names) < 300 and bool(_CLUTTER.search(_CAMEL.sub("-", names)))
+        if bad or "hidden" in attributes or ("style" in attributes and _HIDDEN_STYLE.search(attributes["style"] or "")):
+            suspects.append(node)
+    if not suspects:
+        return set()
+    total = _text_weight(body)
+    skip: set[int] = set()
+    for node in suspects:
+        if node.tag in ("figure", "figcaption", "nav", "menu", "dialog"):
+            skip.add(node.mem_id)
+        elif _text_weight(node) < 0.35 * total:
+            skip.add(node.mem_id)
+    return skip
+
+
+def _text_weight(node: LexborNode) -> int:
+    return sum(len(t) for p in node.css("p") if len(t := p.text(deep=True)) > 60)
+
+
+def read(doc: Document) -> Reading:
+    """The page's blocks, judged by own scoring; nothing is ``own`` when the page has no running text."""
+    body = doc.tree.body
+    if body is None:
+        return Reading([], [], [], [])
+    skip = clutter(doc)
+    blocks = list(walk(body))
+    cluttered = _below(skip, {body.mem_id})
+    bad = [cluttered(b.node) for b in blocks]
+    weights = [0.0 if c else paragraph_weight(b) for b, c in zip(blocks, bad, strict=True)]
+    total = sum(weights)
+    if total < 80:
+        return Reading(blocks, [False] * len(blocks), bad, weights)
+    mass: dict[int, float] = {}
+    nodes: dict[int, LexborNode] = {}
+    for block, weight in zip(blocks, weights, strict=True):
+        node: LexborNode | None = block.node if weight > 0 else None
+        while node is not None and node.tag != "html":
+            ident = node.mem_id
+            mass[ident] = mass.get(ident, 0.0) + weight
+            nodes[ident] = node
+            node = node.parent
+    root = _descend(body, mass, nodes, total)
+    inside = _below({root.mem_id}, set())
+    own = [not c and inside(b.node) for b, c in zip(blocks, bad, strict=True)]
+    return Reading(blocks, own, bad, weights, root)
+
+
+def _descend(body: LexborNode, mass: dict[int, float], nodes: dict[int, LexborNode], total: float) -> LexborNode:
+    """From the body down while one child holds nearly all of the running text."""
+    children: dict[int, list[LexborNode]] = {}
+    for node in nodes.values():
+        parent = node.parent
+        if parent is not None:
+            children.setdefault(parent.mem_id, []).append(node)
+    here, held = body, total
+    while True:
+        below = max(children.get(here.mem_id, ()), key=lambda n: mass[n.mem_id], default=None)
+        if below is None or below.tag in ("p", "li", "blockquote", "td") or below.tag not in BLOCK_TAGS:
+            return here
+        share = mass[below.mem_id] / held
+        if share < 0.75:
+            return here
+        here, held = below, mass[below.mem_id]
+
+
+def _below(tops: set[int], ends: set[int]) -> Callable[[LexborNode | None], bool]:
+    """A test whether a node is one of ``tops`` or below one; answers are remembered."""
+    known: dict[int, bool] = dict.fromkeys(ends, False) | dict.fromkeys(tops, True)
+
+    def below(node: LexborNode | None) -> bool:
+        path: list[int] = []
+        while node is not None and node.mem_id not in known:
+            path.append(node.mem_id)
+            node = node.parent
+        answer = known[node.mem_id] if node is not None else False
+        for ident in path:
+            known[ident] = answer
+        return answer
+
+    return below
+
+
+# ---------------------------------------------------------------- the vote
+def coverage(blocks: list[Block], other: str) -> list[float]:
+    """For each block the share of its word triples that ``other`` has too."""
+    theirs = _triples(other)
+    return [sum(t in theirs for t in mine) / len(mine) if (mine := _triples(b.text)) else 0.0 for b in blocks]
+
+
+def _triples(text: str) -> set[tuple[str, ...]]:
+    tokens = title.tokens(text)
+    if len(tokens) < 3:
+        return {tuple(tokens)} if tokens else set()
+    return set(zip(tokens, tokens[1:], tokens[2:], strict=False))
+
+
+def vote(reading: Reading, other: str | None) -> tuple[list[Block], float]:
+    """``(blocks, agreement)``: what both readings have, and of the rest what stands between or is running text."""
+    if not other:
+        return reading.chosen(), 0.0
+    covered = coverage(reading.blocks, other)
+    size = [len(b.text) for b in reading.blocks]
+    theirs = [c >= 0.6 for c in covered]
+    both = sum(n for n, o, t in zip(size, reading.own, theirs, strict=True) if o and t)
+    mine, yours = (sum(n for n, f in zip(size, flags, strict=True) if f) for flags in (reading.own, theirs))
+    agreement = 2 * both / (mine + yours) if mine + yours else 0.0
+    if agreement < 0.3:
+        return [b for b, t in zip(reading.blocks, theirs, strict=True) if t], agreement
+    agreed = [i for i, (o, t) in enumerate(zip(reading.own, theirs, strict=True)) if o and t and size[i] > 40]
+    first, last = (agreed[0], agreed[-1]) if agreed else (0, -1)
+    kept = []
+    for i, block in enumerate(reading.blocks):
+        running = size[i] > 60 and block.link_chars < 0.4 * size[i] and bool(_SENTENCE.search(block.text[-3:]))
+        between = first <= i <= last
+        if reading.own[i] and theirs[i]:
+            keep = True
+        elif reading.own[i]:
+            keep = (between or abs(i - last) < 3 or abs(first - i) < 3) and (running or (between and block.tag in ("p", "li", "blockquote")))
+        elif theirs[i]:
+            keep = (between and (not reading.cluttered[i] or running)) or (running and not reading.cluttered[i])
+        else:
+            keep = False
+        if keep:
+            kept.append(block)
+    return kept, agreement
