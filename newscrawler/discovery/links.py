@@ -27,13 +27,13 @@ class FoundLinks:
 class SeenFilter(Protocol):
     """What a worker knows for certain of the frontier (frontier.queue.Frontier)."""
 
-    def seen_id(self, url_id: bytes) -> bool: ...
+    def seen_local(self, url: str) -> bool: ...
 
 
 class LinkFinder:
     """Remembers what raw URLs turned out to be, so that the menu of a site is judged once.
 
-    :param seen: answers for ids that the frontier confirmed; asked for links only, never for revisits
+    :param seen: knows canonical URLs that the frontier confirmed; asked for links only, never for revisits
     :param size: raw URLs remembered; about 200 bytes each
     """
 
@@ -75,7 +75,7 @@ class LinkFinder:
         if judged.url_id in found.ids:
             return
         found.ids.add(judged.url_id)
-        if self.seen.seen_id(judged.url_id):
+        if self.seen.seen_local(judged.url):
             found.known += 1
         elif depth + 1 > max_depth:
             found.refused["depth"] = found.refused.get("depth", 0) + 1
@@ -126,7 +126,7 @@ class LinkFinder:
                 found.refused[judged.reason] = found.refused.get(judged.reason, 0) + 1
             elif judged.url_id not in found.ids:
                 found.ids.add(judged.url_id)
-                if self.seen.seen_id(judged.url_id):
+                if self.seen.seen_local(judged.url):
                     found.known += 1
                 else:
                     found.links.append(judged)

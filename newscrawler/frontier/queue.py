@@ -1,13 +1,24 @@
 """The frontier of the fleet: what to fetch next, for every worker, in Redis.
 
-See docs/frontier.md for the states, the scripts and the table status -> outcome.
+One object per worker, one task that uses it. Everything that must be right is done by the scripts in
+``lua/``, each within one shard; here values are packed, calls are ordered so that a crash between two of
+them only repeats work, and errors become :class:`FrontierUnavailable`. docs/frontier.md has the states.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgpack
+from redis.asyncio import Redis
+
+from newscrawler.frontier import keys, packing, records
+from newscrawler.frontier.errors import translated
+from newscrawler.frontier.operator import Operator
+from newscrawler.frontier.scripts import Scripts
+from newscrawler.frontier.seen import LocalSeen
 from newscrawler.frontier.types import (
     Ack,
     AddResult,
@@ -24,7 +35,7 @@ from newscrawler.frontier.types import (
     RobotsEntry,
     Step,
 )
-from newscrawler.items import Link
+from newscrawler.items import Link, Outcome
 
 __all__ = [
     "Ack",
@@ -44,63 +55,338 @@ __all__ = [
     "Step",
 ]
 
+logger = logging.getLogger(__name__)
+
+#: Most links, and most acks, of one script call: a script stops Redis for everybody while it runs.
+MAX_LINKS = 500
+MAX_ACKS = 64
+
 
 class Frontier:
-    """One worker's client of the shared frontier. Signatures first; being filled in."""
+    """One worker's client of the shared frontier.
 
-    def __init__(self, client: Any, config: FrontierConfig, worker: str) -> None:
+    :param client: from :func:`newscrawler.frontier.connect`; closed by :meth:`close`
+    :param worker: names this process in its leases; a process that restarts under the same name frees them
+    """
+
+    def __init__(self, client: Redis, config: FrontierConfig, worker: str) -> None:
         self.client = client
         self.config = config
         self.worker = worker
+        self.scripts = Scripts(client)
+        self.operator = Operator(client, config.shards, self.scripts)
+        self.local = LocalSeen(config.local_links, config.local_capacity, config.local_reset_s)
+        self._config = packing.config(config)
+        self._held: dict[int, Lease] = {}  # by fence
+        self._poisoned: list[Ack] = []
+        self._server_id = ""
+        self._is_unsure = False  # a call ended in an error: it may have granted leases that never reached us
+        self._turn = 0
+        self._totals = [(0, 0, 0)] * config.shards  # queued, waiting, leased of each shard
 
+    # ------------------------------------------------------------------ life
     async def open(self) -> None:
-        """Load the scripts and free what this worker id still holds from before a crash."""
-        raise NotImplementedError
+        """Loads the scripts and frees what this worker id still holds from before a crash.
+
+        :raises FrontierRefused: the frontier was filled with another number of shards or by a newer version
+        """
+        with translated():
+            await self._check_meta()
+            await self.scripts.load_all()
+            self._server_id = await self._run_id()
+        freed = await self._free(own_held=False, how="lost")
+        if freed:
+            logger.info("Leases of an earlier run were freed worker=%s leases=%d", self.worker, freed)
 
     async def close(self) -> None:
-        """Give back the leases that were not started. Does not close the client."""
-        raise NotImplementedError
+        """Gives back what is still held, then closes the client. A Redis that is away is only logged."""
+        held = list(self._held.values())
+        try:
+            if held:
+                await self.give_back(held)
+        except FrontierUnavailable as exc:
+            logger.warning("Leases could not be given back, they run out by themselves error=%s", exc)
+        await self.client.aclose()
 
+    async def _check_meta(self) -> None:
+        meta = await self.client.hgetall(keys.META)
+        wanted = {b"schema": str(records.SCHEMA).encode(), b"shards": str(self.config.shards).encode()}
+        if not meta:
+            await self.client.hset(keys.META, mapping=wanted)
+            return
+        if int(meta[b"schema"]) > records.SCHEMA:
+            raise FrontierRefused(
+                f"the frontier was written by a newer version (schema {meta[b'schema'].decode()}, "
+                f"this one reads {records.SCHEMA}); update this worker"
+            )
+        if meta[b"shards"] != wanted[b"shards"]:
+            counts = await Operator(self.client, int(meta[b"shards"]), self.scripts).counts()
+            if counts.queued + counts.waiting + counts.leased:
+                raise FrontierRefused(
+                    f"FRONTIER_SHARDS is {self.config.shards}, but the frontier was filled with {meta[b'shards'].decode()}; "
+                    "set it back, or purge the frontier first"
+                )
+            await self.client.hset(keys.META, mapping=wanted)
+
+    async def _run_id(self) -> str:
+        info = await self.client.info("server")
+        return str(info.get("run_id", ""))
+
+    # ------------------------------------------------------------------ domains
     async def put_domains(self, policies: Iterable[DomainPolicy]) -> None:
-        raise NotImplementedError
+        """Takes over the admin's policy; loading it again changes nothing and opens no gate.
 
-    async def add(self, links: Sequence[Link]) -> AddResult:
-        raise NotImplementedError
-
-    async def step(self, k: int, acks: Sequence[Ack] = (), fetched: Sequence[Fetched] = ()) -> Step:
-        raise NotImplementedError
-
-    async def renew(self, leases: Sequence[Lease]) -> list[bytes]:
-        raise NotImplementedError
-
-    async def give_back(self, leases: Sequence[Lease]) -> int:
-        raise NotImplementedError
-
-    async def counts(self) -> Counts:
-        raise NotImplementedError
-
-    async def report(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    async def record(self, url_id: bytes, domain: str) -> Record | None:
-        raise NotImplementedError
-
-    async def robots(self, domain: str) -> RobotsEntry | None:
-        raise NotImplementedError
+        :raises FrontierRefused: a delay of 0 on the open web, a public domain under a simulated clock
+        """
+        by_shard: dict[int, list[list[Any]]] = {}
+        for policy in policies:
+            row = packing.policy(policy, loopback_only=self.config.loopback_only)
+            by_shard.setdefault(self._shard(policy.domain), []).append(row)
+        throttle = self.config.autothrottle_start_ms if self.config.autothrottle else 0
+        with translated():
+            for shard, rows in by_shard.items():
+                for start in range(0, len(rows), MAX_LINKS):
+                    batch = msgpack.packb(rows[start : start + MAX_LINKS], use_bin_type=False)
+                    refused = await self.scripts.run("put_domains", keys.prefix(shard), batch, throttle)
+                    if refused:
+                        raise FrontierRefused(
+                            f"the frontier runs on a simulated clock, and {refused.decode()} is not on 127.0.0.0/8"
+                        )
 
     async def set_clock(self, factor: float, offset_ms: int | None = None) -> None:
-        """now = TIME * factor + offset; ``None`` = the simulated clock starts at the real time."""
-        raise NotImplementedError
+        """now = TIME * factor + offset; ``None`` = the simulated clock starts at the real time.
 
-    def seen_local(self, raw_url: str) -> bool:
-        """True: this raw href (joined, not canonical) was confirmed by Redis lately: do not offer it."""
-        raise NotImplementedError
+        :raises FrontierRefused: the frontier is not empty, or a domain is not on loopback
+        """
+        await self.operator.set_clock(factor, offset_ms)
 
-    def seen_id(self, url_id: bytes) -> bool:
-        """The same by url id, for another spelling of a known URL. Never ask for ``revisit`` links."""
-        raise NotImplementedError
+    # ------------------------------------------------------------------ links
+    async def add(self, links: Sequence[Link]) -> AddResult:
+        """Offers links, one round trip per shard (and per MAX_LINKS of them)."""
+        result = AddResult()
+        by_shard: dict[int, list[Link]] = {}
+        for link in links:
+            by_shard.setdefault(self._shard(link.domain), []).append(link)
+        for shard, batch in by_shard.items():
+            for start in range(0, len(batch), MAX_LINKS):
+                result.merge(await self._add(shard, batch[start : start + MAX_LINKS]))
+        return result
 
-    def note_seen(self, raw_url: str, url_id: bytes | None = None) -> None:
-        """Remember which URL a raw href is; it counts as seen once Redis confirmed the id. ``None``: it
-        was refused by a rule and is never to be offered (counts at once)."""
-        raise NotImplementedError
+    async def _add(self, shard: int, links: Sequence[Link], *, moved: bool = False) -> AddResult:
+        groups, order = packing.group_links(links, moved=moved)
+        with translated():
+            letters = await self.scripts.run(
+                "add", keys.prefix(shard), self._config, msgpack.packb(groups, use_bin_type=False)
+            )
+        return self._confirmed(order, letters)
+
+    def _confirmed(self, links: Sequence[Link], letters: bytes) -> AddResult:
+        result = AddResult()
+        for link, letter in zip(links, letters.decode(), strict=True):
+            if letter == "a":
+                result.added += 1
+            elif letter == "s":
+                result.seen += 1
+            else:
+                reason = packing.REFUSALS[letter]
+                result.refused[reason] = result.refused.get(reason, 0) + 1
+            if letter in "asd" and not link.revisit:
+                self.local.add(link.url)
+        return result
+
+    def seen_local(self, url: str) -> bool:
+        """True: Redis confirmed this canonical URL lately: do not offer it. Never ask for ``revisit`` links."""
+        return url in self.local
+
+    def note_seen(self, url: str) -> None:
+        """The caller knows from elsewhere that the frontier has this canonical URL."""
+        self.local.add(url)
+
+    # ------------------------------------------------------------------ the round
+    async def step(self, k: int, acks: Sequence[Ack] = (), fetched: Sequence[Fetched] = ()) -> Step:
+        """Tells what was fetched, acks what is done (with its links), leases up to ``k`` URLs.
+
+        After an error the same acks may be sent again: what had been taken is refused by its fence.
+        """
+        with translated():
+            await self._after_error()
+        step = Step.empty()
+        step.wait_ms = -1
+        plan = await self._plan([*self._poisoned, *acks], fetched, step)
+        self._poisoned = []
+        left = k
+        try:
+            for shard in self._order():
+                share = plan.get(shard) or packing.Share()
+                for batch in share.batches(MAX_ACKS):
+                    left -= await self._step_shard(shard, 0, batch, step)
+                left -= await self._step_shard(shard, left, share, step)
+            with translated():
+                await self._after_error()
+        except FrontierUnavailable:
+            for lease in step.leases:  # of other shards: the caller never sees them, so they are freed
+                self._held.pop(lease.fence, None)
+            raise
+        step.queued, step.waiting, step.leased = (sum(column) for column in zip(*self._totals, strict=True))
+        step.server_id = self._server_id
+        return step
+
+    async def _plan(self, acks: Sequence[Ack], fetched: Sequence[Fetched], step: Step) -> dict[int, packing.Share]:
+        """Sorts by shard. Links that cannot go with their ack's call are added first: the ack comes last."""
+        plan: dict[int, packing.Share] = {}
+        for end in fetched:
+            plan.setdefault(self._shard(end.lease.domain), packing.Share()).fetched.append(packing.fetched(end))
+        room = MAX_LINKS
+        ahead: list[Link] = []
+        for ack in acks:
+            shard = self._shard(ack.lease.domain)
+            own = [link for link in ack.links if self._shard(link.domain) == shard]
+            ahead += [link for link in ack.links if self._shard(link.domain) != shard]
+            if len(own) > room:
+                ahead += own
+                own = []
+            room -= len(own)
+            ack, moved = packing.resolve_move(ack)
+            if moved is not None and self._shard(moved.domain) == shard:
+                own.append(moved)
+            elif moved is not None and not (await self._add(self._shard(moved.domain), [moved], moved=True)).taken:
+                ack.outcome, ack.reason, ack.moved_to = Outcome.REFUSED, "queue_full", None
+            groups, order = packing.group_links(own, moved_last=moved)
+            plan.setdefault(shard, packing.Share()).acks.append((ack, packing.ack(ack, groups), order))
+        if ahead:
+            step.added.merge(await self.add(ahead))
+        return plan
+
+    def _order(self) -> list[int]:
+        """Another shard comes first each time, so that all are served alike."""
+        self._turn = (self._turn + 1) % self.config.shards
+        return [(self._turn + i) % self.config.shards for i in range(self.config.shards)]
+
+    async def _step_shard(self, shard: int, k: int, share: packing.Share, step: Step) -> int:
+        """One script call. Returns how many URLs it handed out."""
+        fetched = msgpack.packb(share.fetched, use_bin_type=False) if share.fetched else b""
+        acks = msgpack.packb([packed for _, packed, _ in share.acks], use_bin_type=False) if share.acks else b""
+        try:
+            with translated():
+                answer = await self.scripts.run("step", keys.prefix(shard), self.worker, k, self._config, fetched, acks)
+        except FrontierUnavailable:
+            self._is_unsure = True
+            raise
+        granted, wait_ms, queued, waiting, leased, step.now_ms, step.server_ms, rejected, letters = answer
+        for (ack, _, order), links in zip(share.acks, letters, strict=True):
+            self._held.pop(ack.lease.fence, None)
+            if links:
+                step.added.merge(self._confirmed(order, links))
+        step.rejected += rejected
+        step.wait_ms = wait_ms if step.wait_ms < 0 else min(step.wait_ms, wait_ms)
+        self._totals[shard] = (queued, waiting, leased)
+        for at in range(0, len(granted), 8):
+            self._take(granted[at : at + 8], step)
+        return len(granted) // 8
+
+    def _take(self, granted: Sequence[Any], step: Step) -> None:
+        lease, error = packing.lease(granted)
+        if error is not None:
+            # Poison: it ends in quarantine with the next call instead of breaking every worker in turn.
+            logger.error("Record cannot be read, goes to quarantine url_id=%s error=%s", lease.url_id.hex(), error)
+            self._poisoned.append(Ack(lease, Outcome.FAILED, "poison"))
+            return
+        self._held[lease.fence] = lease
+        step.leases.append(lease)
+
+    async def _after_error(self) -> None:
+        """Frees leases that a failed call granted, and finds out whether Redis is still the same process."""
+        if not self._is_unsure and not self.scripts.reloads:
+            return
+        run_id = await self._run_id()
+        if run_id != self._server_id:
+            # A killed Redis comes back a second older: what it forgot may be in the local filter.
+            self.local.clear()
+            self._server_id = run_id
+        if self._is_unsure:
+            await self._free(own_held=True, how="unfetched")
+        self._is_unsure = False
+        self.scripts.reloads = 0
+
+    # ------------------------------------------------------------------ leases
+    async def renew(self, leases: Sequence[Lease]) -> list[bytes]:
+        """Pushes the deadlines; returns the url ids whose lease is lost."""
+        lost: list[bytes] = []
+        with translated():
+            for shard, batch in self._by_shard(leases).items():
+                deadline, gone = await self.scripts.run(
+                    "renew", keys.prefix(shard), self.config.lease_ms, packing.fences(batch)
+                )
+                lost += gone
+                for lease in batch:
+                    if lease.url_id not in gone:
+                        lease.deadline_ms = deadline
+        return lost
+
+    async def give_back(self, leases: Sequence[Lease], fetched: Sequence[Fetched] = ()) -> int:
+        """Returns URLs untried, e.g. at a graceful stop; how many were still ours.
+
+        :param fetched: of those of them that were asked of the site although nothing came of it (a store
+            that is away): their gate must open late. Not needed where a step() told it before.
+        """
+        if fetched:
+            await self.step(0, (), fetched)
+        n = 0
+        for shard, batch in self._by_shard(leases).items():
+            n += await self._give_back(shard, batch, "unfetched")
+        for lease in leases:
+            self._held.pop(lease.fence, None)
+        return n
+
+    async def _give_back(self, shard: int, leases: Sequence[Lease], how: str) -> int:
+        with translated():
+            return int(
+                await self.scripts.run("give_back", keys.prefix(shard), self._config, how, packing.fences(leases))
+            )
+
+    async def _free(self, *, own_held: bool, how: str) -> int:
+        """Ends leases in this worker's name that it does not hold."""
+        n = 0
+        for shard in range(self.config.shards):
+            stray: list[Any] = []
+            with translated():
+                async for url_id, data in self.client.hscan_iter(keys.leases(shard), count=500):
+                    entry = records.unpack_lease_entry(data)
+                    if entry.worker == self.worker and not (own_held and entry.fence in self._held):
+                        stray += [url_id, entry.fence]
+                if stray:
+                    packed = msgpack.packb(stray, use_bin_type=False)
+                    n += int(await self.scripts.run("give_back", keys.prefix(shard), self._config, how, packed))
+        return n
+
+    def _by_shard(self, leases: Sequence[Lease]) -> dict[int, list[Lease]]:
+        found: dict[int, list[Lease]] = {}
+        for lease in leases:
+            found.setdefault(self._shard(lease.domain), []).append(lease)
+        return found
+
+    def _shard(self, domain: str) -> int:
+        return keys.shard_of(domain, self.config.shards)
+
+    # ------------------------------------------------------------------ reading
+    async def counts(self) -> Counts:
+        return await self.operator.counts()
+
+    async def report(self) -> dict[str, Any]:
+        return await self.operator.report()
+
+    async def record(self, url_id: bytes, domain: str) -> Record | None:
+        return await self.operator.record(url_id, domain)
+
+    async def robots(self, domain: str) -> RobotsEntry | None:
+        """The robots.txt that the fleet shares; ``None`` = none was fetched yet."""
+        with translated():
+            entry = await self.client.hgetall(keys.robots(self._shard(domain), domain))
+        if not entry:
+            return None
+        return RobotsEntry(
+            status=int(entry[b"status"]),
+            body=entry[b"body"],
+            fetched_ms=int(entry[b"fetched"]),
+            version=int(entry[b"version"]),
+        )

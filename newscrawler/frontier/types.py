@@ -206,6 +206,11 @@ class AddResult:
     seen: int = 0
     refused: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def taken(self) -> int:
+        """Links that are in the frontier now."""
+        return self.added + self.seen
+
     def merge(self, other: AddResult) -> None:
         self.added += other.added
         self.seen += other.seen

@@ -13,6 +13,7 @@ never demanded whole.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -256,13 +257,44 @@ def _body(sample: Sample, common: set[str]) -> _Body | None:
     label = sample.labels.content or ""
     whole = norm(label)
     paragraphs = {norm(line) for part in label.split("\n\n") for line in (part, *part.split("\n"))}
+    lead = norm(sample.doc.meta_first("description", "og:description") or "")
     labelled = []
     for block in blocks:
         text = norm(clean_line(block.text))
-        if text not in common and (text in paragraphs or (len(text) > 40 and text in whole)):
+        known = text in paragraphs or (len(text) > 40 and (text in whole or text == lead))
+        if known and text not in common and not _is_aside(block, text, sample):
             labelled.append(block)
-    kept = [p for p in label.split("\n\n") if norm(p) not in common]
-    return _Body(sample, blocks, labelled, Counter(words("\n\n".join(kept)))) if labelled else None
+    return _Body(sample, blocks, labelled, Counter(w for b in labelled for w in words(b.text))) if labelled else None
+
+
+_ASIDE = re.compile(
+    r"caption|related|relate|lien-?quan|tin-?khac|tinlienquan|baiviet|share|social|tags?\b|-ads?\b|advert|banner|author|byline|"
+    r"tac-?gia|source|nguon|comment|vote|rating|avatar|photo|image|figure|newsletter|subscribe|readmore|xem-?them",
+    re.I,
+)
+#: How far up a name such as "related" is looked for: above, it may name the page's part that holds everything.
+_ASIDE_ABOVE = 4
+
+
+def _is_aside(block: Block, text: str, sample: Sample) -> bool:
+    """What labels often hold though it is not the article's text: link lists, captions, bylines.
+
+    The generic chain that labels come from is about 0.95 right; what it wrongly keeps would keep the very
+    boxes in that excludes are for.
+    """
+    if block.link_chars >= 0.8 * len(block.text):
+        return True
+    if len(text) < 80 and any(norm(name) in text for name in sample.labels.authors):
+        return True
+    if len(text) > 600:
+        return False
+    for node in (block.node, *css.ancestors(block.node, _ASIDE_ABOVE)):
+        if node.tag in ("figure", "figcaption", "aside", "nav", "footer"):
+            return True
+        names = f"{node.attributes.get('class') or ''} {node.attributes.get('id') or ''}"
+        if _ASIDE.search(names) and len(node.text(deep=True)) < 1500:
+            return True
+    return False
 
 
 def _root(labelled: list[Block], share: float) -> LexborNode | None:
