@@ -106,11 +106,11 @@ class Frontier:
                 await self.give_back(held)
         except FrontierUnavailable as exc:
             logger.warning("Leases could not be given back, they run out by themselves error=%s", exc)
-        await self.client.aclose()
+        await self.client.aclose()  # type: ignore[attr-defined]
 
     async def _check_meta(self) -> None:
         meta = await self.client.hgetall(keys.META)
-        wanted = {b"schema": str(records.SCHEMA).encode(), b"shards": str(self.config.shards).encode()}
+        wanted: dict[Any, Any] = {b"schema": str(records.SCHEMA).encode(), b"shards": str(self.config.shards).encode()}
         if not meta:
             await self.client.hset(keys.META, mapping=wanted)
             return
@@ -123,7 +123,8 @@ class Frontier:
             counts = await Operator(self.client, int(meta[b"shards"]), self.scripts).counts()
             if counts.queued + counts.waiting + counts.leased:
                 raise FrontierRefused(
-                    f"FRONTIER_SHARDS is {self.config.shards}, but the frontier was filled with {meta[b'shards'].decode()}; "
+                    f"FRONTIER_SHARDS is {self.config.shards}, but the frontier was filled with "
+                    f"{meta[b'shards'].decode()}; "
                     "set it back, or purge the frontier first"
                 )
             await self.client.hset(keys.META, mapping=wanted)

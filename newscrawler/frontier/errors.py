@@ -1,0 +1,44 @@
+"""Redis' errors as this package's: one clear line each, the cause kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import redis
+
+from newscrawler.frontier.types import FrontierUnavailable
+
+#: What a ResponseError contains -> what to tell. Waiting helps against all of them, an operator too.
+_WAITABLE = {
+    "OOM ": "Redis is full (maxmemory reached, noeviction); give it memory or purge a domain. Nothing is lost",
+    "READONLY": "Redis is a read-only replica; point REDIS_URL at the primary",
+    "MISCONF": "Redis cannot write its append-only file (disk full or read-only); see its log",
+    "LOADING": "Redis is still loading its data",
+    "BUSY ": "Redis is busy with a script",
+    "NOAUTH": "Redis wants a password; put it into REDIS_URL",
+    "WRONGPASS": "Redis refuses the password in REDIS_URL",
+    "CLUSTERDOWN": "the Redis Cluster is down",
+}
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """:raises FrontierUnavailable: Redis cannot be reached, or cannot write now"""
+    try:
+        yield
+    except (redis.ConnectionError, redis.TimeoutError) as exc:
+        text = next((told for sign, told in _WAITABLE.items() if sign.strip() in str(exc)), None)
+        raise FrontierUnavailable(text or f"Redis does not answer: {exc}") from exc
+    except redis.ResponseError as exc:
+        # redis-py strips the code of some errors and makes classes of them
+        text = next((told for sign, told in _WAITABLE.items() if sign in f"{type(exc).__name__} {exc} "), None)
+        if text is None and "OutOfMemory" in type(exc).__name__:
+            text = _WAITABLE["OOM "]
+        if text is None and isinstance(exc, redis.ReadOnlyError):
+            text = _WAITABLE["READONLY"]
+        if text is None:
+            raise
+        raise FrontierUnavailable(f"{text} ({exc})") from exc
+    except OSError as exc:
+        raise FrontierUnavailable(f"Redis does not answer: {exc}") from exc

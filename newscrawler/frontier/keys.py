@@ -1,0 +1,99 @@
+"""The names of all keys, and nowhere else in Python. The scripts build theirs from the shard's prefix.
+
+Every key of a domain carries the tag of its shard, so that one script sees all of it and a Redis
+Cluster can spread the shards.
+
+    {f0}:state          hash   fence, turn, queued, waiting
+    {f0}:clock          hash   factor, offset; only where a day is simulated
+    {f0}:dom            hash   domain -> its policy, gate, robots state and counters (records.DOMAIN)
+    {f0}:public         set    domains that are not loopback; a simulated clock needs it empty
+    {f0}:ready:<0|1|2>  zset   domain -> ms from which it may be fetched; 0 high, 1 mid, 2 low. Without
+                               the domains that are being fetched, are paused, or have nothing
+    {f0}:q:<domain>     zset   url id -> band, score and age in one number, lower first
+    {f0}:due:<domain>   zset   url id -> ms not before which it may be leased
+    {f0}:r:<domain>     hash   url id -> record of what is queued, waiting or leased (records.HEADER)
+    {f0}:o:<domain>     hash   url id -> offers that a full queue refused
+    {f0}:f:<bucket>     hash   rest of the url id -> record of what is finished (records.FINISHED)
+    {f0}:files          hash   name of a raw file <-> its number in the finished records
+    {f0}:lease          hash   url id -> fence, worker, domain (records.LEASE)
+    {f0}:deadlines      zset   url id -> ms of the server's real time at which the lease runs out
+    {f0}:quar           hash   url id -> what is in quarantine (records.QUARANTINE)
+    {f0}:rb:<domain>    hash   status, body, fetched, version of its robots.txt
+    {f0}:log:<domain>   list   the last fetches (records.LOG)
+    {f0}:seen           string generations of the seen filter (cmsgpack)
+    {f0}:s:<gen>:<n>    set    32 bits of each seen url id, as integers
+    {f0}:stat           hash   counters since the frontier was made
+    {frontier}:meta     hash   schema, shards: what must not change under a filled frontier
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+META = "{frontier}:meta"
+
+
+def shard_of(domain: str, shards: int) -> int:
+    return crc32(domain.encode()) % shards if shards > 1 else 0
+
+
+def prefix(shard: int) -> str:
+    """KEYS[1] of every script."""
+    return f"{{f{shard}}}"
+
+
+def state(shard: int) -> str:
+    return f"{prefix(shard)}:state"
+
+
+def clock(shard: int) -> str:
+    return f"{prefix(shard)}:clock"
+
+
+def domains(shard: int) -> str:
+    return f"{prefix(shard)}:dom"
+
+
+def queue(shard: int, domain: str) -> str:
+    return f"{prefix(shard)}:q:{domain}"
+
+
+def due(shard: int, domain: str) -> str:
+    return f"{prefix(shard)}:due:{domain}"
+
+
+def records(shard: int, domain: str) -> str:
+    return f"{prefix(shard)}:r:{domain}"
+
+
+def finished(shard: int, url_id: bytes) -> tuple[str, bytes]:
+    """Key of the bucket, and the field in it. 14 bits choose the bucket."""
+    return f"{prefix(shard)}:f:{int.from_bytes(url_id[:2], 'big') // 4}", url_id[1:]
+
+
+def files(shard: int) -> str:
+    return f"{prefix(shard)}:files"
+
+
+def leases(shard: int) -> str:
+    return f"{prefix(shard)}:lease"
+
+
+def deadlines(shard: int) -> str:
+    return f"{prefix(shard)}:deadlines"
+
+
+def quarantine(shard: int) -> str:
+    return f"{prefix(shard)}:quar"
+
+
+def robots(shard: int, domain: str) -> str:
+    return f"{prefix(shard)}:rb:{domain}"
+
+
+def log(shard: int, domain: str) -> str:
+    return f"{prefix(shard)}:log:{domain}"
+
+
+def stat(shard: int) -> str:
+    return f"{prefix(shard)}:stat"

@@ -1,0 +1,163 @@
+-- Part: the end of a visit.
+-- Needs C.max_tries, C.retry_ms, C.retry_max_ms, C.failed_due_ms, C.revisit_ms, C.robots_max_age_ms.
+local DAY_MS = 86400000
+
+-- Index of the fields of a packed ack (queue.py, _pack_ack).
+local A = { id = 1, fence = 2, outcome = 3, reason = 4, status = 5, next = 6, retry_after = 7, rest = 8, digest = 9,
+  file = 10, offset = 11, length = 12, moved = 13, scheme = 14, robots = 15, links = 16 }
+
+local function band_of(kind)
+  if kind <= KIND.SITEMAP then return 0 end
+  return kind == KIND.PAGE and 2 or 1
+end
+
+-- The fleet's robots.txt (RFC 9309): 2xx rules, 4xx free, unreachable or 5xx = nothing is fetched until it answers.
+-- robots: {status, body, crawl-delay ms, retry-after ms}
+local function ack_robots(name, d, robots)
+  local status, body = 0, ""
+  if robots then status, body = robots[1], robots[2] end
+  local key = P .. ":rb:" .. name
+  if status >= 200 and status < 300 then
+    d.robots, d.crawl_delay = ROBOTS_RULES, min(robots[3], DAY_MS)
+  elseif status >= 400 and status < 500 and status ~= 429 then
+    d.robots, d.crawl_delay, body = ROBOTS_FREE, 0, ""
+  else
+    d.robots = ROBOTS_WAIT
+    local wait = min(C.backoff_start_ms * 2 ^ min(d.robots_tries, 20), C.backoff_max_ms)
+    if robots and robots[4] >= 0 then wait = max(min(robots[4], C.backoff_max_ms), C.backoff_start_ms) end
+    d.robots_due = now + floor(wait * (1 + 0.1 * jitter))
+    d.robots_tries = min(d.robots_tries + 1, 255)
+    count("robots_unreachable")
+    return
+  end
+  d.robots_tries = 0
+  d.robots_due = now + C.robots_max_age_ms
+  d.gate = max(d.gate, d.last + delay_of(d))  -- a Crawl-delay that was just read holds from the first page on
+  local old = call("HMGET", key, "status", "body")
+  if d.robots_version == 0 or old[1] ~= tostring(status) or old[2] ~= body then
+    d.robots_version = (d.robots_version % 4294967295) + 1
+  end
+  call("HSET", key, "status", status, "body", body, "fetched", string.format("%.0f", now), "version", d.robots_version)
+end
+
+local function retry_due(h, a)
+  if a[A.next] > now then return a[A.next] end
+  local wait = min(C.retry_ms * 4 ^ min(h.tries - 1, 10), C.retry_max_ms)
+  if h.outcome == OUT.CHALLENGE then wait = max(wait, C.retry_max_ms) end
+  return now + max(floor(wait), min(a[A.retry_after], C.backoff_max_ms))
+end
+
+-- When a page that was visited is looked at again; 0 = never. The spider's word, else the default of the kind.
+local function next_visit(h, a)
+  if a[A.next] > 0 then return a[A.next] end
+  if a[A.next] == 0 or not is_list(h.kind) then return 0 end
+  if h.outcome == OUT.GONE then return now + 30 * DAY_MS end
+  if h.outcome == OUT.REFUSED or h.outcome == OUT.FAILED then return now + DAY_MS end
+  return now + C.revisit_ms[h.kind + 1]
+end
+
+local function requeue(name, d, id, h, a, due_ms)
+  call("HSET", P .. ":r:" .. name, id, write_header(h, a[A.rest]))
+  if due_ms <= now then
+    enqueue(name, d, id, queue_score(h, d))
+  else
+    enqueue_due(name, d, id, due_ms, h.outcome)
+  end
+end
+
+local function finish(name, d, id, h, a)
+  local reason = a[A.reason]
+  local x = { reason = reason, digest = a[A.digest], file = a[A.file], offset = a[A.offset], length = a[A.length] }
+  if h.outcome == OUT.FAILED then
+    x.next_s = floor((now + C.failed_due_ms) / 1000)
+    put_in_quarantine(id, name, reason, write_header(h, a[A.rest]))
+  elseif h.outcome == OUT.REFUSED and reason == "robots" then
+    x.robots = d.robots_version
+  end
+  call("HDEL", P .. ":r:" .. name, id)
+  write_finished(id, h, x)
+end
+
+-- One visit's outcome: comes again when due, or is finished.
+local function settle(name, d, id, h, a)
+  local outcome = a[A.outcome]
+  h.outcome, h.status, h.last = outcome, a[A.status], now_s
+  if outcome == OUT.RETRY or outcome == OUT.CHALLENGE then
+    h.tries = h.tries + 1
+    h.band = 1
+    if h.tries < C.max_tries then
+      requeue(name, d, id, h, a, a[A.moved] == 1 and now or retry_due(h, a))
+      return
+    end
+    if is_list(h.kind) then
+      -- A home page is never given up: it leaves what the crawl waits for and is asked again now and then.
+      h.outcome = OUT.FAILED
+      h.tries = min(h.tries, 15)
+      count("list_failed")
+      requeue(name, d, id, h, a, now + max(C.retry_max_ms, a[A.retry_after]))
+      return
+    end
+    h.outcome = OUT.FAILED
+  else
+    h.tries, h.crashes = 0, 0
+    h.band = band_of(h.kind)
+  end
+  local next_ms = (h.outcome ~= OUT.FAILED or is_list(h.kind)) and next_visit(h, a) or 0
+  if next_ms > 0 then
+    requeue(name, d, id, h, a, next_ms)
+  else
+    finish(name, d, id, h, a)
+  end
+end
+
+-- Returns whether it was accepted, and the letters of its links. Links first: the target of a
+-- redirect must be queued before its source is done.
+local function ack(a)
+  local id = a[A.id]
+  local e = read_lease(id)
+  if not e or e.fence ~= a[A.fence] then return false, "" end
+  local letters = offer_all(a[A.links])
+  local name = e.domain
+  drop_lease(id)
+  count("outcome:" .. a[A.outcome])
+  local d = touch(name)
+  if not d then return true, letters end
+  if d.id == id then
+    if e.fetched == 0 then open_gate(name, d, e.granted, 0, a[A.status] > 0 and a[A.status] or 65535, a[A.retry_after]) end
+    d.id = ZERO
+  end
+  if e.robots == 1 then
+    ack_robots(name, d, a[A.robots])
+    return true, letters
+  end
+  local raw = call("HGET", P .. ":r:" .. name, id)
+  local h = read_header(raw)
+  if not h then
+    call("HDEL", P .. ":r:" .. name, id)
+    put_in_quarantine(id, name, "poison", raw)
+  elseif a[A.moved] == 2 and (letters == "" or letters:find("[as]$")) then
+    call("HDEL", P .. ":r:" .. name, id)  -- it lives on under another domain, as one of the links
+  else
+    if a[A.rest] == "" then a[A.rest] = raw:sub(HEADER_SIZE + 1) end  -- the worker could not read it
+    if a[A.moved] == 1 then h.scheme = a[A.scheme] end
+    if a[A.moved] == 2 then a[A.outcome], a[A.reason] = OUT.REFUSED, "queue_full" end
+    settle(name, d, id, h, a)
+  end
+  return true, letters
+end
+
+-- f: {id, fence, latency ms, status, retry-after ms or -1}
+local function fetched(f)
+  local e = read_lease(f[1])
+  if not e or e.fence ~= f[2] then return false end
+  if e.fetched == 1 then return true end
+  e.fetched = 1
+  write_lease(f[1], e)
+  local d = touch(e.domain)
+  if d and d.id == f[1] then
+    open_gate(e.domain, d, e.granted, f[3], f[4], f[5])
+    -- robots.txt: its rules must be known before the next URL of the domain is handed out.
+    if e.robots == 0 then d.id = ZERO end
+  end
+  return true
+end

@@ -1,0 +1,37 @@
+-- Part: time, shared state and counters of one shard. Needs nothing; sets P, now, real, jitter, S, count().
+--
+-- P     prefix of the shard, KEYS[1]
+-- now   ms since the epoch by the frontier's clock ({f}:clock, else TIME); gates, due times, robots
+-- real  ms since the epoch by TIME; leases only, as a worker dies in real time
+-- S     {f}:state: fence, turn, queued, waiting; written by finish()
+local P = KEYS[1]
+local call = redis.call
+local floor, max, min = math.floor, math.max, math.min
+
+local t = call("TIME")
+local real_us = t[1] * 1000000 + t[2]
+local real = floor(real_us / 1000)
+local clock = call("HMGET", P .. ":clock", "factor", "offset")
+local now = clock[1] and floor(real_us / 1000 * tonumber(clock[1]) + tonumber(clock[2])) or real
+local now_s = floor(now / 1000)
+-- math.random starts with the same seed in every script, so all back-offs would be alike.
+local jitter = (real_us % 1000) / 1000
+
+local raw_state = call("HMGET", P .. ":state", "fence", "turn", "queued", "waiting")
+local S = {
+  fence = tonumber(raw_state[1] or 0), turn = tonumber(raw_state[2] or 0),
+  queued = tonumber(raw_state[3] or 0), waiting = tonumber(raw_state[4] or 0),
+}
+
+local tally = {}
+local function count(name, n)
+  tally[name] = (tally[name] or 0) + (n or 1)
+end
+
+local function write_state()
+  call("HMSET", P .. ":state", "fence", string.format("%.0f", S.fence), "turn", S.turn,
+    "queued", S.queued, "waiting", S.waiting)
+  for name, n in pairs(tally) do
+    call("HINCRBY", P .. ":stat", name, n)
+  end
+end

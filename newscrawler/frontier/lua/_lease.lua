@@ -1,0 +1,153 @@
+-- Part: granting, ending and reaping leases.
+-- Needs C.lease_ms, C.obey_robots, C.max_crashes, W (worker id).
+local TURNS = { 0, 1, 0, 2, 0, 1, 0, 1, 0 }  -- high 5, mid 3, low 1
+
+local function robots_id(name)
+  return (redis.sha1hex("robots:" .. name):sub(1, 32):gsub("..", function(h) return string.char(tonumber(h, 16)) end))
+end
+
+local function needs_robots(d)
+  if not C.obey_robots then return false end
+  if d.robots == ROBOTS_NONE then return true end
+  return now >= d.robots_due
+end
+
+-- granted: flat list of id, domain, site, record ("" = robots.txt), fence, deadline, robots version, scheme
+local function hand_out(granted, name, d, id, record, score, is_robots)
+  S.fence = max(S.fence + 1, real_us)  -- by time, so that it grows even past a second that a killed Redis forgot
+  write_lease(id, { fence = S.fence, granted = now, score = score, fetched = 0, robots = is_robots, domain = name,
+    worker = W })
+  call("ZADD", P .. ":deadlines", string.format("%.0f", real + C.lease_ms), id)
+  d.id = id
+  local n = #granted
+  granted[n + 1], granted[n + 2], granted[n + 3], granted[n + 4] = id, name, d.site, record
+  granted[n + 5], granted[n + 6] = S.fence, real + C.lease_ms
+  granted[n + 7], granted[n + 8] = d.robots_version, d.scheme
+end
+
+-- The best URL of the domain, if it may be fetched now. A domain that may not be is put right by save_domains().
+local function grant(granted, name)
+  local d = touch(name)
+  if not d then
+    for class = 0, 2 do call("ZREM", ready_key(class), name) end
+    return false
+  end
+  local at = ready_at(d)
+  if at == 0 or at > now then return false end
+  if needs_robots(d) then
+    hand_out(granted, name, d, robots_id(name), "", 0, 1)
+    return true
+  end
+  move_due(name, d, 32)
+  for _ = 1, 8 do  -- past records that cannot be read
+    local top = call("ZPOPMIN", P .. ":q:" .. name)
+    if #top == 0 then
+      S.queued = S.queued - d.queued
+      d.queued = 0
+      return false
+    end
+    d.queued = d.queued - 1
+    S.queued = S.queued - 1
+    local id = top[1]
+    local raw = call("HGET", P .. ":r:" .. name, id)
+    if read_header(raw) then
+      hand_out(granted, name, d, id, raw, tonumber(top[2]), 0)
+      return true
+    end
+    call("HDEL", P .. ":r:" .. name, id)
+    put_in_quarantine(id, name, "poison", raw)
+  end
+  return false
+end
+
+-- Up to k URLs: classes in turns, a class with nothing due passes its turn on; inside a class the
+-- domain that has waited longest; inside a domain the lowest queue score.
+local function lease(k)
+  local granted, ready, at = {}, {}, { 1, 1, 1 }
+  for class = 0, 2 do
+    ready[class + 1] = call("ZRANGEBYSCORE", ready_key(class), "-inf", now, "LIMIT", 0, k + 8)
+  end
+  local left = k
+  while left > 0 do
+    local class
+    for i = 0, 8 do
+      local turn = (S.turn + i) % 9
+      class = TURNS[turn + 1] + 1
+      if at[class] <= #ready[class] then
+        S.turn = turn
+        break
+      end
+      class = nil
+    end
+    if not class then break end
+    local name = ready[class][at[class]]
+    at[class] = at[class] + 1
+    if grant(granted, name) then
+      left = left - 1
+      S.turn = (S.turn + 1) % 9
+    end
+  end
+  return granted
+end
+
+-- Ends a lease whose visit came to nothing.
+-- how: "unfetched" given back, nothing was asked of the site; "lost" the worker died or went silent
+local function return_lease(id, e, how)
+  drop_lease(id)
+  local d = touch(e.domain)
+  if not d then return end
+  if d.id == id then
+    d.id = ZERO
+    -- A silent worker may have fetched until this moment.
+    if how == "lost" and e.fetched == 0 then open_gate(e.domain, d, e.granted, 0, 65535, -1) end
+  end
+  if e.robots == 1 then return end
+  local key = P .. ":r:" .. e.domain
+  local raw = call("HGET", key, id)
+  local h = read_header(raw)
+  if not h then
+    call("HDEL", key, id)
+    put_in_quarantine(id, e.domain, "poison", raw)
+    return
+  end
+  if how == "lost" then
+    h.crashes = h.crashes + 1
+    local rest = raw:sub(HEADER_SIZE + 1)
+    if h.crashes > C.max_crashes then
+      h.outcome, h.last = OUT.FAILED, now_s
+      call("HDEL", key, id)
+      put_in_quarantine(id, e.domain, "crashes", write_header(h, rest))
+      write_finished(id, h, { next_s = now_s + floor(C.failed_due_ms / 1000), reason = "crashes" })
+      return
+    end
+    call("HSET", key, id, write_header(h, rest))
+  end
+  enqueue(e.domain, d, id, e.score)
+end
+
+-- Leases that ran out, at most ``limit``.
+local function reap(limit)
+  local ids = call("ZRANGEBYSCORE", P .. ":deadlines", "-inf", real, "LIMIT", 0, limit)
+  for i = 1, #ids do
+    local e = read_lease(ids[i])
+    if e then
+      return_lease(ids[i], e, "lost")
+      count("expired")
+    else
+      call("ZREM", P .. ":deadlines", ids[i])
+    end
+  end
+end
+
+-- Real ms until anything may be leased: a gate, a due time, a lease that runs out. An hour = nothing is planned.
+local function wait_ms()
+  local factor = clock[1] and tonumber(clock[1]) or 1
+  local wait = 3600000
+  for class = 0, 2 do
+    local first = call("ZRANGE", ready_key(class), 0, 0, "WITHSCORES")
+    if first[2] then wait = min(wait, (tonumber(first[2]) - now) / factor) end
+  end
+  local first = call("ZRANGE", P .. ":deadlines", 0, 0, "WITHSCORES")
+  if first[2] then wait = min(wait, tonumber(first[2]) - real) end
+  return max(0, math.ceil(wait))
+end

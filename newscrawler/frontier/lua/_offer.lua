@@ -1,0 +1,95 @@
+-- Part: admission of one link. "Seen" is written with the enqueue, so a crash leaves both or neither.
+
+-- Whether a finished URL may be queued again.
+local function is_due_again(f, d, revisit)
+  if f.outcome == OUT.REFUSED and f.reason == "robots" then
+    return (f.robots or 0) ~= d.robots_version  -- a refusal holds until robots.txt changes
+  end
+  local next_s = f.next_s
+  if f.outcome == OUT.FAILED or (f.outcome == OUT.REFUSED and f.reason == "queue_full") then
+    return now_s >= next_s
+  end
+  if not revisit then return false end
+  if next_s == 0 then next_s = f.last + floor((C.revisit_ms[f.kind + 1] or 0) / 1000) end
+  return now_s >= next_s
+end
+
+-- The queue is full. Three offers of one URL, then it is dropped, and counted: a drop that nobody counts is a loss.
+local function refuse_full(name, d, id, h)
+  local key, field = P .. ":o:" .. name, id:sub(1, 8)
+  if call("HINCRBY", key, field, 1) < 3 then
+    if call("HLEN", key) > 1000 then call("DEL", key) end
+    count("queue_full")
+    return "f"
+  end
+  call("HDEL", key, field)
+  h.outcome = OUT.REFUSED
+  h.last = now_s
+  write_finished(id, h, { next_s = now_s + 86400, reason = "queue_full" })
+  if not is_seen(id) then add_seen(id) end
+  d.dropped = d.dropped + 1
+  count("dropped")
+  return "d"
+end
+
+-- Returns one letter: a added, s seen, f queue full, d dropped.
+local function offer(name, d, link)
+  local id = link:sub(1, 16)
+  local is_hit = is_seen(id)
+  -- On a hit the filter may have lied; without one a record may be older than the filter's window.
+  if call("HEXISTS", P .. ":r:" .. name, id) == 1 then return "s" end
+  local flags = link:byte(17)
+  local bucket, field = finished_place(id)
+  local raw = call("HGET", bucket, field)
+  local f = raw and read_finished(raw)
+  if f and flags < 2 and not is_due_again(f, d, flags % 2 == 1) then return "s" end
+  if is_hit and not f then count("filter_lied") end
+
+  local _, due, kind, band, depth, score, parent
+  _, _, due, kind, band, depth, score, parent = struct.unpack(LINK, link)
+  local h = { kind = kind % 16, scheme = floor(kind / 16), band = band, tries = 0, crashes = 0, depth = depth,
+    score = score, discovered = f and f.discovered or now_s, outcome = 0, status = 0, last = f and f.last or 0,
+    parent = parent }
+  -- Over the limit a URL falls one band, over twice the limit two: below the last band it falls out.
+  h.band = band + floor((d.queued + d.due) / C.queue_limit)
+  if h.band > 2 then return refuse_full(name, d, id, h) end
+
+  if d.queued == 0 then
+    d.seq = 0
+    if d.dropped > 0 then call("DEL", P .. ":o:" .. name) end
+  end
+  if h.scheme > 0 and d.scheme == 0 then d.scheme = h.scheme end
+  if raw then
+    call("HDEL", bucket, field)
+    if f.outcome == OUT.FAILED then call("HDEL", P .. ":quar", id) end
+  end
+  call("HSET", P .. ":r:" .. name, id, write_header(h, link:sub(LINK_SIZE + 1)))
+  if not is_hit then add_seen(id) end
+  if due > now then
+    enqueue_due(name, d, id, due, 0)
+  else
+    enqueue(name, d, id, queue_score(h, d))
+  end
+  d.added = d.added + 1
+  count("added")
+  return "a"
+end
+
+-- groups: {domain, {link, ...}}...; returns one letter a link: those of offer(), o not ours, x disabled
+local function offer_all(groups)
+  local letters = {}
+  for g = 1, #groups do
+    local name, links = groups[g][1], groups[g][2]
+    local d = touch(name)
+    for i = 1, #links do
+      if not d then
+        letters[#letters + 1] = "o"
+      elseif d.enabled == 0 then
+        letters[#letters + 1] = "x"
+      else
+        letters[#letters + 1] = offer(name, d, links[i])
+      end
+    end
+  end
+  return table.concat(letters)
+end

@@ -1,0 +1,117 @@
+-- Part: how URLs and leases are packed (records.py has the same formats in words).
+local ZERO = string.rep("\0", 16)
+local HEADER, HEADER_SIZE = ">BBBBBBi4I4BI2I4c16", 37
+local LINK, LINK_SIZE = ">c16BdBBBi4c16", 48
+local LEASE = ">dddBBBc0"
+local SCHEMA = 1
+
+-- indexes of items.Kind and of items.Outcome + 1
+local KIND = { ROBOTS = 0, HOME = 1, FEED = 2, SITEMAP = 3, SECTION = 4, ARTICLE = 5, PAGE = 6 }
+local OUT = { DONE = 1, UNCHANGED = 2, NOT_ARTICLE = 3, REDIRECTED = 4, RETRY = 5, GONE = 6, REFUSED = 7,
+  CHALLENGE = 8, FAILED = 9 }
+
+-- nil: the bytes cannot be read by this version
+local function read_header(raw)
+  if not raw or #raw <= HEADER_SIZE or raw:byte(1) < 1 or raw:byte(1) > SCHEMA then return nil end
+  local h = {}
+  local _
+  _, h.kind, h.band, h.tries, h.crashes, h.depth, h.score, h.discovered, h.outcome, h.status, h.last, h.parent =
+    struct.unpack(HEADER, raw)
+  h.scheme = floor(h.kind / 16)
+  h.kind = h.kind % 16
+  if h.kind > 6 or h.outcome > 9 then return nil end
+  return h
+end
+
+local function write_header(h, rest)
+  return struct.pack(HEADER, SCHEMA, h.kind + 16 * h.scheme, h.band, min(h.tries, 255), min(h.crashes, 255),
+    h.depth, h.score, h.discovered, h.outcome, h.status, h.last, h.parent) .. rest
+end
+
+-- Pages that only lead to articles: never stored, always looked at again.
+local function is_list(kind)
+  return kind >= KIND.HOME and kind <= KIND.SECTION
+end
+
+-- A visit has been made and the next one is planned: not what the crawl still has to do.
+local function is_waiting(outcome)
+  return outcome ~= 0 and outcome ~= OUT.RETRY and outcome ~= OUT.CHALLENGE
+end
+
+-- Band, then score, then age in one double: 2 + 32 bits, and 18 bits of sequence as the fraction.
+-- The sequence starts again when the queue is empty and stops at its end, so nothing starves.
+local function queue_score(h, d)
+  d.seq = min(d.seq + 1, 262143)
+  return h.band * 8589934592 + h.score + 2147483648 + d.seq / 262144
+end
+
+local function read_lease(id)
+  local raw = call("HGET", P .. ":lease", id)
+  if not raw then return nil end
+  local e = {}
+  local at
+  e.fence, e.granted, e.score, e.fetched, e.robots, e.domain, at = struct.unpack(LEASE, raw)
+  e.worker = raw:sub(at)
+  return e
+end
+
+local function write_lease(id, e)
+  call("HSET", P .. ":lease", id,
+    struct.pack(LEASE, e.fence, e.granted, e.score, e.fetched, e.robots, #e.domain, e.domain) .. e.worker)
+end
+
+local function drop_lease(id)
+  call("HDEL", P .. ":lease", id)
+  call("ZREM", P .. ":deadlines", id)
+end
+
+-- Finished records. 14 bits of the id choose the bucket, which stays small enough to be kept packed.
+local function finished_place(id)
+  local a, b = id:byte(1, 2)
+  return P .. ":f:" .. floor((a * 256 + b) / 4), id:sub(2)
+end
+
+local function file_number(name)
+  local n = call("HGET", P .. ":files", name)
+  if n then return tonumber(n) end
+  n = call("HINCRBY", P .. ":files", "#", 1)
+  if n > 65535 then return 0 end
+  call("HSET", P .. ":files", name, n, "#" .. n, name)
+  return n
+end
+
+-- x: next_s, digest, file, offset, length, robots version, reason; all may be missing
+local function write_finished(id, h, x)
+  local flags, tail = 0, ""
+  if (x.next_s or 0) > 0 then flags = 1; tail = struct.pack(">I4", x.next_s) end
+  if x.digest and #x.digest == 16 then flags = flags + 2; tail = tail .. x.digest end
+  if x.file and x.file ~= "" then
+    flags = flags + 4
+    tail = tail .. struct.pack(">I2I4I4", file_number(x.file), x.offset, x.length)
+  end
+  if x.robots then flags = flags + 8; tail = tail .. struct.pack(">I4", x.robots) end
+  local key, field = finished_place(id)
+  call("HSET", key, field, struct.pack(">BBBBI2I4I4", SCHEMA * 16 + h.kind, h.outcome,
+    min(h.depth, 15) * 16 + min(h.tries, 15), flags, h.status, h.discovered, h.last) .. tail .. (x.reason or ""))
+end
+
+local function read_finished(raw)
+  local f = {}
+  local kind, depth_tries, flags, at
+  kind, f.outcome, depth_tries, flags, f.status, f.discovered, f.last, at = struct.unpack(">BBBBI2I4I4", raw)
+  f.kind = kind % 16
+  f.next_s = 0
+  local function has(bit) return floor(flags / bit) % 2 == 1 end
+  if has(1) then f.next_s, at = struct.unpack(">I4", raw, at) end
+  if has(2) then at = at + 16 end
+  if has(4) then at = at + 10 end
+  if has(8) then f.robots, at = struct.unpack(">I4", raw, at) end
+  f.reason = raw:sub(at)
+  return f
+end
+
+local function put_in_quarantine(id, domain, reason, record)
+  call("HSET", P .. ":quar", id,
+    struct.pack(">I4BB", now_s, #domain, min(#reason, 255)) .. domain .. reason:sub(1, 255) .. (record or ""))
+  count("quarantined")
+end

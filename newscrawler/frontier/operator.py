@@ -1,0 +1,362 @@
+"""Looking into the frontier and steering it: what commands, API and display use. No lease is taken here."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import msgpack
+from redis.asyncio import Redis
+
+from newscrawler.frontier import keys, records
+from newscrawler.frontier.errors import translated
+from newscrawler.frontier.scripts import Scripts
+from newscrawler.frontier.types import CLASSES, Counts, FrontierRefused, Record
+
+#: Most URLs that one script call removes or replays.
+BATCH = 500
+ROBOTS_STATES = ("unknown", "rules", "free", "unreachable")
+
+
+@dataclass(slots=True)
+class Quarantined:
+    url_id: bytes
+    domain: str
+    url: str | None  # None: the record cannot be read
+    reason: str
+    since_ms: int
+
+
+@dataclass(slots=True)
+class Audit:
+    """What the fetch log of one domain proves. Times in ms."""
+
+    domain: str
+    fetches: int
+    since_ms: int
+    least_gap_ms: int | None  # between the end of a fetch and the grant of the next
+    violations: list[dict[str, int]]  # at_ms, gap_ms, delay_ms
+
+
+class Operator:
+    """
+    :param shards: of the frontier that is looked at; :func:`shards_of` reads it
+    """
+
+    def __init__(self, client: Redis, shards: int, scripts: Scripts | None = None) -> None:
+        self.client = client
+        self.shards = shards
+        self.scripts = scripts or Scripts(client)
+
+    # ------------------------------------------------------------------ reading
+    async def now_ms(self) -> int:
+        """The frontier's clock."""
+        with translated():
+            seconds, micros = await self.client.time()
+            factor, offset = await self.client.hmget(keys.clock(0), "factor", "offset")
+        real = seconds * 1000 + micros / 1000
+        return int(real * float(factor) + float(offset)) if factor and offset else int(real)
+
+    async def counts(self) -> Counts:
+        counts = Counts()
+        with translated():
+            for shard in range(self.shards):
+                pipe = self.client.pipeline(transaction=True)
+                pipe.hmget(keys.state(shard), "queued", "waiting")
+                pipe.zcard(keys.deadlines(shard))
+                pipe.hlen(keys.quarantine(shard))
+                pipe.hlen(keys.domains(shard))
+                (queued, waiting), leased, quarantined, domains = await pipe.execute()
+                counts.queued += int(queued or 0)
+                counts.waiting += int(waiting or 0)
+                counts.leased += leased
+                counts.quarantined += quarantined
+                counts.domains += domains
+        return counts
+
+    async def states(self) -> AsyncIterator[records.DomainState]:
+        """Every domain of the frontier, in no order."""
+        with translated():
+            for shard in range(self.shards):
+                async for name, data in self.client.hscan_iter(keys.domains(shard), count=500):
+                    yield records.unpack_domain(name.decode(), data)
+
+    async def state(self, domain: str) -> records.DomainState | None:
+        with translated():
+            data = await self.client.hget(keys.domains(self._shard(domain)), domain)
+        return None if data is None else records.unpack_domain(domain, data)
+
+    async def leases(self) -> list[tuple[bytes, records.LeaseEntry]]:
+        """All that are out, with their url ids."""
+        found = []
+        with translated():
+            for shard in range(self.shards):
+                async for url_id, data in self.client.hscan_iter(keys.leases(shard), count=500):
+                    found.append((url_id, records.unpack_lease_entry(data)))
+        return found
+
+    async def report(self) -> dict[str, Any]:
+        """``domains``: a row each (largest queue first); ``workers``: id -> leases; ``totals``; ``stats``:
+        counters since the frontier was made. Reads every domain: for people, not for loops."""
+        now = await self.now_ms()
+        leases = await self.leases()
+        by_domain = Counter(entry.domain for _, entry in leases)
+        rows = [self._row(state, by_domain[state.domain], now) async for state in self.states()]
+        rows.sort(key=lambda row: (-row["queued"], -row["waiting"], row["domain"]))
+        counts = await self.counts()
+        return {
+            "now_ms": now,
+            "totals": {
+                "queued": counts.queued,
+                "waiting": counts.waiting,
+                "leased": counts.leased,
+                "quarantined": counts.quarantined,
+                "domains": counts.domains,
+            },
+            "classes": {name: sum(row["queued"] for row in rows if row["class"] == name) for name in CLASSES},
+            "workers": dict(Counter(entry.worker for _, entry in leases)),
+            "stats": await self.stats(),
+            "domains": rows,
+        }
+
+    def _row(self, state: records.DomainState, leased: int, now: int) -> dict[str, Any]:
+        open_at = max(state.gate, state.backoff_until, state.blocked_until)
+        if state.robots_state == 3:
+            open_at = max(open_at, state.robots_due)
+        return {
+            "domain": state.domain,
+            "site": state.site,
+            "class": CLASSES[state.cls],
+            "queued": state.queued,
+            "waiting": state.due,  # not due yet: revisits and retries
+            "leased": leased,
+            "delay_ms": state.delay,
+            "wait_ms": max(0, open_at - now),  # by the frontier's clock
+            "next_ms": state.ready_at or None,
+            "note": _note(state, now),
+            "robots": ROBOTS_STATES[state.robots_state],
+            "fetched": state.fetched,
+            "errors": state.errors,
+            "added": state.added,
+            "dropped": state.dropped,
+        }
+
+    async def stats(self) -> dict[str, int]:
+        total: Counter[str] = Counter()
+        with translated():
+            for shard in range(self.shards):
+                for name, value in (await self.client.hgetall(keys.stat(shard))).items():
+                    word = name.decode()
+                    if word.startswith("outcome:"):
+                        word = f"outcome/{records.OUTCOMES[int(word[8:]) - 1]}"
+                    total[word] += int(value)
+        return dict(sorted(total.items()))
+
+    async def record(self, url_id: bytes, domain: str) -> Record | None:
+        """What is known of a URL; ``None`` = nothing."""
+        shard = self._shard(domain)
+        bucket, field = keys.finished(shard, url_id)
+        with translated():
+            pipe = self.client.pipeline(transaction=True)
+            pipe.hget(keys.records(shard, domain), url_id)
+            pipe.hget(keys.leases(shard), url_id)
+            pipe.zscore(keys.deadlines(shard), url_id)
+            pipe.zscore(keys.due(shard, domain), url_id)
+            pipe.hget(bucket, field)
+            pipe.hget(keys.quarantine(shard), url_id)
+            queued, lease, deadline, due, done, quarantined = await pipe.execute()
+        if queued is not None:
+            record = records.unpack_queued(url_id, domain, queued)
+            if lease is not None:
+                entry = records.unpack_lease_entry(lease)
+                record.state, record.worker, record.deadline_ms = "leased", entry.worker, int(deadline or 0)
+            elif due is not None:
+                record.due_ms = int(due)
+                if record.outcome not in (None, "RETRY", "CHALLENGE"):
+                    record.state, record.next_visit_ms = "waiting", int(due)
+            return record
+        if done is not None:
+            return await self._finished(shard, url_id, domain, done, quarantined)
+        return None
+
+    async def _finished(self, shard: int, url_id: bytes, domain: str, data: bytes, quarantined: bytes | None) -> Record:
+        record, raw = records.unpack_finished(url_id, domain, data)
+        if raw is not None:
+            with translated():
+                name = await self.client.hget(keys.files(shard), f"#{raw[0]}")
+            record.raw_ref = None if name is None else f"{name.decode()}:{raw[1]}:{raw[2]}"
+        if quarantined is not None:
+            record.state = "quarantined"
+            record.url = _quarantined(url_id, quarantined).url
+        return record
+
+    async def why(self, url_id: bytes, domain: str) -> dict[str, Any]:
+        """Everything that explains what happens to a URL: its record, its domain, and a sentence."""
+        record = await self.record(url_id, domain)
+        state = await self.state(domain)
+        now = await self.now_ms()
+        row = None if state is None else self._row(state, 0, now)
+        return {"record": record, "domain": row, "text": _why(record, state, now)}
+
+    async def audit(self, domain: str, last_ms: int = 86_400_000) -> Audit:
+        """Whether the delay was kept between every two fetches in the log."""
+        now = await self.now_ms()
+        with translated():
+            entries = await self.client.lrange(keys.log(self._shard(domain), domain), 0, -1)
+        log = [records.LOG.unpack(entry) for entry in entries]
+        log = [entry for entry in log if entry[1] >= now - last_ms]
+        gaps = [(int(after[0]), int(after[0] - before[1]), before[2]) for before, after in pairwise(log)]
+        return Audit(
+            domain=domain,
+            fetches=len(log),
+            since_ms=int(log[0][0]) if log else now,
+            least_gap_ms=min((gap for _, gap, _ in gaps), default=None),
+            violations=[{"at_ms": at, "gap_ms": gap, "delay_ms": delay} for at, gap, delay in gaps if gap < delay],
+        )
+
+    # ------------------------------------------------------------------ steering
+    async def pause(self, domain: str) -> None:
+        await self._verb(domain, "pause")
+
+    async def resume(self, domain: str) -> None:
+        """Ends a pause and a block; the delay since the last fetch still holds."""
+        await self._verb(domain, "resume")
+
+    async def block(self, domain: str, until_ms: int) -> None:
+        """Nothing is fetched before that time by the frontier's clock; 0 = unblock."""
+        await self._verb(domain, "block", until_ms)
+
+    async def set_delay(self, domain: str, delay_ms: int | None) -> None:
+        """A delay of the operator's own; it can only raise the site's. ``None`` takes it back."""
+        await self._verb(domain, "delay", delay_ms or 0)
+
+    async def set_class(self, domain: str, cls: str | None) -> None:
+        """``None`` = that of sites.json again."""
+        await self._verb(domain, "class", 9 if cls is None else CLASSES.index(cls))
+
+    async def _verb(self, domain: str, verb: str, value: int = 0) -> None:
+        with translated():
+            done = await self.scripts.run("domain", keys.prefix(self._shard(domain)), domain, verb, value)
+        if not done:
+            raise FrontierRefused(f"the frontier does not know the domain {domain}")
+
+    async def purge(self, domain: str) -> int:
+        """Removes what is queued and waiting; leased URLs stay. Returns how many went."""
+        removed, left = 0, 1
+        while left:
+            with translated():
+                answer = await self.scripts.run("purge", keys.prefix(self._shard(domain)), domain, BATCH)
+            if answer is None:
+                raise FrontierRefused(f"the frontier does not know the domain {domain}")
+            n, left = answer
+            removed += n
+            if not n:
+                break
+        return removed
+
+    async def quarantined(self, domain: str | None = None, limit: int = 1000) -> list[Quarantined]:
+        found: list[Quarantined] = []
+        with translated():
+            for shard in range(self.shards):
+                async for url_id, data in self.client.hscan_iter(keys.quarantine(shard), count=500):
+                    entry = _quarantined(url_id, data)
+                    if domain is None or entry.domain == domain:
+                        found.append(entry)
+                    if len(found) >= limit:
+                        return found
+        return found
+
+    async def replay(self, entries: Iterable[Quarantined]) -> int:
+        """Queues them again with all their tries."""
+        return await self._quarantine("replay", entries)
+
+    async def drop(self, entries: Iterable[Quarantined]) -> int:
+        """Forgets the bytes; the URLs stay finished as FAILED."""
+        return await self._quarantine("drop", entries)
+
+    async def _quarantine(self, verb: str, entries: Iterable[Quarantined]) -> int:
+        by_shard: dict[int, list[bytes]] = {}
+        for entry in entries:
+            by_shard.setdefault(self._shard(entry.domain), []).append(entry.url_id)
+        n = 0
+        for shard, ids in by_shard.items():
+            for start in range(0, len(ids), BATCH):
+                packed = msgpack.packb(ids[start : start + BATCH], use_bin_type=False)
+                with translated():
+                    n += await self.scripts.run("quarantine", keys.prefix(shard), verb, packed)
+        return n
+
+    async def set_clock(self, factor: float, offset_ms: int | None = None) -> None:
+        """See Frontier.set_clock."""
+        if not 0 < factor <= 5000:
+            raise FrontierRefused(f"a clock of {factor} times the real one; it must be above 0 and at most 5000")
+        if offset_ms is None:
+            offset_ms = round(time.time() * 1000 * (1 - factor))
+        with translated():
+            for shard in range(self.shards):
+                held, leased, public = await self.scripts.run("free", keys.prefix(shard))
+                if held or leased or public:
+                    raise FrontierRefused(
+                        "the clock can be set only on an empty frontier whose domains are all in 127.0.0.0/8: "
+                        f"there are {held} URLs queued, {leased} leased, {public} domains elsewhere"
+                    )
+            for shard in range(self.shards):
+                if not await self.scripts.run("set_clock", keys.prefix(shard), repr(float(factor)), offset_ms):
+                    raise FrontierRefused("the frontier was filled while its clock was being set; empty it and repeat")
+
+    def _shard(self, domain: str) -> int:
+        return keys.shard_of(domain, self.shards)
+
+
+async def shards_of(client: Redis) -> int:
+    """The number that the frontier was made with; 1 for one that is empty."""
+    with translated():
+        return int(await client.hget(keys.META, "shards") or 1)
+
+
+def _quarantined(url_id: bytes, data: bytes) -> Quarantined:
+    since_s, domain_size, reason_size = records.QUARANTINE.unpack_from(data)
+    at = records.QUARANTINE.size
+    domain = data[at : at + domain_size].decode()
+    reason = data[at + domain_size : at + domain_size + reason_size].decode("utf-8", "replace")
+    try:
+        url = records.unpack_queued(url_id, domain, data[at + domain_size + reason_size :]).url
+    except records.BadRecord:
+        url = None
+    return Quarantined(url_id, domain, url, reason, since_s * 1000)
+
+
+def _note(state: records.DomainState, now: int) -> str:
+    """Why nothing is fetched, if so."""
+    if not state.enabled:
+        return "disabled"
+    if state.paused:
+        return "paused"
+    if state.blocked_until > now:
+        return "blocked"
+    if state.robots_state == 3:
+        return "robots.txt does not answer"
+    if state.backoff_until > now:
+        return "back-off"
+    return ""
+
+
+def _why(record: Record | None, state: records.DomainState | None, now: int) -> str:
+    if state is None:
+        return "the domain is not one of the frontier's: links to it are refused (offsite)"
+    if record is None:
+        return "the frontier does not know this URL: no fetched page linked to it, or the link was refused by a rule"
+    if record.state == "leased":
+        return f"being fetched by {record.worker}"
+    if record.state in ("queued", "waiting"):
+        note = _note(state, now)
+        text = f"in the queue, {state.queued} of this domain are queued"
+        if record.due_ms and record.due_ms > now:
+            text = f"comes again in {(record.due_ms - now) / 1000:.0f} s after {record.outcome}"
+        return f"{text}; the domain: {note}" if note else text
+    what = f"{record.outcome}({record.reason})" if record.reason else str(record.outcome)
+    return f"{record.state} as {what}, visited {(now - record.last_visit_ms) / 1000:.0f} s ago"

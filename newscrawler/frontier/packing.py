@@ -1,0 +1,199 @@
+"""From the frontier's values to the arguments of its scripts and back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from ipaddress import ip_address
+from typing import Any
+
+import msgpack
+
+from newscrawler.frontier import records
+from newscrawler.frontier.types import (
+    CLASSES,
+    Ack,
+    DomainPolicy,
+    Fetched,
+    FrontierConfig,
+    FrontierRefused,
+    Lease,
+)
+from newscrawler.items import Kind, Link, Outcome
+from newscrawler.web.urls import domain_of
+
+#: Letters of add.lua -> AddResult.refused
+REFUSALS = {"f": "queue_full", "d": "dropped", "o": "offsite", "x": "disabled"}
+#: RFC 9309 2.5: a crawler must read at least 500 KiB of a robots.txt; more is not kept.
+ROBOTS_BYTES = 500 * 1024
+
+
+def config(conf: FrontierConfig) -> bytes:
+    """C of the scripts."""
+    here_only = {"shards", "loopback_only", "local_links", "local_capacity", "local_reset_s"}
+    values: dict[str, Any] = {f.name: getattr(conf, f.name) for f in fields(conf) if f.name not in here_only}
+    values["revisit_ms"] = [conf.revisit_ms.get(kind, 0) for kind in records.KINDS]
+    return msgpack.packb(values, use_bin_type=False)  # type: ignore[no-any-return]
+
+
+def is_loopback(domain: str) -> bool:
+    """By the name alone: an address of 127.0.0.0/8, ::1 or localhost."""
+    host = domain.rsplit(":", 1)[0] if domain.count(":") == 1 else domain
+    host = host.partition("]")[0].removeprefix("[")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def policy(row: DomainPolicy, *, loopback_only: bool) -> list[Any]:
+    """:raises FrontierRefused: a delay of 0 where a host is not on this machine"""
+    if row.floor_ms == 0 and not loopback_only:
+        raise FrontierRefused(
+            f"the delay of {row.domain} is 0: that is accepted only where every host of the crawl is in 127.0.0.0/8; "
+            "set DOWNLOAD_DELAY above 0"
+        )
+    loopback = loopback_only or is_loopback(row.domain)
+    return [row.domain, row.site, CLASSES.index(row.cls), row.floor_ms, int(row.enabled), int(loopback)]
+
+
+def group_links(
+    links: Sequence[Link], *, moved: bool = False, moved_last: Link | None = None
+) -> tuple[list[list[Any]], list[Link]]:
+    """Links by domain, as the scripts want them, and in the order of the letters that come back.
+
+    :param moved: all of them replace a URL of the same id under another domain
+    :param moved_last: this one of them does, and must be the last
+    """
+    groups: dict[str, list[Link]] = {}
+    for link in links:
+        if link is not moved_last:
+            groups.setdefault(link.domain, []).append(link)
+    packed = [[domain, [records.pack_link(x, moved=moved) for x in group]] for domain, group in groups.items()]
+    order = [link for group in groups.values() for link in group]
+    if moved_last is not None and any(link is moved_last for link in links):
+        packed.append([moved_last.domain, [records.pack_link(moved_last, moved=True)]])
+        order.append(moved_last)
+    return packed, order
+
+
+def fetched(end: Fetched) -> list[Any]:
+    return [end.lease.url_id, end.lease.fence, max(0.0, end.latency_ms), end.status, _ms(end.retry_after_s)]
+
+
+def _ms(seconds: float | None) -> int:
+    return -1 if seconds is None else max(0, round(seconds * 1000))
+
+
+def resolve_move(ack: Ack) -> tuple[Ack, Link | None]:
+    """A move to another domain becomes a link under the same url id, which is added before the old one goes."""
+    lease = ack.lease
+    if not ack.moved_to:
+        return ack, None
+    domain = domain_of(ack.moved_to)
+    if domain == lease.domain:
+        return ack, None
+    link = Link(
+        url=ack.moved_to,
+        url_id=lease.url_id,
+        domain=domain,
+        kind=Kind(lease.kind),
+        depth=lease.depth,
+        parent=lease.parent,
+        band=lease.band,
+        score=lease.score,
+        hint=lease.hint,
+    )
+    return replace(ack), link
+
+
+def ack(end: Ack, groups: list[list[Any]]) -> list[Any]:
+    """A of _ack.lua, in that order. What the visit did not tell stays as it was."""
+    lease = end.lease
+    moved = 0
+    url = lease.url
+    if end.moved_to and end.outcome is Outcome.RETRY:
+        is_same_domain = domain_of(end.moved_to) == lease.domain
+        moved = 1 if is_same_domain else 2
+        url = end.moved_to if is_same_domain else url
+    scheme, tail = records.split_url(url, lease.domain)
+    is_redone = end.outcome in (Outcome.RETRY, Outcome.CHALLENGE)
+    digest = end.digest or lease.digest
+    rest = records.pack_rest(
+        tail,
+        lease.hint,
+        lease.etag if is_redone else end.etag or lease.etag,
+        lease.last_modified if is_redone else end.last_modified or lease.last_modified,
+        lease.digest if is_redone else digest,
+        lease.links_digest if is_redone else end.links_digest or lease.links_digest,
+        end.raw_ref or lease.raw_ref,
+    )
+    if end.reason == "poison":  # the worker could not read it: keep the bytes as they are
+        rest = b""
+    robots: Any = False
+    if end.robots is not None:
+        answer = end.robots
+        delay = max(0, _ms(answer.crawl_delay_s))
+        robots = [answer.status, answer.body[:ROBOTS_BYTES], delay, _ms(answer.retry_after_s)]
+    return [
+        lease.url_id,
+        lease.fence,
+        records.OUTCOME_INDEX[Outcome(end.outcome)],
+        end.reason[:100],
+        end.status,
+        -1 if end.next_visit_ms is None else max(0, end.next_visit_ms),
+        _ms(end.retry_after_s),
+        rest,
+        digest,
+        *records.split_raw_ref(end.raw_ref or lease.raw_ref),
+        moved,
+        scheme,
+        robots,
+        groups,
+    ]
+
+
+@dataclass(slots=True)
+class Share:
+    """What one step() has for one shard."""
+
+    fetched: list[list[Any]] = field(default_factory=list)
+    acks: list[tuple[Ack, list[Any], list[Link]]] = field(default_factory=list)
+
+    def batches(self, most: int) -> Iterator[Share]:
+        """Splits off what is over ``most`` acks, to be sent before the rest."""
+        while len(self.acks) > most:
+            first = Share(self.fetched, self.acks[:most])
+            self.fetched, self.acks = [], self.acks[most:]
+            yield first
+
+
+def fences(leases: Sequence[Lease]) -> bytes:
+    return msgpack.packb([x for lease in leases for x in (lease.url_id, lease.fence)], use_bin_type=False)  # type: ignore[no-any-return]
+
+
+def lease(granted: Sequence[Any]) -> tuple[Lease, records.BadRecord | None]:
+    """One of step.lua's leases; with an error where its record cannot be read (the lease can still be acked)."""
+    url_id, raw_domain, site, data, fence, deadline_ms, robots_version, scheme = granted
+    domain = raw_domain.decode()
+    grant = {"fence": fence, "deadline_ms": deadline_ms, "robots_version": robots_version}
+    error = None
+    if data:
+        try:
+            return records.unpack_lease_record(data, url_id, domain, site.decode(), **grant), None
+        except records.BadRecord as exc:
+            error = exc
+    return (
+        Lease(
+            url=f"{'http' if scheme == 2 else 'https'}://{domain}/robots.txt",
+            url_id=url_id,
+            domain=domain,
+            kind=Kind.ROBOTS,
+            depth=0,
+            parent=None,
+            tries=0,
+            site=site.decode(),
+            **grant,
+        ),
+        error,
+    )
