@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
@@ -15,6 +15,7 @@ from newscrawler.store.fold import nfc
 
 #: Set by the store, so not part of what is stored of an article.
 _STORES_OWN = ("version", "cluster", "gone")
+_KEPT = tuple(f.name for f in fields(Article) if f.name not in _STORES_OWN)
 _TIMES = ("published", "modified", "discovered", "fetched")
 _FIRST_MS, _LAST_MS = 0, 7_258_118_400_000  # 1970 .. 2200
 
@@ -44,21 +45,23 @@ def refusal(article: Article) -> str:
 
 def digest(article: Article) -> bytes:
     """16 bytes over the fields whose change makes a new version: title, content, published, authors."""
-    fields = (article.title, article.content, ms(article.published), article.authors)
-    return blake2b(orjson.dumps(fields), digest_size=16).digest()
+    values = (article.title, article.content, ms(article.published), article.authors)
+    return blake2b(orjson.dumps(values), digest_size=16).digest()
 
 
 def to_dict(article: Article) -> dict[str, Any]:
     """Plain values for JSON; without what is empty and what the store sets itself."""
-    return {k: v for k, v in asdict(article).items() if k not in _STORES_OWN and v not in (None, [], {}, "")}
+    # Not asdict: it copies deeply and costs as much as the compression.
+    return {k: v for k in _KEPT if (v := getattr(article, k)) not in (None, [], {}, "")}
 
 
-def from_dict(fields: dict[str, Any], *, version: int, cluster: str | None, gone: bool) -> Article:
+def from_dict(plain: dict[str, Any], *, version: int, cluster: str | None, gone: bool) -> Article:
+    known = {k: plain[k] for k in _KEPT if k in plain}
     for name in _TIMES:
-        if fields.get(name):
-            fields[name] = datetime.fromisoformat(fields[name])
-    fields = {"title": "", "content": "", **fields}
-    return Article(**fields, version=version, cluster=cluster, gone=gone)
+        if known.get(name):
+            known[name] = datetime.fromisoformat(known[name])
+    known = {"title": "", "content": "", **known}
+    return Article(**known, version=version, cluster=cluster, gone=gone)
 
 
 def pack(article: Article) -> bytes:

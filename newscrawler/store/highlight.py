@@ -43,15 +43,18 @@ def _marks(text: str, terms: tuple[Term, ...], plan: Plan) -> Marks:
     """Spans of the terms. Where the query was typed with diacritics, and the text has it so, only those."""
     if not terms or not text:
         return []
+    typed = any(t.has_diacritics for t in terms)
     if not has_marks(text):
-        found = _search(exact(text), [t.exact for t in terms])
-        if plan.is_exact or (found and any(t.has_diacritics for t in terms)):
-            return found
+        if plan.is_exact or typed:
+            found = _search(exact(text), [t.exact for t in terms])
+            if found or plan.is_exact:
+                return found
         return _search(folded(text), [t.folded for t in terms])
     spans = list(word_spans(text[:LOOKED_AT_MARKED]))
-    typed = _find([(a, b, e) for a, b, e, _ in spans], [t.exact for t in terms])
-    if plan.is_exact or (typed and any(t.has_diacritics for t in terms)):
-        return typed
+    if plan.is_exact or typed:
+        found = _find([(a, b, e) for a, b, e, _ in spans], [t.exact for t in terms])
+        if found or plan.is_exact:
+            return found
     return _find([(a, b, f) for a, b, _, f in spans if f], [t.folded for t in terms])
 
 

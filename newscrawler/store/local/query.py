@@ -8,18 +8,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import apsw
+import numpy as np
 
 from newscrawler.items import Article
 from newscrawler.store import codec, highlight
 from newscrawler.store.base import COUNT_CAP, Hit, Query, SearchResult
 from newscrawler.store.local import correct
-from newscrawler.store.local.rank import BOUND, IN_A_ROW, NAME, Rank, idf, recency
+from newscrawler.store.local.rank import BOUND, IN_A_ROW, NAME, QUOTATION, WHOLE, Rank, idf, recency
 from newscrawler.store.local.schema import EVERY, SEQUENCE_BITS, site_word, snapshot
-from newscrawler.store.search import Ask, Correct, Count, Frequencies, Plan, Term, ladder, parse
+from newscrawler.store.search import FEW, Ask, Correct, Count, Frequencies, Plan, Term, ladder, parse
 
 #: Frequencies are those among this many of the newest articles, kept for so many seconds.
 SAMPLE, KEEP_S = 5_000, 60.0
 FACET_DAYS = 31
+#: Above any other score.
+FIRST_OF_ALL = 10_000.0
 _MINUTE_MS = 60_000
 _LAST = (1 << 62) - 1
 _ARTICLE = "a.data, a.version, a.gone, a.cluster"
@@ -144,14 +147,23 @@ class Reader:
         if full:
             in_title = expression(plan, columns="{t}" if plan.is_exact else "{t ft}")
             scores |= self._scored(plan, in_title, BOUND)
-            if plan.whole is not None and not plan.any_of:
-                in_a_row = f"({expression(plan)}) AND {expression(Plan(terms=(plan.whole,), is_exact=plan.is_exact))}"
-                scores |= self._scored(plan, in_a_row, IN_A_ROW)
-        scores = {row: score * recency(row, self._newest) for row, score in scores.items()}
-        # Shown folded because few have it as typed: those few come first.
-        typed = set(self._rows(first, BOUND)) if first.is_exact and not plan.is_exact and not plan.relaxed else set()
-        order = sorted(scores.items(), key=lambda item: (item[0] in typed, item[1], item[0]), reverse=True)
-        return order, full
+        firsts: list[set[int]] = []
+        if plan.whole is not None and not plan.any_of:
+            whole = f"({expression(plan)}) AND ({column} : {phrase(plan.whole.words(plan.is_exact))})"
+            in_a_row = self._scored(plan, whole, IN_A_ROW)
+            gain = WHOLE * sum(idf(s) for s in shares)
+            scores |= {row: score + gain for row, score in in_a_row.items()}
+            if len(plan.whole.words(plan.is_exact)) >= QUOTATION:
+                firsts.append(set(in_a_row))
+        if first.is_exact and not plan.is_exact and not plan.relaxed:
+            # Shown folded because few have it as typed: those few come first.
+            firsts.append(set(self._rows(first, FEW)))
+        at = np.fromiter(scores, dtype=np.int64, count=len(scores))
+        values = np.fromiter(scores.values(), dtype=np.float64, count=len(scores)) * recency(at, self._newest)
+        for group in firsts:
+            values += np.isin(at, list(group)) * FIRST_OF_ALL
+        order = np.lexsort((at, values))[::-1]
+        return list(zip(at[order].tolist(), values[order].tolist(), strict=True)), full
 
     def _scored(self, plan: Plan, match: str, limit: int) -> dict[int, float]:
         return dict(

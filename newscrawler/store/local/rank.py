@@ -5,6 +5,7 @@ the whole table. Here at most ``BOUND`` matches are scored, with frequencies fro
 
 score = sum over terms of  idf * (TITLE [in title] + tf' + EXACT [also with diacritics as typed])
       + sum over neighbouring terms that stand next to one another of  PAIR * (1 + mean idf), twice in the title
+      + WHOLE * sum of idf                                      where all words stand in a row
 tf'   = tf / (tf + K * (1 - B + B * length / USUAL_WORDS)), length in words (BM25, Robertson and Zaragoza 2009)
 """
 
@@ -14,13 +15,16 @@ import math
 from collections.abc import Sequence
 
 import apsw
+import numpy as np
 
 #: Matches that are scored: the newest ones, and as many again of those in titles.
 BOUND = 2_000
 #: Matches of all words in a row that are scored beside them.
 IN_A_ROW = 200
 NAME = "news_rank"
-TITLE, EXACT, PAIR = 2.0, 0.15, 0.5
+TITLE, EXACT, PAIR, WHOLE = 2.0, 0.15, 0.5, 1.5
+#: So many words in a row are a quotation: who has them comes before everything else.
+QUOTATION = 5
 K, B, USUAL_WORDS = 1.2, 0.6, 400.0
 #: The newest article counts this much more than an old one of the same score; halves every so many days.
 RECENT, HALF_LIFE_DAYS = 0.25, 3.0
@@ -33,10 +37,10 @@ def idf(share: float) -> float:
     return max(0.05, math.log1p((1 - share) / share))
 
 
-def recency(row: int, newest: int) -> float:
-    """Factor 1 .. 1 + RECENT by the distance of two rowids (minutes << 8)."""
-    days = max(0, newest - row) / (256 * 1440)
-    return 1 + RECENT * 0.5 ** (days / HALF_LIFE_DAYS)
+def recency(rows: np.ndarray, newest: int) -> np.ndarray:
+    """Factors 1 .. 1 + RECENT by the distance of rowids (minutes << 8) to the newest."""
+    days = np.maximum(0, newest - rows) / (256 * 1440)
+    return 1 + RECENT * np.exp2(-days / HALF_LIFE_DAYS)
 
 
 class Rank:

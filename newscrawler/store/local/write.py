@@ -15,8 +15,9 @@ from newscrawler.store.base import PutResult
 from newscrawler.store.fold import exact_words, fold_words, folded_words
 from newscrawler.store.local.schema import BETWEEN, EVERY, SEQUENCE_BITS, SEQUENCES, immediate, site_word
 
-#: Articles looked at per band key, and verified per article: a boilerplate text fills a band.
-_PER_KEY, _VERIFIED = 50, 4
+#: Entries of bands looked at, and articles verified: a boilerplate text fills a band.
+_CANDIDATES, _VERIFIED = 500, 4
+_SHARED = f"SELECT n FROM band WHERE key IN ({','.join('?' * neardup.BANDS)}) LIMIT ?"
 _MINUTE_MS = 60_000
 
 
@@ -161,10 +162,8 @@ class Writer:
     # ------------------------------------------------------------------ near-duplicates
     def _join_cluster(self, n: int, version: int, new: _Ready) -> None:
         shared: Counter[int] = Counter()
-        for key in new.bands:
-            shared.update(
-                other for (other,) in self._db.execute("SELECT n FROM band WHERE key = ? LIMIT ?", (key, _PER_KEY))
-            )
+        if new.bands:
+            shared.update(n for (n,) in self._db.execute(_SHARED, (*new.bands, _CANDIDATES)))
         self._db.executemany("INSERT OR IGNORE INTO band(key, n) VALUES(?,?)", [(k, n) for k in sorted(new.bands)])
         for other, _ in shared.most_common(_VERIFIED):
             if other == n:
