@@ -19,22 +19,34 @@ class ReplayIndex:
     """URL -> file. A URL is also found in its canonical form, as that is how the frontier asks."""
 
     folder: Path
-    pages: dict[str, Path] = field(default_factory=dict)  # the URLs as written, in the order of the file
-    _canonical: dict[str, Path] = field(default_factory=dict)
+    pages: dict[str, tuple[str, Path]] = field(default_factory=dict)  # URL as written -> id and file, in their order
+    _canonical: dict[str, str] = field(default_factory=dict)
 
-    def add(self, url: str, path: Path) -> None:
+    def add(self, url: str, page_id: str, path: Path) -> None:
         """The first page of a URL is the one that answers."""
-        self.pages.setdefault(url, path)
+        self.pages.setdefault(url, (page_id, path))
         canonical = urls.canonicalize(url)
         if canonical:
-            self._canonical.setdefault(canonical, path)
+            self._canonical.setdefault(canonical, url)
+
+    def urls(self) -> list[str]:
+        return list(self.pages)
+
+    def page_id(self, url: str) -> str | None:
+        found = self._find(url)
+        return found[0] if found else None
+
+    def _find(self, url: str) -> tuple[str, Path] | None:
+        if url not in self.pages:
+            url = self._canonical.get(url) or self._canonical.get(urls.canonicalize(url) or "") or ""
+        return self.pages.get(url)
 
     def page(self, url: str) -> bytes | None:
         """The stored page; None when the folder has none for this URL."""
-        path = self.pages.get(url) or self._canonical.get(url) or self._canonical.get(urls.canonicalize(url) or "")
-        if path is None:
+        found = self._find(url)
+        if found is None:
             return None
-        data = path.read_bytes()
+        data = found[1].read_bytes()
         return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
 
     def robots(self, host: str) -> bytes | None:
@@ -60,10 +72,11 @@ def load_index(folder: Path) -> ReplayIndex:
                 continue
             try:
                 row = json.loads(line)
-                url, path = row["url"], folder / row.get("html", f"html/{row['id']}.html.gz")
+                url, page_id = row["url"], str(row["id"])
+                path = folder / row.get("html", f"html/{page_id}.html.gz")
             except (ValueError, KeyError, TypeError) as exc:
                 raise ReplayError(f"{gold} line {number}: not a JSON object with url and id ({exc!r})") from exc
             if not path.is_file():
                 raise ReplayError(f"{gold} line {number}: {path.relative_to(folder)} is missing")
-            index.add(url, path)
+            index.add(url, page_id, path)
     return index
