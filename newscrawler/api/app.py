@@ -172,7 +172,7 @@ def _add_probes(app: FastAPI, reader: Reader) -> None:
     async def healthz() -> Response:
         _, store_error = await reader.store_stats()
         _, redis_error = await reader.counts()
-        body = {"status": "failing" if store_error else "ok", "store": store_error or "ok"}
+        body = {"service": "newscrawler", "status": "failing" if store_error else "ok", "store": store_error or "ok"}
         body["redis"] = redis_error or "ok"  # the search goes on without it
         return JSONResponse(body, status_code=503 if store_error else 200)
 

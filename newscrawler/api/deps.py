@@ -89,7 +89,7 @@ def open_deps(settings: BaseSettings, access: Access) -> Deps:
 
         client = connect(wiring.redis_url(settings), single=False)
         deps.registry = Registry(client)
-        deps.frontier = Frontier(client, FrontierConfig.from_settings(settings), "search-page")
+        deps.frontier = Frontier(client, FrontierConfig(shards=settings.getint("FRONTIER_SHARDS")), "search-page")
     except Exception as exc:  # no server, none to start, StartRefused
         deps.redis_error = str(exc)
         logger.error("Frontier and workers are not known to the search page error=%s", exc)

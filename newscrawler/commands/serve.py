@@ -57,14 +57,22 @@ class Command(ScrapyCommand):
         from newscrawler.api.app import create_app
         from newscrawler.api.deps import open_deps
         from newscrawler.api.server import CannotServe, address, bind, serve
+        from newscrawler.frontier import server as embedded
+        from newscrawler.wiring import data_dir
 
         try:
             sock = bind(host, port)
         except CannotServe as exc:
             cli.fail(str(exc))
-        app = create_app(open_deps(settings, access))
-        print(f"Search page: {address(sock)}", flush=True)
-        serve(app, sock)
+        try:
+            app = create_app(open_deps(settings, access))
+            print(f"Search page: {address(sock)}", flush=True)
+            serve(app, sock)
+        except ValueError as exc:  # ARTICLE_STORE is none
+            cli.fail(str(exc))
+        finally:
+            if not settings.get("REDIS_URL"):
+                embedded.stop_if_last(data_dir(settings))
 
     def _print_token(self, secret: str, opts: argparse.Namespace) -> None:
         if opts.days <= 0:
