@@ -18,7 +18,9 @@ _STATE = re.compile(
     r"left|right|fl|fr|pull-(left|right)|mobile|desktop|ng-.*|svelte-.*|css-.*|sc-.*|jsx-.*|chakra-.*)$",
     re.I,
 )
-_HASHY = re.compile(r"\d{3,}|__[a-zA-Z0-9]{5,}$|[a-z][A-Z][a-z]?[A-Z]|^[a-f0-9]{6,}$")
+_HASHY = re.compile(r"\d{3,}|__(?=[a-z]*[A-Z0-9])[a-zA-Z0-9]{5,}$|[a-z][A-Z][a-z]?[A-Z][a-z]?[A-Z]|^[a-f0-9]{6,}$")
+#: A value of a data-* attribute that names a kind of thing, not this one: letters only.
+_WORDS = re.compile(r"^[a-zA-Z][a-zA-Z_-]{2,30}$")
 _ANCHOR_TAGS = frozenset({"article", "main", "header"})
 
 
@@ -43,10 +45,10 @@ def own_selectors(node: LexborNode) -> list[str]:
     identity = attributes.get("id") or ""
     if identity and stable(identity):
         found.append(f"#{identity}")
-    role = attributes.get("data-role") or attributes.get("role") or ""
-    if re.fullmatch(r"[a-z-]{4,30}", role):
-        name = "data-role" if attributes.get("data-role") else "role"
-        found.append(f'{tag}[{name}="{role}"]')
+    for name, value in attributes.items():
+        kind = name in ("role", "type") or name.startswith("data-")
+        if kind and _WORDS.match(value or "") and stable(value or ""):
+            found.append(f'{tag}[{name}="{value}"]')
     names = classes(node)
     found += [f"{tag}.{name}" for name in names]
     found += [f"{tag}.{a}.{b}" for i, a in enumerate(names[:4]) for b in names[i + 1 : 4]]
