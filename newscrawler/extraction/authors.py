@@ -79,8 +79,8 @@ def clean(raw: Iterable[str], site_name: str | None = None, sites: Iterable[str]
     out: list[str] = []
     seen: set[str] = set()
     for item in raw:
-        for name in split(item):
-            name = _one(name, own, nicknames)
+        for part in split(item):
+            name = _one(part, own, nicknames)
             if not name:
                 continue
             k = key(name)

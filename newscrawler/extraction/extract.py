@@ -1,19 +1,31 @@
-"""A page to its fields: selector set, then witnesses, then the generic chain. Pure."""
+"""A page to its fields: selector set, then what the page says of itself, then the generic chain. Pure."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
-import trafilatura
-
-from newscrawler.extraction import bylines, published, title
+from newscrawler.extraction import authors, bylines, dates, generic, published, title, witnesses
 from newscrawler.extraction import selectors as selectors_
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
+from newscrawler.extraction.text import clean_line
 from newscrawler.items import FieldValue
 
-__all__ = ["Extraction", "PageContext", "extract"]
+__all__ = ["FIELD_NAMES", "Extraction", "PageContext", "extract", "prediction"]
+
+FIELD_NAMES = ("title", "content", "published", "modified", "authors", "summary", "section", "image", "language",
+               "canonical_url")
+#: Characters of content below which a page is a stub, and below which a page that says "paid" is one.
+STUB_CHARS = 120
+PAID_STUB_CHARS = 400
+#: Characters below which a page that is a video by its own words is one and not an article.
+VIDEO_CHARS = 350
+# A headline says less about a section page: so many linked headings and no sign of one article.
+_LISTING_HEADINGS = 12
 
 
 def _none() -> FieldValue:
@@ -25,8 +37,9 @@ class Extraction:
     """Every field with its origin; ``value`` None (authors: []) where the page does not have it.
 
     ``published`` and ``modified`` are aware datetimes; ``published_day_only`` says that the hour is not
-    known, ``published_zone_assumed`` that the page names no zone. ``reason`` says why a page is not an
-    article: "listing", "stub", "challenge", "video", "no title", "no content"; "" when it is one.
+    known, ``published_zone_assumed`` that neither page nor site tells the zone. ``reason`` says why a page
+    is not an article: "challenge", "no title", "no content", "stub", "video", "listing"; "" when it is one.
+    ``disagreements``: fields whose selector and witness say different things (their confidence is lowered).
     """
 
     title: FieldValue = field(default_factory=_none)
@@ -44,42 +57,164 @@ class Extraction:
     selector_version: str | None = None
     published_day_only: bool = False
     published_zone_assumed: bool = False
-
-
-FIELD_NAMES = ("title", "content", "published", "modified", "authors", "summary", "section", "image", "language",
-               "canonical_url")
+    disagreements: list[str] = field(default_factory=list)
 
 
 def extract(doc: Document, context: PageContext, selectors: selectors_.SelectorSet | None = None) -> Extraction:
+    """Never raises for any page. With a set that gives the content no generic chain runs (it costs ten times as much)."""
     out = Extraction()
+    defined: set[str] = set()
     if selectors is not None:
-        for name, value in selectors_.apply(doc, selectors, context).items():
+        found = selectors_.apply(doc, selectors, context)
+        for name, value in found.items():
             setattr(out, name, value)
+        if found:
             out.selector_version = selectors.label
+        defined = {name for variant in selectors.variants for name in variant.fields}
+    by_set = out.content.value is not None
     if out.title.value is None:
-        out.title = title.find(doc, context.site_name)
-    if out.published.value is None or out.modified.value is None:
-        _fill_times(out, published.find(doc, context))
+        hint = (context.hint or {}).get("title")
+        out.title = title.find(doc, context.site_name, hint if isinstance(hint, str) else None)
+    _times(out, doc, context)
     if not out.authors.value:
-        out.authors = bylines.find(doc, context)
-    if out.content.value is None and doc.lxml is not None:
-        text = trafilatura.extract(doc.lxml, include_comments=False, output_format="txt")
-        if text:
-            out.content = FieldValue(text, "generic:trafilatura", 0.6)
-    out.canonical_url = FieldValue(doc.canonical, "link", 0.9) if doc.canonical else FieldValue(None)
-    out.is_article = bool(out.title.value and out.content.value)
-    out.reason = "" if out.is_article else "no title" if not out.title.value else "no content"
+        if by_set and "authors" in defined:  # the set knows where names stand; only JSON-LD may add one
+            names = authors.clean(witnesses.of(doc).authors_raw, context.site_name, title.site_names(doc))
+            out.authors = FieldValue(names, "json-ld" if names else "", 0.8 if names else 0.0)
+        else:
+            out.authors = bylines.find(doc, context)
+    if not by_set:
+        out.content = generic.content(doc, out.title.value)
+    _rest(out, doc, context)
+    if by_set:
+        _compare(out, doc, context)
+    out.reason = _why_not(out, doc, context)
+    out.is_article = not out.reason
     return out
 
 
-def _fill_times(out: Extraction, times: published.Times) -> None:
-    first, last = times.published, times.modified
-    if first is not None and out.published.value is None:
-        out.published = FieldValue(first.when.value, first.origin, round(first.trust, 2))
-        out.published_day_only = not first.when.has_time
-        out.published_zone_assumed = not first.when.has_zone
-    if last is not None and out.modified.value is None:
-        out.modified = FieldValue(last.when.value, last.origin, round(last.trust, 2))
+def _times(out: Extraction, doc: Document, context: PageContext) -> None:
+    if out.published.value is not None:
+        raw = published.modified_of(doc, context)
+        if out.modified.value is None and raw is not None:
+            out.modified = FieldValue(raw.when.value, raw.origin, round(raw.trust, 2))
+        return
+    times = published.find(doc, context)
+    if times.published is not None:
+        when = times.published.when
+        out.published = FieldValue(when.value, times.published.origin, round(times.published.trust, 2))
+        out.published_day_only = not when.has_time
+        out.published_zone_assumed = not when.has_zone
+    if times.modified is not None and out.modified.value is None:
+        out.modified = FieldValue(times.modified.when.value, times.modified.origin, round(times.modified.trust, 2))
+
+
+def _rest(out: Extraction, doc: Document, context: PageContext) -> None:
+    """Summary, section, image, language, canonical address: from the page's own statements only."""
+    seen = witnesses.of(doc)
+    for name, from_ld, metas in (
+        ("summary", seen.description, ("og:description", "description", "twitter:description")),
+        ("section", seen.section, ("article:section", "og:article:section", "parsely-section", "sailthru.section")),
+        ("image", seen.image, ("og:image", "og:image:url", "twitter:image", "twitter:image:src")),
+    ):
+        if getattr(out, name).value is not None:
+            continue
+        meta = doc.meta_first(*metas)
+        raw, origin = (meta, "meta") if meta else (from_ld, "json-ld")
+        value = clean_line(" ".join((raw or "").split()))
+        if value and name == "image":
+            value = _absolute(doc, value)
+        if value:
+            setattr(out, name, FieldValue(value, origin, 0.8))
+    image = out.image.value
+    if isinstance(image, str) and not image.startswith("http"):
+        absolute = _absolute(doc, image)
+        out.image = FieldValue(absolute or None, out.image.origin, out.image.confidence if absolute else 0.0)
+    if doc.lang or context.language:
+        out.language = FieldValue(doc.lang or context.language, "html" if doc.lang else "site", 0.8)
+    if doc.canonical:
+        out.canonical_url = FieldValue(doc.canonical, "link", 0.9)
+
+
+def _absolute(doc: Document, address: str) -> str:
+    try:
+        joined = urljoin(doc.base_url, address)
+    except ValueError:
+        return ""
+    return joined if joined.startswith(("http://", "https://")) else ""
+
+
+def _compare(out: Extraction, doc: Document, context: PageContext) -> None:
+    """A set's title and date against the page's own statements."""
+    seen = witnesses.of(doc)
+    said = [v for v in (seen.headline, doc.meta_first("og:title")) if v]
+    if out.title.value and said and max(title.agreement(out.title.value, title.clean(v)) for v in said) < 0.5:
+        _disagrees(out, "title")
+    if isinstance(out.published.value, datetime) and out.published.origin.startswith("selector:"):
+        how = published.rules_for(doc, context)
+        stated = [w for raw in seen.published_raw[:1] if (w := dates.parse(raw, how))]
+        if stated and abs((stated[0].value - out.published.value).total_seconds()) > 36 * 3600:
+            _disagrees(out, "published")
+
+
+def _disagrees(out: Extraction, name: str) -> None:
+    out.disagreements.append(name)
+    value = getattr(out, name)
+    setattr(out, name, FieldValue(value.value, value.origin, min(value.confidence, 0.5)))
+
+
+# ---------------------------------------------------------------- is it an article
+def _why_not(out: Extraction, doc: Document, context: PageContext) -> str:
+    if _is_challenge(doc):
+        return "challenge"
+    if not out.title.value:
+        return "no title"
+    content = out.content.value
+    seen = witnesses.of(doc)
+    is_video = _is_video(doc, seen)
+    if not content:
+        return "video" if is_video else "no content"
+    if is_video and len(content) < VIDEO_CHARS and not seen.has_article:
+        return "video"
+    if _is_listing(out, doc, context, seen):
+        return "listing"
+    dense = len(re.findall("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]", content[:1000])) > 100
+    factor = 0.4 if dense else 1.0  # a Chinese character says as much as two or three letters
+    if len(content) < STUB_CHARS * factor or (seen.is_free is False and len(content) < PAID_STUB_CHARS * factor):
+        return "stub"
+    return ""
+
+
+def _is_challenge(doc: Document) -> bool:
+    """A small page without a paragraph whose script sets a cookie or moves on (docs/extraction.md)."""
+    if len(doc.body) > 4_000 or doc.tree.css_first("p") is not None:
+        return False
+    return bool(re.search(r"document\.cookie\s*=|location\.(?:reload|href|replace)", doc.text_html))
+
+
+def _is_video(doc: Document, seen: witnesses.Witnesses) -> bool:
+    kind = (doc.meta_first("og:type") or "").lower()
+    return kind.startswith("video") or ("videoobject" in seen.types and not seen.has_article) or "/video/" in doc.url
+
+
+def _is_listing(out: Extraction, doc: Document, context: PageContext, seen: witnesses.Witnesses) -> bool:
+    """A home or section page: many linked headings, nothing that says "one article"."""
+    if context.url_is_article or seen.has_article or doc.meta_first("article:published_time"):
+        return False
+    kind = (doc.meta_first("og:type") or "").lower()
+    if kind == "article" and context.url_is_article is None:
+        return False
+    path = urlsplit(doc.url).path.strip("/")
+    is_root = not path or path in ("index.html", "index.php", "index.htm")
+    linked = len(doc.tree.css("h1 a[href],h2 a[href],h3 a[href],h4 a[href],a[href] h2,a[href] h3"))
+    if linked < _LISTING_HEADINGS:
+        return is_root and context.url_is_article is False
+    length = len(out.content.value or "")
+    declared = bool(seen.types & {"collectionpage", "itemlist", "searchresultspage"})
+    paragraphs = [p for p in (out.content.value or "").split("\n\n") if len(p) > 200]
+    if is_root or declared or context.url_is_article is False:
+        return True
+    # Teasers are many and short; an article has long paragraphs or outweighs its linked headings.
+    return len(paragraphs) < 3 and length < 120 * linked and not (out.published.confidence >= 0.8)
 
 
 def prediction(found: Extraction) -> dict[str, Any]:

@@ -9,11 +9,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import trafilatura
+from lxml import etree
 from selectolax.lexbor import LexborNode
 
-from newscrawler.extraction import title
+from newscrawler.extraction import text, title, witnesses
 from newscrawler.extraction.blocks import BLOCK_TAGS, Block, walk
 from newscrawler.extraction.document import Document, words
+from newscrawler.items import FieldValue
 
 # Words of class and id that name what is not the article. Whole words or parts cut by - and _ or camelCase.
 _CLUTTER = re.compile(
@@ -29,6 +32,14 @@ _CLUTTER = re.compile(
     r"search|suche|app-?download|donate|donation|spenden|paywall|legal|impressum|jump-?to|figcaption|sticky|jp-relatedposts|sharedaddy|"
     r"wp-caption-text|nextpost|prevpost|post-nav\w*|similar|further|also-?read|see-?also|inline-?related|embed|aside|supplement\w*|"
     r"list-?item-?link|follow-?us|follow|whatsapp|facebook|twitter|telegram|contact-?form|form|language-?switch\w*|notification\w*)(?:$|[\s_-])", re.I)
+_CLUTTER_PARAGRAPH = re.compile(
+    r"(?:^|[\s_-])(?:caption\w*|credits?|byline|dateline|timestamp|copyright|comments?|share|sharing|social|tags?|date|disclaimer|newsletter\w*|promo\w*|"
+    r"read-?more|readmore|related\w*|advert\w*|author|bio|hidden|sr-only|screen-reader-text|nav|menu|breadcrumbs?|follow|subscribe|also-?read|"
+    r"source|teaser-?(?:title|text)|postdate|ads?|wp-caption-text)(?:$|[\s_-])", re.I)
+_TEXT_TAGS = words("p h2 h3 h4 blockquote")
+_LEAD = re.compile(
+    r"lead|lede|standfirst|sapo|sub-?title|subtitle|sub-?head|dek|deck|excerpt|summary|abstract|intro|chapo|chapeau|vorspann|teaser|description|perex|ingress"
+    r"|bajada|entradilla|sumario|kicker-text|first-paragraph|tagline|sommario|occhiello|anons|spoiler|manchet|preamble", re.I)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SKIPPED_TAGS = words("nav footer aside form figure figcaption header dialog menu")
 _HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.I)
@@ -75,7 +86,7 @@ def clutter(doc: Document) -> set[int]:
     body = doc.tree.body
     if body is None:
         return set()
-    cache: dict[str, bool] = {}
+    cache: dict[tuple[re.Pattern[str], str], bool] = {}
     suspects: list[LexborNode] = []
     for node in body.css("[class],[id],nav,footer,aside,form,figure,figcaption,header,dialog,menu,[hidden],[style]"):
         tag = node.tag
@@ -86,9 +97,11 @@ def clutter(doc: Document) -> set[int]:
             continue
         attributes = node.attributes
         names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
-        bad = cache.get(names)
+        # A paragraph is text unless its name says caption, credit ...; "teaser" or "widget" on it is styling.
+        pattern = _CLUTTER_PARAGRAPH if tag in _TEXT_TAGS else _CLUTTER
+        bad = cache.get((pattern, names))
         if bad is None:
-            bad = cache[names] = len(names) < 300 and bool(_CLUTTER.search(_CAMEL.sub("-", names)))
+            bad = cache[pattern, names] = len(names) < 300 and bool(pattern.search(_CAMEL.sub("-", names)))
         if bad or "hidden" in attributes or ("style" in attributes and _HIDDEN_STYLE.search(attributes["style"] or "")):
             suspects.append(node)
     if not suspects:
@@ -177,14 +190,36 @@ def coverage(blocks: list[Block], other: str) -> list[float]:
     return [sum(t in theirs for t in mine) / len(mine) if (mine := _triples(b.text)) else 0.0 for b in blocks]
 
 
-def _triples(text: str) -> set[tuple[str, ...]]:
-    tokens = title.tokens(text)
+def _triples(words_of: str) -> set[tuple[str, ...]]:
+    tokens = title.tokens(words_of)
     if len(tokens) < 3:
         return {tuple(tokens)} if tokens else set()
     return set(zip(tokens, tokens[1:], tokens[2:], strict=False))
 
 
-def vote(reading: Reading, other: str | None) -> tuple[list[Block], float]:
+def _leads(reading: Reading, first: int, headline: str | None, description: str | None) -> set[int]:
+    """Blocks between headline and first paragraph that are the article's summary (sapo, standfirst)."""
+    head = text.key(headline) if headline else ""
+    if not head or first <= 0:
+        return set()
+    start = next((i for i in range(first, max(-1, first - 40), -1) if text.key(reading.blocks[i].text) == head), None)
+    said = text.key(description)[:60] if description else ""
+    found: set[int] = set()
+    for i in range(first - 1, -1 if start is None else start, -1):
+        block = reading.blocks[i]
+        length = len(block.text)
+        if length < 35 or length > 900 or block.link_chars > 0.3 * length or text.leads_away(block):
+            continue
+        names = " ".join(f"{n.attributes.get('class') or ''} {n.attributes.get('itemprop') or ''}" for n in (block.node, block.node.parent) if n)
+        described = len(said) > 30 and text.key(block.text)[:60].startswith(said[:50])
+        if described or (start is not None and (_LEAD.search(names) or (block.tag in ("p", "h2") and not reading.cluttered[i] and _SENTENCE.search(block.text[-3:])))):
+            found.add(i)
+        if len(found) > 3 or (start is None and first - i > 12):
+            break
+    return found
+
+
+def vote(reading: Reading, other: str | None, headline: str | None = None, description: str | None = None) -> tuple[list[Block], float]:
     """``(blocks, agreement)``: what both readings have, and of the rest what stands between or is running text."""
     if not other:
         return reading.chosen(), 0.0
@@ -198,6 +233,7 @@ def vote(reading: Reading, other: str | None) -> tuple[list[Block], float]:
         return [b for b, t in zip(reading.blocks, theirs, strict=True) if t], agreement
     agreed = [i for i, (o, t) in enumerate(zip(reading.own, theirs, strict=True)) if o and t and size[i] > 40]
     first, last = (agreed[0], agreed[-1]) if agreed else (0, -1)
+    leads = _leads(reading, first, headline, description)
     kept = []
     for i, block in enumerate(reading.blocks):
         running = size[i] > 60 and block.link_chars < 0.4 * size[i] and bool(_SENTENCE.search(block.text[-3:]))
@@ -210,6 +246,40 @@ def vote(reading: Reading, other: str | None) -> tuple[list[Block], float]:
             keep = (between and (not reading.cluttered[i] or running)) or (running and not reading.cluttered[i])
         else:
             keep = False
-        if keep:
+        if keep or i in leads:
             kept.append(block)
     return kept, agreement
+
+
+# ---------------------------------------------------------------- the chain
+def library_text(doc: Document) -> str | None:
+    """trafilatura's reading; None when the page is refused (size, depth) or it finds nothing."""
+    tree = doc.lxml
+    if tree is None:
+        return None
+    try:
+        found: str | None = trafilatura.extract(tree, include_comments=False, include_tables=True, output_format="txt")
+    except (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError, etree.LxmlError):
+        return None  # a library bug on one page must not cost the page: own reading stands alone
+    return found
+
+
+def content(doc: Document, headline: str | None = None) -> FieldValue:
+    """The article's text by vote of own scorer and trafilatura; else JSON-LD's articleBody; value None without text."""
+    reading = read(doc)
+    other = library_text(doc)
+    seen = witnesses.of(doc)
+    description = doc.meta_first("og:description", "description") or seen.description
+    blocks, agreement = vote(reading, other, headline, description)
+    found = text.content_of(blocks, headline)
+    if found is None and other is not None:
+        found = "\n\n".join(line for line in map(text.clean_line, other.split("\n")) if line)
+        found = found if len(found) >= text.MIN_CONTENT_CHARS else None
+    if seen.body and len(seen.body) > 3 * len(found or "") and len(seen.body) > 300:
+        # The page's text is made by script; what it hands to search engines is there.
+        whole = "\n\n".join(line for line in map(text.clean_line, seen.body.split("\n")) if line)
+        return FieldValue(whole, "json-ld", 0.6)
+    if not found:
+        return FieldValue(None)
+    origin = "generic:vote" if other and agreement >= 0.3 else "generic:trafilatura" if other else "generic:blocks"
+    return FieldValue(found, origin, round(0.4 + 0.5 * agreement, 2))

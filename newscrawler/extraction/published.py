@@ -105,6 +105,11 @@ def _local(when: When, url: Stamp | None, how: Rules) -> When:
     return when
 
 
+def modified_of(doc: Document, context: PageContext) -> Stamp | None:
+    """The stamp of the last change alone: cheap."""
+    return _modified(doc, rules_for(doc, context))
+
+
 def _choose(stamps: list[Stamp], url: Stamp | None) -> Stamp | None:
     """The most trusted; a day alone is completed by the clock of another stamp of that day."""
     if not stamps:
@@ -196,8 +201,7 @@ def _from_url(doc: Document, how: Rules) -> Stamp | None:
     for pattern in (_URL_DAY, _URL_DAY_LOOSE, _URL_MONTH_WORD):
         match = pattern.search(path)
         if match:
-            return next(_parsed(" ".join(match.groups()) if pattern is _URL_MONTH_WORD and False else
-                                _url_text(match, pattern), how, "url", 0.72), None)
+            return next(_parsed(_url_text(match, pattern), how, "url", 0.72), None)
     match = _URL_DAY_REVERSED.search(path)
     if match:
         return next(_parsed(f"{match[3]}-{match[2]}-{match[1]}", how, "url", 0.7), None)
@@ -338,7 +342,7 @@ def _modified(doc: Document, how: Rules) -> Stamp | None:
 
 def _names(node: LexborNode) -> str:
     """Class, id and itemprop words of a node and its parent."""
-    out = []
+    out: list[str] = []
     for one in (node, node.parent):
         if one is not None and one.tag not in ("body", "html", "article", "main"):
             attributes = one.attributes

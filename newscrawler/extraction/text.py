@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from newscrawler.extraction.blocks import Block
@@ -36,11 +37,17 @@ _BYLINE = re.compile(
     r"^\W{0,3}(?:(?:by|von|par|por|di|door|tác giả|autor(?:in)?|author|text|written by|posted by|published by)\s*:?\s+[^\W\d_][^.!?]{2,70}|(?:published|posted|updated|last updated|veröffentlicht|aktualisiert|stand|cập nhật|publié|publicado|actualizado|erstellt)\b[^.!?]{0,60}\d.{0,40}"
     r"|\d+\s*(?:min(?:ute)?s?|phút)\s*(?:read|lesezeit|đọc)?\W*)$", re.I)
 _DATE_LINE = re.compile(
-    r"^\W*(?:(?:thứ|chủ nhật|mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w*\s*\w*[,.]?\s*)?(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}\.?\s+\w{3,10}\.?,?\s+\d{4}|\w{3,10}\.?\s+\d{1,2},?\s+\d{4}|\d{4}-\d\d-\d\d)"
+    r"^\W*(?:(?:thứ|chủ nhật|mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w*\s*\w*[,.]?\s*)?(?:\d{1,2}:\d{2}\s*\w{0,4}[,\s|-]+)?(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}\.?\s+(?:de\s+)?\w{3,10}\.?,?\s+(?:de\s+)?\d{4}|\w{3,10}\.?\s+\d{1,2},?\s+\d{4}|\d{4}-\d\d-\d\d)"
     r"(?:[\s,|@–-]*(?:um|at|lúc|à)?\s*\d{1,2}[:.h]\d{2}.{0,20})?\W*$", re.I)
 _SAPO_PREFIX = re.compile(
     r"^(?:\(\s*(?P<name>[A-ZĐÀ-Ỹ][\w.ĐÀ-ỹ ]{1,24})\s*\)\s*[-–—]?\s+|(?P<code>[A-ZĐ]{3,6}|BNEWS)\s*[-–—]\s+)(?=[A-ZĐÀ-Ỹ\"“'])")
 _VIETNAMESE = re.compile("[ăđơưạảấầẩẫậắằẳẵặẹẻẽếềểễệỉịọỏốồổỗộớờởỡợụủứừửữựỳỵỷỹ]", re.I)
+# Wire services' and desks' notes under a story.
+_DESK = re.compile(
+    r"^\W{0,3}(?:(?:additional |with )?report(?:ing|s) (?:by|from)\b|with (?:files|reports|additional reporting) (?:from|by)\b|writing by\b|editing by\b|compiled by\b|redaktion\s*:|sendung\s*:|faktencheck\s*:"
+    r"|mit (?:informationen|material) (?:von|der)\b|(?:this|the) (?:article|story|post) (?:was |is |has been )?(?:first |originally )?(?:published|appeared)|(?:first|originally) published (?:in|on|by)\b|dieser (?:artikel|text|beitrag) (?:ist|erschien|wurde) .{0,30}(?:zuerst|erschienen)"
+    r"|(?:follow|write to|contact|email|e-mail|reach) .{0,40}(?:@|\bon twitter\b|\bat\b .{2,40}@)|get in touch with|for more (?:stories|news|information|on)\b|(?:estimated )?(?:reading time|lesezeit|tempo de leitura|temps de lecture|tiempo de lectura|leestijd|thời gian đọc)\b"
+    r"|stay (?:informed|up to date)|sign up (?:for|to)|to (?:comment|order|subscribe)\b|send (?:us )?(?:a )?(?:tips?|feedback)|have (?:a|you) (?:tip|story)|if you (?:have|want to) .{0,30}(?:contact|email)|ihre meinung ist)", re.I)
 _SOURCE_LINE = re.compile(r"^\W*(?:\(?theo\b.{2,60}\)?|nguồn\s*:.{2,60}|\((?:ap|afp|dpa|reuters|ttxvn|sda|apa|dpa/\w+|[a-z]{2,4}/[a-z]{2,6})\))\W*$", re.I)
 _SENTENCE_END = re.compile(r"[.!?…。！？:;»”\"'’)]$")
 
@@ -79,7 +86,8 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
         k = key(block.text)
         if not k and not block.text.strip("_*-–— "):
             continue
-        if not kept and (k == head or (head and len(k) < 1.3 * len(head) and head in k)):
+        if head and (k == head or (block.tag == "h1" and sum(len(b.text) for b in kept) < 400)
+                     or (not kept and len(k) < 1.3 * len(head) and head in k)):
             continue
         if _END.match(block.text) and len(block.text) < 80 and sum(len(b.text) for b in kept) > 300:
             break
@@ -89,7 +97,7 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
             continue
         seen.add(k)
         kept.append(block)
-    kept = _without_front(kept)
+    kept = _without_front(_without_repeated_links(kept))
     return _without_repeated_lead(_without_tail(kept))
 
 
@@ -101,8 +109,23 @@ def leads_away(block: Block) -> bool:
         return True
     if length < 160 and _CREDIT.match(text):
         return True
+    if length < 320 and _DESK.match(text):
+        return True
     linked = block.link_chars / max(1, length)
-    return linked > 0.8 and length < 200 and not (block.tag in ("p", "td") and _SENTENCE_END.search(text) and length > 120)
+    if block.tag == "li" and linked > 0.5 and length < 180:
+        return True
+    if block.tag in ("h2", "h3", "h4"):
+        return False
+    return linked > 0.8 and length < 200 and not (block.tag in ("p", "td") and _SENTENCE_END.search(text) and length > 60)
+
+
+def _without_repeated_links(blocks: list[Block]) -> list[Block]:
+    """Linked lines that begin alike ("READ THIS TOO | ..." three times) are a box, whatever its class."""
+    starts = Counter(" ".join(b.text.split()[:2]) for b in blocks if b.link_chars > 0.4 * len(b.text))
+    often = {s for s, n in starts.items() if n > 1}
+    if not often:
+        return blocks
+    return [b for b in blocks if not (b.link_chars > 0.4 * len(b.text) and " ".join(b.text.split()[:2]) in often)]
 
 
 def _without_front(blocks: list[Block]) -> list[Block]:
