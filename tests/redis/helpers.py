@@ -99,7 +99,9 @@ async def _check_shard(r: Any, shard: int, put: Any, place: dict[bytes, str]) ->
             put(i, "leased")
         queued += len(in_queue)
         if state.fetching is not None:
-            assert state.fetching in leases and leases[state.fetching].domain == name, f"{name}: fetches without a lease"
+            assert state.fetching in leases and leases[state.fetching].domain == name, (
+                f"{name}: fetches without a lease"
+            )
         scores = [await r.zscore(f"{prefix}:ready:{c}", name) for c in range(3)]
         assert [s for s in scores if s is not None] == ([state.ready_at] if state.ready_at else []), f"{name}: ready"
         if state.ready_at:
@@ -114,3 +116,15 @@ async def _check_shard(r: Any, shard: int, put: Any, place: dict[bytes, str]) ->
             put(bytes(high) + field, "finished")
     counted = await r.hmget(keys.state(shard), "queued", "waiting")
     assert [int(x or 0) for x in counted] == [queued, waiting], f"counters {counted}, contents {[queued, waiting]}"
+
+
+async def advance(r: Any, ms: float, shard: int = 0) -> None:
+    """The frontier's clock goes on by ``ms`` at once (set_clock itself refuses a frontier that is in use)."""
+    await r.hsetnx(keys.clock(shard), "factor", "1")
+    await r.hincrbyfloat(keys.clock(shard), "offset", ms)
+
+
+async def run_out(r: Any, *leases: Lease) -> None:
+    """Their deadline has passed."""
+    for lease in leases:
+        await r.zadd(keys.deadlines(0), {lease.url_id: 1})

@@ -35,8 +35,9 @@ local function open_gate(name, d, granted, latency_ms, status, retry_after_ms)
     back_off(d, retry_after_ms)
   end
   if status == 0 or status == 429 or status >= 500 then d.errors = d.errors + 1 end
-  d.last = now
-  d.gate = max(d.gate, now + delay_of(d))
+  -- ``now`` is cut to whole ms: a millisecond more, or the gate would open up to one too early.
+  d.last = delay_of(d) > 0 and now + 1 or now
+  d.gate = max(d.gate, d.last + delay_of(d))
   d.fetched = d.fetched + 1
   local key = P .. ":log:" .. name
   local wait = min(max(d.gate, d.back_until) - now, 4294967295)

@@ -1,0 +1,34 @@
+-- The next turn of one domain, for a fetch that a person asked for (`scrapy extract URL`). Nothing is queued.
+--
+-- KEYS[1] {f3}      prefix of the shard; keys.py lists the keys
+-- ARGV[1] worker id    ARGV[2] configuration, cmsgpack map    ARGV[3] domain    ARGV[4] id of the turn
+--
+-- Returns {lease (flat, eight values as in step.lua), wait ms}. The lease is that of robots.txt when its rules
+-- are not known, else one under the given id: end it by `fetched` and `give_back`, or it runs out like any other.
+-- wait: 0 with a lease; real ms until the turn may come; -1 unknown domain; -2 paused by the operator.
+--@include _base
+local W, C = ARGV[1], cmsgpack.unpack(ARGV[2])
+--@include _records
+--@include _domain
+--@include _gate
+--@include _lease
+local name, granted = ARGV[3], {}
+reap(16)
+local d = touch(name)
+if not d then return { granted, -1 } end
+if d.paused == 1 then return { granted, -2 } end
+local at = max(d.gate, d.blocked, d.back_until)
+if d.robots == ROBOTS_WAIT then at = max(at, d.robots_due) end
+local wait = 0
+if d.id ~= ZERO then
+  wait = 100  -- another fetch of the domain is at work
+elseif at > now then
+  local factor = clock[1] and tonumber(clock[1]) or 1
+  wait = max(1, math.ceil((at - now) / factor))
+else
+  local is_robots = needs_robots(d)
+  hand_out(granted, name, d, is_robots and robots_id(name) or ARGV[4], "", 0, 1)
+end
+save_domains()
+write_state()
+return { granted, wait }
