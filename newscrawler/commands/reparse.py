@@ -1,0 +1,103 @@
+"""`scrapy reparse`: stored raw pages once more through extraction, without touching a site."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+from scrapy.commands import ScrapyCommand
+from scrapy.settings import BaseSettings
+
+from newscrawler import cli, wiring
+from newscrawler.discovery.sites import SitesError
+from newscrawler.frontier import connect
+from newscrawler.frontier import server as embedded
+from newscrawler.frontier.types import FrontierError
+from newscrawler.rawstore import RawNotFound, RawStoreUnavailable
+from newscrawler.reparsing import Choice, Reparser, Report
+from newscrawler.store.base import StoreError
+
+
+class Command(ScrapyCommand):
+    requires_project = True
+    requires_crawler_process = False
+    default_settings = {"LOG_LEVEL": "WARNING"}
+
+    def syntax(self) -> str:
+        return "[options]"
+
+    def short_desc(self) -> str:
+        return "Extract stored raw pages again with the selector sets of today"
+
+    def long_desc(self) -> str:
+        return (
+            "Reads the newest raw page of each URL, extracts it with the active selector sets and puts what changed "
+            "into the article store as a new version. Nothing is fetched. An article that today's extraction would "
+            "not call one stays as it is and is counted as lost."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        cli.add_json_option(parser)
+        parser.add_argument("--site", metavar="ID", help="only pages of this site")
+        parser.add_argument("--since", metavar="TIME", help="only pages fetched since then, e.g. 2026-08-31")
+        parser.add_argument("--limit", metavar="N", type=int, help="at most so many pages")
+        parser.add_argument("--dry-run", action="store_true", help="say what would change, store nothing")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        if args:
+            raise cli.UsageError(f"unknown argument: {args[0]}", print_help=False)
+        if opts.limit is not None and opts.limit < 1:
+            raise cli.UsageError(f"--limit {opts.limit}: must be 1 or more", print_help=False)
+        choice = Choice(opts.site, _time(opts.since) if opts.since else None, opts.limit)
+        try:
+            report = asyncio.run(_reparse(self.settings, choice, opts.dry_run))
+        except (StoreError, RawStoreUnavailable, RawNotFound, FrontierError, SitesError) as exc:
+            cli.fail(f"reparse failed: {exc}")
+        _print(report, opts.dry_run, opts.as_json)
+
+
+async def _reparse(settings: BaseSettings, choice: Choice, dry_run: bool) -> Report:
+    sites = wiring.load_sites(settings)
+    if choice.site is not None:
+        sites.select([choice.site])  # an unknown one is an error, not an empty result
+    redis: Any = connect(wiring.redis_url(settings), single=False)
+    store = wiring.open_article_store(settings)
+    raw = wiring.open_raw_store(settings)
+    try:
+        await store.open()
+        selectors = wiring.open_selector_store(settings, redis)
+        await selectors.refresh()
+        return await Reparser(raw, store, selectors, sites, dry_run=dry_run).run(choice)
+    finally:
+        raw.close()
+        await store.close()
+        await redis.aclose()
+        if not settings.get("REDIS_URL"):
+            embedded.stop_if_last(wiring.data_dir(settings))
+
+
+def _print(report: Report, dry_run: bool, as_json: bool) -> None:
+    counts: dict[str, Any] = {
+        name: getattr(report, name)
+        for name in ("pages", "new", "changed", "unchanged", "not_article", "lost", "offsite", "refused")
+    }
+    if as_json:
+        cli.print_object({**counts, "fields": dict(report.fields), "dry_run": dry_run})
+        return
+    rows = [{"field": name, "changed": n} for name, n in report.fields.most_common()]
+    cli.print_rows(rows, ("field", "changed"), False)
+    words = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
+    cli.note(words + (" (dry run: nothing was stored)" if dry_run else ""))
+
+
+def _time(text: str) -> datetime:
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        message = f"--since {text}: not a time; write 2026-08-31 or 2026-08-31T07:00Z"
+        raise cli.UsageError(message, print_help=False) from None
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
