@@ -121,6 +121,8 @@ class Page:
     digest: bytes = b""  # 16 bytes over the body
     links_digest: bytes = b""  # list pages: over the sorted set of link ids; articles: over the fields
     next_visit_ms: int | None = None  # None = frontier's default for the kind
+    retry_after_s: float | None = None  # what a 429 or 503 asked for
+    moved_to: str | None = None  # RETRY: the same URL id lives at this spelling (http -> https): fetch that next
     robots: Any = None  # frontier.RobotsAnswer of a robots.txt page
     lease: Any = None  # frontier.Lease; the scheduler acks it
     raw_ref: str | None = None  # set by RawStorePipeline

@@ -15,12 +15,14 @@ import asyncio
 import json
 import logging
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
 from scrapy.exceptions import DropItem
+from scrapy.settings import Settings
 from scrapy.utils.defer import deferred_from_coro
 from scrapy_redis.connection import get_redis_from_settings
 from scrapy_redis.dupefilter import RFPDupeFilter
@@ -34,6 +36,7 @@ from newscrawler.frontier.queue import Ack, Fetched, Frontier, FrontierUnavailab
 from newscrawler.items import Kind, Link, Outcome, Page
 from newscrawler.rawstore import RawStoreUnavailable
 from newscrawler.store.base import StoreUnavailable
+from newscrawler.web.outcomes import retry_after_s
 from newscrawler.web.robots import RobotsRules
 from newscrawler.wiring import Services, StartRefused, domain_policies
 
@@ -43,6 +46,9 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 logger = logging.getLogger(__name__)
+
+# scrapy-redis 0.9.1 still hands the spider to the stats; harmless, and not the user's to mend
+warnings.filterwarnings("ignore", "Passing a 'spider' argument to StatsCollector", module="scrapy_redis")
 
 #: Finished pages are collected this long before one call takes them all, seconds. Longer gains
 #: nothing (docs/performance.md) and keeps a domain waiting.
@@ -130,8 +136,10 @@ class Scheduler(RedisScheduler):
                 "use `scrapy frontier purge DOMAIN` instead"
             )
         services = Services.of(crawler)
-        settings.set("REDIS_URL", services.redis_url, "cmdline")
-        server = get_redis_from_settings(settings)
+        # a running crawler's settings are frozen, and the embedded server's URL is not in them
+        server = get_redis_from_settings(
+            Settings({"REDIS_URL": services.redis_url, "REDIS_PARAMS": settings.getdict("REDIS_PARAMS")})
+        )
         try:
             server.ping()  # fails here, before anything is fetched, rather than in the pump
         except Exception as exc:
@@ -253,6 +261,8 @@ class InFlight:
             reason=page.reason,
             status=page.status,
             next_visit_ms=page.next_visit_ms,
+            retry_after_s=page.retry_after_s,
+            moved_to=page.moved_to,
             etag=page.etag,
             last_modified=page.last_modified,
             digest=page.digest,
@@ -543,18 +553,3 @@ class Pump:
             cached = self.rules[lease.domain] = (lease.robots_version, rules)
         meta = {"lease": lease, "robots": cached[1]}
         return Request(lease.url, spider.parse, errback=spider.failed, dont_filter=True, meta=meta)
-
-
-def retry_after_s(value: bytes | None, now_ms: int) -> float | None:
-    """``Retry-After`` as seconds from now: a number or an HTTP date (RFC 9110 10.2.3). None when unreadable."""
-    if not value:
-        return None
-    from email.utils import parsedate_to_datetime
-
-    text = value.decode("latin-1").strip()
-    if text.isdigit():
-        return float(text)
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now_ms / 1000)
-    except (TypeError, ValueError):
-        return None

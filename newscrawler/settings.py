@@ -111,7 +111,7 @@ ROBOTSTXT_OBEY = True
 # Seconds between two fetches of a domain, at least; a site's own delay_s and robots.txt's
 # Crawl-delay can only raise it. 0 is refused unless every admitted host is in 127.0.0.0/8.
 DOWNLOAD_DELAY = 2.0
-RANDOMIZE_DOWNLOAD_DELAY = False  # the gate keeps an exact least distance
+DOWNLOAD_DELAY_JITTER = 0  # the gate keeps an exact least distance
 AUTOTHROTTLE_ENABLED = True  # Scrapy's formula over the latency that the whole fleet measures
 AUTOTHROTTLE_START_DELAY = 2.0  # s
 AUTOTHROTTLE_MAX_DELAY = 60.0  # s

@@ -67,6 +67,27 @@ def worker_id(job: str | None = None) -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{(job or uuid.uuid4().hex)[:8]}"
 
 
+def frontier_config(settings: BaseSettings, *, loopback_only: bool) -> FrontierConfig:
+    def ms(name: str) -> int:
+        return round(settings.getfloat(name) * 1000)
+
+    return FrontierConfig(
+        shards=settings.getint("FRONTIER_SHARDS"),
+        lease_ms=ms("FRONTIER_LEASE_S"),
+        max_tries=settings.getint("FRONTIER_MAX_TRIES"),
+        queue_limit=settings.getint("FRONTIER_QUEUE_LIMIT"),
+        obey_robots=settings.getbool("ROBOTSTXT_OBEY"),
+        robots_max_age_ms=ms("ROBOTS_MAX_AGE_S"),
+        autothrottle=settings.getbool("AUTOTHROTTLE_ENABLED"),
+        autothrottle_start_ms=ms("AUTOTHROTTLE_START_DELAY"),
+        autothrottle_max_ms=ms("AUTOTHROTTLE_MAX_DELAY"),
+        autothrottle_target=settings.getfloat("AUTOTHROTTLE_TARGET_CONCURRENCY"),
+        backoff_start_ms=ms("BACKOFF_START_S"),
+        backoff_max_ms=ms("BACKOFF_MAX_S"),
+        loopback_only=loopback_only,
+    )
+
+
 def split_urls(urls: str | Iterable[str]) -> list[str]:
     """``-a urls=`` is one comma-separated string; commands hand a list."""
     return [u.strip() for u in (urls.split(",") if isinstance(urls, str) else urls) if u.strip()]
@@ -167,7 +188,7 @@ class Services:
 
             self._parts["frontier"] = Frontier(
                 connect(self.redis_url),
-                FrontierConfig.from_settings(self.settings, self.loopback_only),
+                frontier_config(self.settings, loopback_only=self.loopback_only),
                 self.worker,
             )
         return self._parts["frontier"]  # type: ignore[no-any-return]

@@ -15,7 +15,7 @@ from newscrawler.commands.crawl import check
 from newscrawler.discovery.sites import Refusal, Sites
 from newscrawler.frontier import connect
 from newscrawler.frontier import server as embedded
-from newscrawler.frontier.queue import Frontier, FrontierConfig
+from newscrawler.frontier.queue import Frontier
 from newscrawler.items import Kind
 from newscrawler.rawstore.replay import ReplayError, load_index
 
@@ -85,7 +85,7 @@ class Command(ScrapyCommand):
         assert self.settings is not None
         sites = Sites.for_urls(urls)
         client = connect(wiring.redis_url(self.settings), single=False)
-        frontier = Frontier(client, FrontierConfig.from_settings(self.settings, True), "replay-report")
+        frontier = Frontier(client, wiring.frontier_config(self.settings, loopback_only=True), "replay-report")
         store = wiring.open_article_store(self.settings)
         rows = []
         try:

@@ -29,7 +29,7 @@ from newscrawler.extraction.extract import Extraction, PageContext, extract
 from newscrawler.frontier.queue import RobotsAnswer
 from newscrawler.items import LIST_KINDS, Article, Kind, Link, Outcome, Page
 from newscrawler.web import urls
-from newscrawler.web.outcomes import judge_error, judge_status
+from newscrawler.web.outcomes import judge_error, judge_status, retry_after_s
 from newscrawler.web.robots import RobotsRules
 from newscrawler.wiring import Services, split_urls
 
@@ -194,6 +194,7 @@ class NewsSpider(Spider):
     def _page(self, response: Response, lease: Lease) -> Page:
         page = self._blank(lease)
         page.status = response.status
+        page.retry_after_s = retry_after_s(response.headers.get(b"Retry-After"), self._now_ms())
         stats = self.crawler.stats
         stats.inc_value(metrics.PAGES)
         stats.inc_value(metrics.PAGE_BYTES, len(response.body))
@@ -217,18 +218,11 @@ class NewsSpider(Spider):
             page.outcome, page.reason = Outcome.REFUSED, found.reason
         elif hops > MAX_REDIRECTS:
             page.outcome, page.reason = Outcome.FAILED, "redirect loop"
+        elif found.url_id == lease.url_id:
+            # the same page under another spelling: one try of the URL, so that a circle of them ends
+            page.outcome, page.reason, page.moved_to = Outcome.RETRY, "moved", target
         else:
-            hint = {**(lease.hint or {}), "hops": hops}
-            article_id = article_id_of(lease)
-            if found.url_id in (lease.url_id, article_id):
-                # the same page under another spelling (http -> https, a slash): the frontier knows that
-                # id as this visit, so the spelling gets one of its own, and the article keeps the old
-                found.url, found.url_id = target, urls.url_id(target)
-                hint["article_id"] = article_id.hex()
-            if found.url_id == lease.url_id:
-                page.outcome, page.reason = Outcome.FAILED, "redirect loop"
-                return
-            found.hint = hint
+            found.hint = {**(lease.hint or {}), "hops": hops}
             if Kind(lease.kind) is not Kind.PAGE and found.kind is Kind.PAGE:
                 found.kind = Kind(lease.kind)
             page.outcome, page.links = Outcome.REDIRECTED, [found]
@@ -370,12 +364,6 @@ class NewsSpider(Spider):
         return int(self.crawler.engine.scheduler.now_ms)  # type: ignore[union-attr]
 
 
-def article_id_of(lease: Lease) -> bytes:
-    """The id under which the lease's page is stored: its URL's, or that of the spelling it was found by."""
-    article_id = (lease.hint or {}).get("article_id")
-    return bytes.fromhex(article_id) if article_id else lease.url_id
-
-
 def asked_links(sites: Sites, asked: list[str]) -> list[Link]:
     """The addresses that a person asked for: read as articles whatever they look like, also a second time."""
     found = [sites.identify(url, kind=Kind.ARTICLE, hint={"asked": True}) for url in asked]
@@ -435,7 +423,7 @@ def _article(extraction: Extraction, lease: Lease, page: Page) -> Article:
     values = {name: f.value for name, f in fields.items()}
     values["authors"] = values["authors"] or []
     return Article(
-        id=article_id_of(lease).hex(),
+        id=lease.url_id.hex(),
         url=lease.url,
         site=lease.site,
         discovered=datetime.fromtimestamp(lease.discovered_ms / 1000, UTC),

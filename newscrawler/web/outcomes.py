@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from email.utils import parsedate_to_datetime
+
 from newscrawler.items import Outcome
 
 #: Errors (by their ``reason``) that say no to the URL itself; every other one is worth another try.
@@ -37,3 +39,16 @@ def judge_error(error: BaseException) -> tuple[Outcome, str]:
     if reason == "robots_unknown":  # fail closed: the rules are not known yet
         return Outcome.RETRY, reason
     return (Outcome.REFUSED if reason in REFUSING else Outcome.RETRY), reason
+
+
+def retry_after_s(value: bytes | None, now_ms: int) -> float | None:
+    """``Retry-After`` as seconds from now: a number or an HTTP date (RFC 9110 10.2.3). None when unreadable."""
+    if not value:
+        return None
+    text = value.decode("latin-1").strip()
+    if text.isdigit():
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now_ms / 1000)
+    except (TypeError, ValueError):
+        return None
