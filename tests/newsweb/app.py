@@ -52,6 +52,8 @@ class SiteApp:
             return self._wire(Answer(421, b"no such site here"))
         now = self.world.clock.now()
         path = target.partition("?")[0]
+        if site.scheme == "https" and headers.get("x-newsweb-scheme") != "https":
+            return self._wire(Answer(301, headers={"Location": site.base + target}))
         if path == "/robots.txt":
             return self._robots(site)
         if path == "/robots-moi.txt" and site.robots == "redirect":
@@ -61,7 +63,7 @@ class SiteApp:
             return self._wire(spoiled)
         if site.challenge and "D1N=" not in headers.get("cookie", ""):
             return self._wire(Answer(200, CHALLENGE))
-        if host == site.twin_host and host.startswith("m."):
+        if self._moved(site, host, path):
             return self._wire(Answer(301, headers={"Location": site.base + target}))
         return self._page(site, target, path, headers, now)
 
@@ -96,6 +98,13 @@ class SiteApp:
                 404, "<html><head><title>404</title></head><body><h1>Không tìm thấy trang</h1></body></html>".encode()
             )
         )
+
+    def _moved(self, site: WebSite, host: str, path: str) -> bool:
+        """m. hosts and former domains send readers on; feeds and sitemaps stay where they were. amp. hosts answer."""
+        if site.template.twin == "amp" and host == site.twin_host:
+            return False
+        routes = self.routes[site.id]
+        return host in (site.twin_host, *site.aliases) and path not in routes.feeds and not routes.sitemap_kind(path)
 
     def frame(self, site: WebSite) -> Frame:
         if site.id not in self.frames:
@@ -281,7 +290,8 @@ class Routes:
         self.feeds = dict(site.feeds)
         self.article = site.template.path_regex
         self.pages: dict[str, tuple[int | None, int]] = {}
-        for section, path in [(None, "/tin-moi"), *((i, p) for i, (p, _) in enumerate(site.sections))]:
+        own = [(None if p in site.latest else i, p) for i, (p, _) in enumerate(site.sections)]
+        for section, path in [*own, (None, "/tin-moi")]:
             for number in range(1, 40):
                 self.pages.setdefault(lists.page_path(site, path, number), (section, number))
 

@@ -141,6 +141,9 @@ def _named_site(world: World, entry: dict[str, Any]) -> WebSite:
         robots=template.robots,
         challenge=template.challenge,
     )
+    site.latest = frozenset(
+        p for p, _ in sections if re.search(r"/(tin-moi|tin-tuc-24h|tin-24h|doc-nhanh|tin-moi-cap-nhat)\b", p)
+    )
     site.news_sitemaps = [
         m for m in maps if re.search("news", m) and not re.search(r"sitemap-index|latest|/news-\d", m)
     ]

@@ -171,6 +171,7 @@ TEMPLATES: dict[str, Template] = {
             section_shape="/{section}-{num}.html",
             pager="{base}/trang-{n}{end}",
             twin="amp",
+            robots="404",
         ),
         Template(
             "danviet.vn",

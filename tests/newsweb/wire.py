@@ -111,6 +111,7 @@ class Connection(asyncio.Protocol):
         self.buffer = b""
         self.transport: asyncio.Transport | None = None
         self.local = ""
+        self.scheme = "http"
         self.busy = False
         self.writable = asyncio.Event()
         self.writable.set()
@@ -118,6 +119,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
         name = transport.get_extra_info("sockname")
+        self.scheme = "https" if transport.get_extra_info("sslcontext") else "http"
         self.local = f"{name[0]}:{name[1]}" if name else ""
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -161,6 +163,7 @@ class Connection(asyncio.Protocol):
             headers["host"], slash, path = rest.partition("/")
             target = slash + path or "/"
         host = headers.get("host", self.local).lower()
+        headers["x-newsweb-scheme"] = self.scheme
         close = headers.get("connection", "").lower() == "close" or version == "HTTP/1.0"
         if method not in ("GET", "HEAD"):
             answer, close = Wire(405, head(405, 0)), True

@@ -142,6 +142,8 @@ class Story:
         }
         if self.site.challenge:
             return "challenge"
+        if self.special == "disallowed" and self.site.robots == "404":
+            return ""  # no robots.txt forbids nothing
         return reasons.get(self.special, self.site.fault_reason(self))
 
     def truth(self) -> dict[str, Any]:
@@ -203,6 +205,7 @@ class WebSite:
     host: str  # host[:port], lower case
     sections: list[tuple[str, str]]  # (path, label)
     home: str = "/"
+    latest: frozenset[str] = frozenset()  # section paths that list everything, such as /tin-tuc-24h
     feeds: list[tuple[str, int | None]] = field(default_factory=list)  # (path, section or None for all)
     sitemaps: list[str] = field(default_factory=list)  # paths
     news_sitemaps: list[str] = field(default_factory=list)
@@ -232,6 +235,11 @@ class WebSite:
     def delay_s(self) -> float:
         """The least gap that the site asks for, simulated seconds."""
         return max(self.crawl_delay, self.floor_s)
+
+    def section_for(self, number: int) -> int:
+        """Stories go round the sections, so that none is empty."""
+        own = [i for i, (path, _) in enumerate(self.sections) if path not in self.latest]
+        return own[number % len(own)] if own else 0
 
     def markup(self, now: float) -> Markup:
         if self.relayout_at is not None and now >= self.relayout_at:
@@ -321,7 +329,7 @@ class World:
         self.language = Language(seed)
         self.sites: list[WebSite] = []
         self.by_host: dict[str, WebSite] = {}
-        self.started = clock.now()
+        self.started = float(int(clock.now()))  # whole seconds: the same --start gives the same world
         self.titles: set[str] = set()
 
     def add_site(self, site: WebSite) -> WebSite:
@@ -350,7 +358,7 @@ class World:
             number,
             published,
             title,
-            rng.randrange(len(site.sections)),
+            site.section_for(number),
             special=special,
             channels=channels,
             byline=self.language.byline(rng, form),
@@ -371,7 +379,7 @@ class World:
             number,
             published,
             title,
-            rng.randrange(len(site.sections)),
+            site.section_for(number),
             cluster=story.cluster,
             source=story,
             byline=self.language.byline(rng, form),
