@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -59,11 +60,12 @@ FILLER = (
     "Các chuyên gia nhận định xu hướng trên sẽ kéo dài đến hết quý, trước khi có thêm số liệu chính thức.",
     "Trước đó, kế hoạch từng hai lần bị lùi lại vì thời tiết xấu và thiếu nguồn vốn.",
 )
-WORDS = (
+WORDS = re.findall(
+    r"\S+",
     "thành phố người dân công ty dự án nhà máy sản xuất tăng giảm tuần trước kế hoạch mới đầu tư giao thông đường cầu "
     "trường học bệnh viện mùa vụ lúa gạo thủy sản du lịch khách sạn chuyến bay tàu biển cảng hàng hóa thị trường giá cả "
-    "ngân hàng lãi suất cổ phiếu vàng xăng dầu điện nước môi trường rừng biển đảo lễ hội văn hóa âm nhạc phim sách báo"
-).split()
+    "ngân hàng lãi suất cổ phiếu vàng xăng dầu điện nước môi trường rừng biển đảo lễ hội văn hóa âm nhạc phim sách báo",
+)
 ATTACK = '<script>window.stolen=1</script><img src=x onerror="window.stolen=1">'
 
 

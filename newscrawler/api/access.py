@@ -131,7 +131,7 @@ def check_token(secret: str, token: str, *, role: str = "reader", clock: Callabl
         body = json.loads(_decode(claims)) if is_ours else {}
     except (ValueError, binascii.Error, AttributeError) as exc:
         raise TokenError("this is not a token of newscrawler") from exc
-    if not is_ours or algorithm != "HS256":
+    if not is_ours or algorithm != "HS256" or not isinstance(body, dict):
         raise TokenError("the token is not signed with this server's secret")
     expires = body.get("exp")
     if not isinstance(expires, (int, float)) or expires <= clock():

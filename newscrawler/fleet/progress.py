@@ -167,6 +167,8 @@ def render(rows: Rows, status: Status, width: int, height: int) -> RenderableTyp
         ("?" if status.queued is None else f"{status.queued:,}", "bold"),
         "  in flight ",
         (str(status.in_flight), "bold"),
+        no_wrap=True,
+        overflow="ellipsis",
     )
     lines: list[RenderableType] = [head]
     if problems := problems_text(rows, most=6):
@@ -175,7 +177,8 @@ def render(rows: Rows, status: Status, width: int, height: int) -> RenderableTyp
     lines.append(site_table(in_order(rows)[:room], width))
     if (left := len(rows.by_site) - room) > 0:
         lines.append(Text(f"and {left} more sites", style="dim"))
-    lines.append(Text(status.note or "Ctrl-C stops: what is being fetched is finished or given back", style="dim"))
+    note = status.note or "Ctrl-C stops: what is being fetched is finished or given back"
+    lines.append(Text(note, style="dim", no_wrap=True, overflow="ellipsis"))
     return Group(*lines)
 
 
@@ -187,14 +190,15 @@ def in_order(rows: Rows) -> list[SiteRow]:
 def site_table(sites: Sequence[SiteRow], width: int) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", width=min(width, 140))
     table.add_column("site", no_wrap=True, overflow="ellipsis", min_width=12)
-    for name in ("pages", "articles", "new", "errors"):
+    names = ("pages", "articles", "new", "errors") if width >= 60 else ("pages", "new")
+    for name in names:
         table.add_column(name, justify="right", no_wrap=True)
     if width >= 90:
         table.add_column("queue", justify="right", no_wrap=True)
         table.add_column("delay", justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True, overflow="ellipsis", ratio=1)
     for row in sites:
-        cells = [row.site, f"{row.pages:,}", f"{row.articles:,}", f"{row.new:,}", f"{row.errors:,}"]
+        cells = [row.site, *(f"{getattr(row, name):,}" for name in names)]
         if width >= 90:
             place = row.place
             cells += ["-", "-"] if place is None else [f"{place.queued:,}", f"{place.delay_ms / 1000:.1f} s"]

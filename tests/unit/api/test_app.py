@@ -1,0 +1,281 @@
+"""The running server over a real store: JSON, pages, errors, the gate in front."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import httpx
+import pytest
+
+from newscrawler.api.access import Access, make_token
+from newscrawler.api.app import create_app
+from newscrawler.api.deps import Deps
+from newscrawler.api.server import start_in_thread
+from newscrawler.store.base import open_store
+from tests.fixtures_browser import ATTACK, NOW, SITES, article_id
+
+SECRET = "0123456789abcdef" * 2
+PAGE = {"Accept": "text/html"}
+
+
+@pytest.fixture
+def client(search_page: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=search_page) as http:
+        yield http
+
+
+@pytest.fixture
+def guarded(filled_folder: Path) -> Iterator[httpx.Client]:
+    """The same server with a token secret, as if it were bound to all addresses."""
+    access = Access(secret=SECRET, host="0.0.0.0", allowed_hosts=frozenset({"news.example.org"}))
+    deps = Deps(store=open_store("", filled_folder), access=access, sites=SITES, clock=lambda: NOW.timestamp())
+    running = start_in_thread(create_app(deps))
+    with httpx.Client(base_url=running.url) as http:
+        yield http
+    running.stop()
+
+
+def token(days: float = 1) -> str:
+    return make_token(SECRET, days=days, clock=lambda: NOW.timestamp())
+
+
+class Elements(HTMLParser):
+    """Every start tag with its attributes, as a browser would see them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+# ---------------------------------------------------------------- JSON
+
+
+@pytest.mark.parametrize("query", ["bóng đá", "bong da"])
+def test_search_finds_with_and_without_diacritics(client: httpx.Client, query: str) -> None:
+    answer = client.get("/api/search", params={"q": query, "size": 5}).json()
+    assert answer["total"] == 10
+    assert len(answer["hits"]) == 5
+    for hit in answer["hits"]:
+        assert "bóng đá" in hit["title"]
+        start, end = hit["title_marks"][0]
+        assert hit["title"][start:end] in ("bóng", "bóng đá")
+    assert set(answer["facets"]) == {"site", "day"}
+
+
+def test_search_pages_do_not_overlap(client: httpx.Client) -> None:
+    ids = []
+    for page in range(4):
+        answer = client.get("/api/search", params={"page": page, "size": 20, "sort": "date"}).json()
+        ids += [hit["id"] for hit in answer["hits"]]
+    assert answer["total"] == 66
+    assert len(ids) == 66 == len(set(ids))
+
+
+def test_search_is_narrowed_by_site_and_day(client: httpx.Client) -> None:
+    params = {"site": "tuoitre.vn", "after": "2026-11-20", "before": "2026-11-21"}
+    hits = client.get("/api/search", params=params).json()["hits"]
+    assert hits
+    assert {hit["site"] for hit in hits} == {"tuoitre.vn"}
+    assert {hit["published"][:10] for hit in hits} == {"2026-11-20"}
+
+
+def test_an_article_and_its_versions(client: httpx.Client) -> None:
+    article = client.get(f"/api/articles/{article_id('edited')}").json()
+    versions = client.get(f"/api/articles/{article_id('edited')}/versions").json()
+    assert article["version"] == 2
+    assert article["title"].endswith("lên 13")
+    assert [v["version"] for v in versions] == [1, 2]
+    assert "12" in versions[0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "word"),
+    [
+        ("/api/search?page=-1", 422, "page"),
+        ("/api/search?size=101", 422, "size"),
+        ("/api/search?mode=semantic", 422, "mode"),
+        ("/api/search?after=yesterday", 400, "after=yesterday"),
+        ("/api/search?q=after:nonsense", 400, "after:nonsense"),
+        ("/api/search?page=9999&size=100", 400, "deep"),
+        ("/api/search?q=" + "x" * 2001, 422, "q:"),
+        ("/api/articles/" + "0" * 32, 404, "no article"),
+        ("/api/articles/..%2f..%2fetc", 404, "Not Found"),
+        ("/api/articles/xyz", 422, "article_id"),
+        ("/api/nothing", 404, "Not Found"),
+        ("/api/frontier", 503, "no Redis in this test"),
+    ],
+)
+def test_errors_say_what_is_wrong(client: httpx.Client, path: str, status: int, word: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == status
+    assert word in answer.json()["error"]
+
+
+def test_only_reading_is_possible(client: httpx.Client) -> None:
+    for path in ("/api/search", "/api/sites", "/"):
+        assert client.post(path).status_code == 405
+
+
+def test_status_and_probe_without_redis(client: httpx.Client) -> None:
+    status = client.get("/api/status").json()
+    assert status["articles"] == 66
+    assert status["workers"] == 0 and status["queued"] is None
+    assert status["problems"] == ["no Redis in this test"]
+    probe = client.get("/healthz")
+    assert probe.status_code == 200
+    assert probe.json()["service"] == "newscrawler"
+
+
+def test_openapi_names_every_route_and_docs_need_no_cdn(client: httpx.Client) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    assert {"/api/search", "/api/articles/{article_id}", "/api/sites", "/api/frontier", "/api/workers"} <= set(paths)
+    html = client.get("/docs").text
+    for path in paths:
+        assert path in html
+    assert "//cdn" not in html
+
+
+def test_metrics_are_prometheus_text(client: httpx.Client) -> None:
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert "newscrawler_store_articles 66.0" in answer.text
+    assert 'newscrawler_up{part="redis"} 0.0' in answer.text
+
+
+# ---------------------------------------------------------------- pages
+
+PAGES = [
+    "/",
+    "/?q=b%C3%B3ng+%C4%91%C3%A1",
+    "/?q=khongcogi123",
+    "/?q=ATTACK&site=x&after=2026-01-01",
+    "/sites",
+    "/frontier",
+    "/docs",
+]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_stands_alone(client: httpx.Client, path: str) -> None:
+    answer = client.get(path, headers=PAGE)
+    assert answer.status_code == 200
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    elements = Elements(answer.text).found
+    for tag, attributes in elements:
+        source = attributes.get("src") or (attributes.get("href") if tag == "link" else "") or ""
+        assert not source or source.startswith("/static/"), (tag, source)
+        assert not [name for name in attributes if name.startswith("on") or name == "style"], (tag, attributes)
+        if source:
+            assert client.get(source).status_code == 200
+    assert ("title", {}) in elements
+
+
+@pytest.mark.parametrize("path", ["/?q=t%E1%BA%A5n+c%C3%B4ng", "/article/" + article_id("attack"), "/sites"])
+def test_markup_in_an_article_stays_text(client: httpx.Client, path: str) -> None:
+    html = client.get(path, headers=PAGE).text
+    elements = Elements(html).found
+    assert "<script>window" not in html
+    assert not [tag for tag, _ in elements if tag == "img"]
+    assert len([tag for tag, _ in elements if tag == "script"]) == 1
+    assert not [a for _, a in elements if (a.get("href") or "").lower().startswith("javascript")]
+    if path != "/sites":
+        assert "&lt;script&gt;" in html  # it is shown, as text
+
+
+@pytest.mark.parametrize("value", [ATTACK, '"><svg onload=alert(1)>', "' autofocus onfocus=alert(1) '"])
+@pytest.mark.parametrize("name", ["q", "site", "after", "before", "sort"])
+def test_markup_in_the_address_stays_text(client: httpx.Client, name: str, value: str) -> None:
+    html = client.get("/", params={name: value}, headers=PAGE).text
+    for tag, attributes in Elements(html).found:
+        assert tag != "img" and (tag != "svg" or "onload" not in attributes)
+        assert "onfocus" not in attributes
+
+
+def test_a_search_page_shows_highlights_facets_and_pages(client: httpx.Client) -> None:
+    html = client.get("/", params={"q": "bản tin"}, headers=PAGE).text
+    assert re.search(r"<mark>bản</mark>", html)
+    assert "Tuổi Trẻ" in html and "site=tuoitre.vn" in html
+    assert 'rel="next"' in html and 'rel="prev"' not in html
+    second = client.get("/", params={"q": "bản tin", "page": 1}, headers=PAGE).text
+    assert 'rel="prev"' in second
+
+
+def test_the_article_page_shows_its_change_and_its_copies(client: httpx.Client) -> None:
+    html = client.get(f"/article/{article_id('edited')}", headers=PAGE).text
+    assert "<del>12</del><ins>13</ins>" in html
+    assert "json-ld" in html
+    copies = client.get(f"/article/{article_id('cap-b')}", headers=PAGE).text
+    assert article_id("cap-a") in copies
+
+
+def test_an_unknown_article_is_a_page_that_says_so(client: httpx.Client) -> None:
+    answer = client.get("/article/" + "0" * 32, headers=PAGE)
+    assert answer.status_code == 404
+    assert "no article with this id" in answer.text
+
+
+def test_the_empty_state_says_what_the_crawl_does(tmp_path: Path) -> None:
+    running = start_in_thread(create_app(Deps(store=open_store("", tmp_path), sites=SITES)))
+    try:
+        html = httpx.get(running.url, headers=PAGE).text
+    finally:
+        running.stop()
+    assert "No articles yet" in html
+    assert "No worker is running" in html
+    assert 'data-live="queued"' in html
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static/.hidden", "/static/nothing.css"]
+)
+def test_static_files_are_only_those_of_the_package(client: httpx.Client, path: str) -> None:
+    assert client.get(path).status_code == 404
+
+
+# ---------------------------------------------------------------- the gate
+
+
+def test_a_foreign_host_header_is_refused(client: httpx.Client) -> None:
+    assert client.get("/api/status", headers={"Host": "evil.example"}).status_code == 421
+    assert client.get("/api/status", headers={"Host": "localhost:1"}).status_code == 200
+
+
+def test_a_secret_closes_everything_but_the_probe(guarded: httpx.Client) -> None:
+    assert guarded.get("/healthz").status_code == 200
+    for path in ("/api/search", "/api/status", "/metrics", "/openapi.json", "/docs"):
+        answer = guarded.get(path)
+        assert answer.status_code == 401, path
+        assert answer.headers["www-authenticate"] == "Bearer"
+    assert guarded.get("/api/search", headers={"Authorization": f"Bearer {token()}"}).status_code == 200
+    assert guarded.get("/api/search", headers={"Authorization": f"Bearer {token(-1)}"}).status_code == 401
+
+
+def test_a_browser_is_asked_for_its_token_and_keeps_it(guarded: httpx.Client) -> None:
+    asked = guarded.get("/sites?x=1", headers=PAGE)
+    assert asked.status_code == 303
+    assert asked.headers["location"] == "/login?next=/sites%3Fx%3D1"
+    assert "A token is needed" in guarded.get(asked.headers["location"], headers=PAGE).text
+    wrong = guarded.post("/login", data={"token": "nonsense", "next": "/sites"})
+    assert wrong.status_code == 401
+    right = guarded.post("/login", data={"token": token(), "next": "/sites"})
+    assert right.status_code == 303 and right.headers["location"] == "/sites"
+    assert "HttpOnly" in right.headers["set-cookie"] and "SameSite=strict" in right.headers["set-cookie"]
+    assert guarded.get("/sites", headers=PAGE).status_code == 200
+
+
+@pytest.mark.parametrize("target", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)"])
+def test_the_login_leads_nowhere_else(guarded: httpx.Client, target: str) -> None:
+    answer = guarded.post("/login", data={"token": token(), "next": target})
+    assert answer.headers["location"] == "/"
+
+
+def test_a_form_from_another_site_is_refused(guarded: httpx.Client) -> None:
+    answer = guarded.post("/login", data={"token": token()}, headers={"Origin": "https://evil.example"})
+    assert answer.status_code == 403
