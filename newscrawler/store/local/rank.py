@@ -28,7 +28,7 @@ QUOTATION = 5
 K, B, USUAL_WORDS = 1.2, 0.6, 400.0
 #: The newest article counts this much more than an old one of the same score; halves every so many days.
 RECENT, HALF_LIFE_DAYS = 0.25, 3.0
-_T, _B, _FT, _FB = range(4)
+_BODY = 1  # column b
 
 
 def idf(share: float) -> float:
@@ -56,36 +56,40 @@ class Rank:
         self._idf, self._words = list(idfs), list(words)
 
     def _score(self, api: apsw.FTS5ExtensionApi, *_: object) -> float:
+        # Runs thousands of times in a query: local names, no helpers inside the loop.
         score = 0.0
-        norm = K * (1 - B + B * api.column_size(_B) / USUAL_WORDS)
-        before: list[list[int]] | None = None
-        idf_before = 0.0
-        width = 0
+        norm = K * (1 - B + B * api.column_size(_BODY) / USUAL_WORDS)
+        locations = api.phrase_locations
+        last_title: list[int] | None = None
+        last_body: list[int] = []
+        last_idf, width = 0.0, 0
         for i, weight in enumerate(self._idf):
-            at = api.phrase_locations(i)
-            title, body = at[_FT] or at[_T], at[_FB] or at[_B]
-            if not title and not body:
-                before = None
-                continue
-            tf = len(body)
-            part = tf / (tf + norm)
+            exact_title, exact_body, title, body, _m = locations(i)
+            part = 0.0
+            if exact_title or exact_body:
+                part = EXACT
+                title, body = title or exact_title, body or exact_body
             if title:
                 part += TITLE
-            if at[_T] or at[_B]:
-                part += EXACT
-            score += weight * part
-            if before is not None:
-                gain = PAIR * (1 + (weight + idf_before) / 2)
-                if title and _follows(before[_FT] or before[_T], title, width):
+            elif not body:
+                last_title = None
+                continue
+            tf = len(body)
+            score += weight * (part + tf / (tf + norm))
+            if last_title is not None:
+                gain = PAIR * (1 + (weight + last_idf) / 2)
+                if title and last_title and _follows(last_title, title, width):
                     score += 2 * gain
-                if body and _follows(before[_FB] or before[_B], body, width):
+                if body and last_body and _follows(last_body, body, width):
                     score += gain
-            before, idf_before, width = at, weight, self._words[i]
+            last_title, last_body, last_idf, width = title, body, weight, self._words[i]
         return score
 
 
 def _follows(first: list[int], second: list[int], width: int) -> bool:
-    if len(second) > 8:
-        places = set(second)
-        return any(p + width in places for p in first)
-    return any(p + width in second for p in first)
+    if len(second) > 16:
+        return not {place + width for place in first}.isdisjoint(second)
+    for place in first:  # noqa: SIM110  any() with a generator costs three times as much
+        if place + width in second:
+            return True
+    return False

@@ -1,0 +1,70 @@
+"""Folding: one to one, and the same words for every way to write them."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newscrawler.store.fold import exact, exact_words, fold_words, folded, folded_words, has_diacritics, nfc, word_spans
+
+
+@pytest.mark.parametrize(
+    ("text", "exact_form", "folded_form"),
+    [
+        ("Đường Hà Nội", "đường hà nội", "duong ha noi"),
+        ("ĐẶNG", "đặng", "dang"),
+        ("COVID-19, TP.HCM_x", "covid 19 tp hcm x", "covid 19 tp hcm x"),
+        ("Größe ñandú Łódź", "größe ñandú łódź", "große nandu lodz"),
+        ("İstanbul ISPARTA", "istanbul isparta", "istanbul isparta"),
+        ("２０２４年", "２０２４ 年", "2024 年"),
+        ("中国GDP增长", "中 国 gdp 增 长", "中 国 gdp 增 长"),
+        ("日本語が", "日 本 語 が", "日 本 語 か"),
+        ("ที่x", "ท ี ่ x", "ท x"),
+        ("서울에", "서 울 에", "서 울 에"),
+        ("العَرَبِيَّة", "العَرَبِيَّة", "العربية"),
+        ("हिन्दी", "हिन्दी", "हिनदी"),
+        ("", "", ""),
+        ("… — !", "", ""),
+    ],
+)
+def test_words(text: str, exact_form: str, folded_form: str) -> None:
+    assert exact_words(text) == exact_form.split()
+    assert folded_words(text) == folded_form.split()
+
+
+def test_every_vietnamese_letter_folds_to_its_base() -> None:
+    for base, letters in {
+        "a": "àáảãạăằắẳẵặâầấẩẫậ", "e": "èéẻẽẹêềếểễệ", "i": "ìíỉĩị", "o": "òóỏõọôồốổỗộơờớởỡợ",
+        "u": "ùúủũụưừứửữự", "y": "ỳýỷỹỵ", "d": "đ",
+    }.items():  # fmt: skip
+        assert len(letters) in (1, 5, 11, 17)
+        for letter in letters + letters.upper():
+            assert folded(letter) == base, letter
+
+
+@given(st.text())
+def test_both_forms_keep_every_offset(text: str) -> None:
+    text = nfc(text)
+    assert len(exact(text)) == len(folded(text)) == len(text)
+    assert [e for _, _, e, _ in word_spans(text)] == exact_words(text)
+    assert [f for _, _, _, f in word_spans(text) if f] == folded_words(text)
+
+
+@given(st.text())
+def test_words_do_not_depend_on_how_letters_are_composed(text: str) -> None:
+    assert folded_words(unicodedata.normalize("NFD", text)) == folded_words(text)
+    assert fold_words(exact_words(text)) == folded_words(text)
+
+
+@given(st.text())
+def test_words_hold_nothing_that_a_query_language_could_mean(text: str) -> None:
+    for word in exact_words(text) + folded_words(text):
+        assert word and not set(word) & set("\"'():*^-+ \t\n\0\ue000\ue001\ue002")
+
+
+def test_has_diacritics() -> None:
+    assert has_diacritics("Hà") and has_diacritics("đ")
+    assert not has_diacritics("Ha Noi") and not has_diacritics("中国")
