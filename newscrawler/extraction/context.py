@@ -11,7 +11,8 @@ from typing import Any
 class PageContext:
     """Facts that the caller has; every one may be missing.
 
-    ``zone`` is an IANA name, used for times that carry none. ``fetched`` is the moment that relative
+    ``zone`` is an IANA name or an offset
+    ("+07:00"), used for times that carry none. ``fetched`` is the moment that relative
     dates ("3 giờ trước") and the bound "not in the future" are counted from. ``hint`` is what a feed,
     news sitemap or list said: ``title``, ``published`` (ISO), ``authors``. ``url_is_article``: True or
     False when the site's own article pattern decided, None when nothing did.

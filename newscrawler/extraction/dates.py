@@ -114,7 +114,11 @@ def rules(context: PageContext | None = None, host: str = "", language: str | No
     top = host.rpartition(".")[2].lower()
     lang = (context.language or language or "")[:2].lower()
     zone: tzinfo = UTC
-    name = context.zone or _ZONES.get(top) or _ZONES.get(_LANGUAGE_ZONES.get(lang, ""))
+    offset = re.fullmatch(r"([+-])(\d{1,2}):?(\d{2})", context.zone or "")
+    if offset:
+        delta = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
+        zone = timezone(-delta if offset[1] == "-" else delta)
+    name = None if offset else context.zone or _ZONES.get(top) or _ZONES.get(_LANGUAGE_ZONES.get(lang, ""))
     if name:
         try:
             zone = ZoneInfo(name)

@@ -12,7 +12,7 @@ from newscrawler.extraction import authors, bylines, dates, generic, published, 
 from newscrawler.extraction import selectors as selectors_
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
-from newscrawler.extraction.text import clean_line
+from newscrawler.extraction.text import clean_line, strip_sapo_prefix
 from newscrawler.items import FieldValue
 
 __all__ = ["FIELD_NAMES", "Extraction", "PageContext", "extract", "prediction"]
@@ -94,6 +94,7 @@ def extract(doc: Document, context: PageContext, selectors: selectors_.SelectorS
 
 def _times(out: Extraction, doc: Document, context: PageContext) -> None:
     if out.published.value is not None:
+        out.published_day_only = out.published.origin.endswith(selectors_.DAY_ONLY)
         raw = published.modified_of(doc, context)
         if out.modified.value is None and raw is not None:
             out.modified = FieldValue(raw.when.value, raw.origin, round(raw.trust, 2))
@@ -121,6 +122,8 @@ def _rest(out: Extraction, doc: Document, context: PageContext) -> None:
         meta = doc.meta_first(*metas)
         raw, origin = (meta, "meta") if meta else (from_ld, "json-ld")
         value = clean_line(" ".join((raw or "").split()))
+        if name == "summary":
+            value = strip_sapo_prefix(value)
         if value and name == "image":
             value = _absolute(doc, value)
         if value:

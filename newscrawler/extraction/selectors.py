@@ -25,7 +25,7 @@ from typing import Any
 from selectolax.lexbor import LexborNode
 
 from newscrawler.extraction import authors as authors_
-from newscrawler.extraction import dates, text, title, witnesses
+from newscrawler.extraction import dates, published, text, title, witnesses
 from newscrawler.extraction.blocks import Block, collapse, walk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
@@ -38,6 +38,8 @@ MAX_VARIANTS = 8
 STATES = ("sampling", "candidate", "validated", "probation", "active", "drifting", "await_admin", "disabled")
 KINDS = ("css", "ld", "meta")
 FIELDS = ("title", "published", "modified", "authors", "summary", "section", "image")
+#: Ends the origin of a date whose hour is not known.
+DAY_ONLY = " (day)"
 #: Without these a set is of no use.
 REQUIRED = ("title", "content")
 
@@ -286,6 +288,11 @@ def _apply_variant(doc: Document, variant: Variant, context: PageContext) -> dic
     for name, candidates in variant.fields.items():
         for candidate in candidates:
             value = _READERS[name](doc, candidate, context)
+            if isinstance(value, dates.When):
+                # The origin says so when the page tells the day alone.
+                origin = candidate.origin + ("" if value.has_time else DAY_ONLY)
+                found[name] = FieldValue(value.value, origin, 0.95 if value.has_time else 0.85)
+                break
             if value:
                 found[name] = FieldValue(value, candidate.origin, 0.95)
                 break
@@ -296,6 +303,13 @@ def _apply_variant(doc: Document, variant: Variant, context: PageContext) -> dic
             found["content"] = FieldValue(body, f"selector:{css}", 0.95)
             break
     return found
+
+
+def read(doc: Document, name: str, candidate: Candidate, context: PageContext) -> tuple[list[str], Any]:
+    """What one candidate finds: ``(texts as they stand, value or None)``; for the gate and for --explain."""
+    raw = [] if candidate.kind == "ld" else _texts(doc, candidate)
+    value = _READERS[name](doc, candidate, context)
+    return raw, (value.value if isinstance(value, dates.When) else value) or None
 
 
 def content_text(
@@ -354,22 +368,19 @@ def _read_title(doc: Document, candidate: Candidate, context: PageContext) -> st
     return None
 
 
-def _read_date(doc: Document, candidate: Candidate, context: PageContext) -> Any:
-    raw = witnesses.of(doc).published_raw if candidate.kind == "ld" else _texts(doc, candidate)
-    for value in raw:
-        when = dates.parse(value, context)
-        if when:
-            return when.value
-    return None
+def _first_date(doc: Document, raw: list[str], context: PageContext) -> dates.When | None:
+    how = published.rules_for(doc, context)
+    return next((when for value in raw if (when := dates.parse(value, how))), None)
 
 
-def _read_modified(doc: Document, candidate: Candidate, context: PageContext) -> Any:
-    raw = witnesses.of(doc).modified_raw if candidate.kind == "ld" else _texts(doc, candidate)
-    for value in raw:
-        when = dates.parse(value, context)
-        if when:
-            return when.value
-    return None
+def _read_date(doc: Document, candidate: Candidate, context: PageContext) -> dates.When | None:
+    ld = candidate.kind == "ld"
+    return _first_date(doc, witnesses.of(doc).published_raw if ld else _texts(doc, candidate), context)
+
+
+def _read_modified(doc: Document, candidate: Candidate, context: PageContext) -> dates.When | None:
+    ld = candidate.kind == "ld"
+    return _first_date(doc, witnesses.of(doc).modified_raw if ld else _texts(doc, candidate), context)
 
 
 def _read_authors(doc: Document, candidate: Candidate, context: PageContext) -> list[str]:

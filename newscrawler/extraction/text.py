@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from newscrawler.extraction.blocks import Block
 
@@ -179,5 +179,11 @@ def strip_sapo_prefix(line: str) -> str:
     return line
 
 
-def paragraphs(text: str) -> Sequence[str]:
-    return [p for p in text.split("\n\n") if p.strip()]
+def one_line(text: str) -> str:
+    """A title or a name on one line."""
+    return " ".join(clean_line(text).split())
+
+
+def paragraphs(text: str) -> str:
+    """Paragraphs cleaned line by line, one blank line between; what the store keeps."""
+    return "\n\n".join(p for p in (clean_line(part) for part in re.split(r"\n\s*\n", text)) if p)

@@ -116,13 +116,13 @@ def find(doc: Document, site_name: str | None = None, hint: str | None = None) -
     for raw, origin, trust in (
         (seen.headline, "json-ld", 1.0), (doc.meta_first("og:title"), "og", 1.0),
         (doc.meta_first("twitter:title", "dc.title", "parsely-title", "sailthru.title", "title"), "meta", 0.7),
-        (_document_title(doc), "title", 0.8), (hint, "feed", 0.8),
+        (of_document(doc), "title", 0.8), (hint, "feed", 0.8),
     ):
         value = cut_site(clean(raw), names) if raw else ""
         if value and has_shape(value) and _key(value) not in {_key(n) for n in names}:
             said.append((value, origin, trust))
     best: tuple[float, str, str, float] | None = None
-    for order, (value, origin) in enumerate(_headings(doc, names)):
+    for order, (value, origin) in enumerate(headings(doc, names)):
         agreed = [agreement(value, other) * trust for other, _, trust in said]
         support = max(agreed, default=0.0)
         rank = support + (0.3 if origin != "h2" else 0.0) - 0.01 * order
@@ -138,7 +138,7 @@ def find(doc: Document, site_name: str | None = None, hint: str | None = None) -
 
         value, origin, _ = max(said, key=support_of)
         return FieldValue(_short(value, said), origin, 0.6 if len(said) > 1 else 0.45)
-    for value, origin in _headings(doc, names):
+    for value, origin in headings(doc, names):
         return FieldValue(value, f"generic:{origin}", 0.35)
     return FieldValue(None)
 
@@ -163,7 +163,7 @@ def _short(value: str, said: list[tuple[str, str, float]]) -> str:
     return value
 
 
-def _document_title(doc: Document) -> str | None:
+def of_document(doc: Document) -> str | None:
     node = doc.tree.css_first("head > title") or doc.tree.css_first("title")
     return node.text(deep=True) if node is not None else None
 
@@ -195,7 +195,7 @@ def _in_ruby_reading(node: LexborNode) -> bool:
     return parent is not None and parent.tag in ("rt", "rp")
 
 
-def _headings(doc: Document, names: list[str]) -> list[tuple[str, str]]:
+def headings(doc: Document, names: list[str]) -> list[tuple[str, str]]:
     """h1s, then headline-like nodes, then h2s: ``(text, what it is)``."""
     out: list[tuple[str, str]] = []
     site_keys = {_key(n) for n in names}

@@ -1,0 +1,190 @@
+"""`scrapy evaluate DIR`: extraction over stored pages, scored against their gold data."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from scrapy.commands import ScrapyCommand
+
+from newscrawler import cli
+from newscrawler.extraction import evaluate
+
+
+class GoldError(ValueError):
+    """The folder or the gold file cannot be used; the message names file and line."""
+
+
+def read_gold(folder: Path) -> list[dict[str, Any]]:
+    """The records of ``gold.jsonl``; each has at least ``id``, ``url`` and ``html``."""
+    path = folder / "gold.jsonl"
+    if not path.is_file():
+        raise GoldError(f"{path} is missing: a folder with gold.jsonl and html/ is needed")
+    records: list[dict[str, Any]] = []
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except ValueError as exc:
+                raise GoldError(f"{path} line {number}: not JSON ({exc})") from exc
+            if not isinstance(record, dict) or not record.get("id") or not record.get("url"):
+                raise GoldError(f"{path} line {number}: needs at least id and url")
+            record.setdefault("html", f"html/{record['id']}.html.gz")
+            records.append(record)
+    if not records:
+        raise GoldError(f"{path} holds no record")
+    return records
+
+
+def read_page(path: Path) -> bytes:
+    """The bytes of a stored page, unpacked when its name ends in .gz."""
+    raw = path.read_bytes()
+    return gzip.decompress(raw) if path.suffix == ".gz" else raw
+
+
+def _predict(task: tuple[str, str, str]) -> dict[str, Any]:
+    """``(id, path, url)`` -> a prediction line."""
+    ident, path, url = task
+    try:
+        body = read_page(Path(path))
+    except (OSError, EOFError) as exc:
+        return {"id": ident, "title": None, "content": None, "authors": [], "published": None, "reason": f"file: {exc}"}
+    return evaluate.predict(ident, body, url)
+
+
+def predictions(
+    folder: Path, gold: Sequence[Mapping[str, Any]], processes: int, progress: Callable[[int, int], None]
+) -> list[dict[str, Any]]:
+    """One line per record, in its order. ``progress(done, of)`` is called after each page."""
+    tasks = [(str(g["id"]), str(folder / str(g["html"])), str(g["url"])) for g in gold]
+    lines: list[dict[str, Any]] = []
+    for line in _run(tasks, processes):
+        lines.append(line)
+        progress(len(lines), len(tasks))
+    return lines
+
+
+def _run(tasks: list[tuple[str, str, str]], processes: int) -> Iterator[dict[str, Any]]:
+    if processes < 2 or len(tasks) < 8:
+        yield from map(_predict, tasks)
+        return
+    # Not fork: a command may have threads; the start costs half a second, once.
+    with get_context("spawn").Pool(processes) as pool:
+        yield from pool.imap(_predict, tasks, chunksize=4)
+
+
+def read_floors(path: Path) -> dict[str, float]:
+    """``{figure: least value}``; keys that start with "_" are notes."""
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as exc:
+        raise GoldError(f"{path}: {exc}") from exc
+    floors = {k: v for k, v in data.items() if not k.startswith("_")} if isinstance(data, dict) else {}
+    known = {*evaluate.COLUMNS}
+    for name, value in floors.items():
+        if name not in known or not isinstance(value, (int, float)):
+            raise GoldError(f"{path}: {name!r} is not a figure with a number; known are {', '.join(evaluate.COLUMNS)}")
+    if not floors:
+        raise GoldError(f"{path}: no floors in it")
+    return floors
+
+
+class Command(ScrapyCommand):
+    requires_project = True
+    requires_crawler_process = False
+    default_settings = {"LOG_ENABLED": False}
+
+    def syntax(self) -> str:
+        return "[options] DIR"
+
+    def short_desc(self) -> str:
+        return "Score extraction on stored pages with gold data"
+
+    def long_desc(self) -> str:
+        return (
+            "DIR holds gold.jsonl (one page a line: id, url, html, and the fields that are known) and html/. "
+            "Prints the share right per field, for all pages, by language and by source. Fetches nothing."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        cli.add_json_option(parser)
+        parser.add_argument("--out", metavar="FILE", help="write the predictions, one JSON object a line")
+        parser.add_argument("--floors", metavar="FILE", help="JSON of least figures; exit 1 naming each one missed")
+        parser.add_argument("--by", choices=evaluate.GROUPS, action="append", help="default: lang and source")
+        parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="default: one per processor")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) != 1:
+            raise cli.UsageError("one folder is needed: scrapy evaluate DIR", print_help=False)
+        folder = Path(args[0])
+        try:
+            floors = read_floors(Path(opts.floors)) if opts.floors else {}
+            gold = read_gold(folder)
+        except GoldError as exc:
+            cli.fail(str(exc))
+        lines = predictions(folder, gold, max(1, opts.processes), _progress)
+        if opts.out:
+            _write(Path(opts.out), lines)
+        rows = [{"group": "all", **evaluate.figures(gold, lines)["all"]}]
+        for by in opts.by or ("lang", "source"):
+            groups = evaluate.figures(gold, lines, by)
+            rows += [{"group": f"{by}={name}", **summary} for name, summary in groups.items() if name != "all"]
+        _print(rows, opts.as_json)
+        unread = sum(str(line.get("reason", "")).startswith("file:") for line in lines)
+        if unread:
+            cli.note(f"{unread} pages could not be read")
+        missed = evaluate.below_floors(rows[0], floors)
+        if missed:
+            cli.fail("\n".join(missed))
+
+
+def _progress(done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{done}/{total} pages", end="" if done < total else "\n", file=sys.stderr, flush=True)
+    elif done == total or done % 200 == 0:
+        print(f"{done}/{total} pages", file=sys.stderr, flush=True)
+
+
+def _write(path: Path, lines: list[dict[str, Any]]) -> None:
+    try:
+        with path.open("w", encoding="utf-8") as out:
+            for line in lines:
+                out.write(json.dumps(line, ensure_ascii=False) + "\n")
+    except OSError as exc:
+        cli.fail(f"--out {path}: {exc.strerror}")
+
+
+_SHORT = {
+    "authors_ok": "au_ok", "authors_exact": "au_exact", "authors_f1": "au_f1", "content_precision": "c_p",
+    "content_recall": "c_r", "content_f1": "c_f1", "content_mean_f1": "c_mean_f1", "content_ge90": "c_ge90",
+}  # fmt: skip
+
+
+def _print(rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        cli.print_rows(rows, ("group",), True)
+        return
+    shown = [
+        {"group": r["group"], "pages": r["pages"]}
+        | {c: None if r[c] is None else f"{r[c]:.3f}" for c in evaluate.COLUMNS}
+        for r in rows
+        if r["pages"] >= 5 or len(rows) < 12 or r["group"] == "all" or r["group"].startswith(("source=", "lang=vi"))
+    ]
+    for row in shown:
+        for column in evaluate.COLUMNS:
+            row[_SHORT.get(column, column)] = row.pop(column)
+    cli.print_rows(shown, list(shown[0]), False)
+    first = rows[0]
+    fields = ("title", "day", "minute", "authors", "content", "with", "four")
+    counts = ", ".join(f"{name} {first[name + '_n']}" for name in fields)
+    print(f"scored pages: {counts}")
