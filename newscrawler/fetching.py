@@ -16,7 +16,6 @@ from newscrawler.frontier.queue import (
     DomainPolicy,
     Fetched,
     Frontier,
-    FrontierConfig,
     FrontierRefused,
     Lease,
     RobotsAnswer,
@@ -63,7 +62,7 @@ async def fetch_polite(url: str, settings: BaseSettings, *, patience_s: float = 
     :raises FetchError: refused (``reason`` robots, ssrf, size …) or failed
     :raises newscrawler.frontier.queue.FrontierError: the queue is away, or its operator has closed the host
     """
-    if not urls.is_http(url) or urls.domain_of(url) is None:
+    if not urls.is_http(url) or not urls.domain_of(url):
         raise ValueError(f"not an http(s) URL: {url}")
     if not (settings.get("USER_AGENT") or "").strip():
         raise ValueError("USER_AGENT is empty: a site that is annoyed must be able to reach you; put a contact in")
@@ -93,7 +92,7 @@ class _PoliteFetcher:
         self.frontier = Frontier(
             connect(wiring.redis_url(settings)),
             wiring.frontier_config(settings, loopback_only=rules.loopback_only),
-            wiring.worker_id("fetch"),
+            wiring.worker_id(),  # another one each time: open() frees what the same name still holds
         )
 
     async def page(self, url: str) -> Answer:

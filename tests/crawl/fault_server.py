@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import ssl
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
@@ -93,9 +94,11 @@ CLOSING: dict[str, Callable[[], AsyncIterator[bytes]]] = {
 
 @dataclass
 class FaultServer:
-    """Runs in a thread of its own. ``hits``: (path, Host header, all request headers); ``connections`` opened."""
+    """Runs in a thread of its own. ``hits``: (path, Host header, all request headers); ``connections`` opened;
+    ``times``: (path, monotonic seconds) of each hit; ``sent``: bytes by path, of the long answers."""
 
     hits: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
+    times: list[tuple[str, float]] = field(default_factory=list)
     connections: int = 0
     ports: dict[str, int] = field(default_factory=dict)
     sent: dict[str, int] = field(default_factory=dict)
@@ -152,6 +155,7 @@ class FaultServer:
         request = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         path = request[0].split(" ")[1]
         headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in request[1:] if line)}
+        self.times.append((path, time.monotonic()))
         self.hits.append((path, headers.get("host", ""), headers))
         if path in CLOSING:
             async for part in CLOSING[path]():
