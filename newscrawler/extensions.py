@@ -25,6 +25,8 @@ from newscrawler import metrics, wiring
 from newscrawler.fleet import progress
 from newscrawler.fleet.registry import BEAT_S, Beat, ProcessMeter, Registry, RegistryUnavailable, SiteDelta
 from newscrawler.fleet.rows import Place, Rows, Visit
+from newscrawler.frontier import connect
+from newscrawler.frontier.queue import Frontier, FrontierConfig
 from newscrawler.items import Kind, Outcome, Page
 from newscrawler.store.base import StoreUnavailable
 
@@ -118,13 +120,14 @@ class CrawlReporter:
         self.worker = ""
         self.started = time.monotonic()
         self._loops: list[Every] = []
-        connect = crawler.signals.connect
-        connect(self.spider_opened, signals.spider_opened)
-        connect(self.spider_closed, signals.spider_closed)
-        connect(self.item_scraped, signals.item_scraped)
-        connect(self.item_dropped, signals.item_dropped)
-        connect(self.item_error, signals.item_error)
-        connect(self.spider_error, signals.spider_error)
+        self._frontier: Frontier | None = None
+        listen = crawler.signals.connect
+        listen(self.spider_opened, signals.spider_opened)
+        listen(self.spider_closed, signals.spider_closed)
+        listen(self.item_scraped, signals.item_scraped)
+        listen(self.item_dropped, signals.item_dropped)
+        listen(self.item_error, signals.item_error)
+        listen(self.spider_error, signals.spider_error)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> CrawlReporter:
@@ -141,6 +144,10 @@ class CrawlReporter:
         self.started = time.monotonic()
         if self.mode == "live":
             self.log_file.start()
+            # A client of its own: the pump's is one connection, and a report must not hold it up.
+            client = connect(services.redis_url, single=False)
+            config = FrontierConfig(shards=self.crawler.settings.getint("FRONTIER_SHARDS"))
+            self._frontier = Frontier(client, config, f"{self.worker}-display")
             self._loops.append(Every(PLACES_S, self.read_places))
         if self.mode != "off":
             self.display.start()
@@ -150,6 +157,8 @@ class CrawlReporter:
     async def spider_closed(self, spider: Spider, reason: str) -> None:
         for loop in self._loops:
             await loop.stop()
+        if self._frontier is not None:
+            await self._frontier.close()
         if self.mode == "off":
             return
         self.display.stop()
@@ -227,9 +236,9 @@ class CrawlReporter:
 
     async def read_places(self) -> None:
         """Where each site stands in the frontier. Not done for hundreds of domains: it reads all of them."""
-        if len(self.rows.by_site) > PLACES_MOST:
+        if self._frontier is None or len(self.rows.by_site) > PLACES_MOST:
             return
-        report = await wiring.Services.of(self.crawler).frontier.report()
+        report = await self._frontier.report()
         for site, place in places(report).items():
             if site in self.rows.by_site:
                 self.rows.by_site[site].place = place
@@ -276,8 +285,6 @@ class MetricsExtension:
         return self.crawler.get_extension(CrawlReporter)
 
     def spider_opened(self, spider: Spider) -> None:
-        from newscrawler.frontier import connect
-
         # A client of its own: it must still work after the scheduler closed the shared ones.
         services = wiring.Services.of(self.crawler)
         self.registry = Registry(connect(services.redis_url, single=False))
