@@ -276,7 +276,9 @@ def _body(sample: Sample, common: set[str]) -> _Body | None:
     labelled = []
     for block in blocks:
         text = norm(clean_line(block.text))
-        known = text in paragraphs or (len(text) > 40 and (text in whole or text == lead))
+        # The lead often stands in the description; on the page a desk's sign may come before it ("TPO - ").
+        is_lead = len(lead) > 40 and lead in text and len(text) <= len(lead) + 25
+        known = text in paragraphs or (len(text) > 40 and text in whole) or is_lead
         if known and text not in common and not _is_aside(block, text, sample):
             labelled.append(block)
     if not labelled:
