@@ -199,6 +199,56 @@ def test_articles_are_of_real_size_and_all_match_the_pattern(newsweb: StartNewsw
     assert 50_000 < sizes[len(sizes) // 10] <= sizes[len(sizes) * 9 // 10] < 150_000
 
 
+def links_of(body: str) -> set[str]:
+    """Targets in list pages, feeds and sitemaps; what says nofollow is left out."""
+    if re.search(r'name="robots" content="[^"]*nofollow', body):
+        return set()
+    anchors = [a for a in re.findall(r"<(?:a|link)\b[^>]*>", body) if 'rel="nofollow' not in a]
+    found = {m[1] for a in anchors if (m := re.search(r'href="([^"]*)"', a))}
+    return found | set(re.findall(r"<(?:loc|link)>([^<]*)<", body))
+
+
+def text_of(url: str) -> str:
+    _, headers, body = fetch(url)
+    return (gzip.decompress(body) if headers.get("content-encoding") == "gzip" else body).decode()
+
+
+def reachable(site: dict[str, Any], rules: dict[str, Any]) -> set[str]:
+    """Addresses on the lists of a site, three steps deep, as a polite crawler meets them."""
+    base = site["home"].rstrip("/")
+    article = re.compile(site["article_pattern"])
+    seen = {u for name in ("sections", "feeds", "sitemaps") for u in site[name]} | {site["home"]}
+    todo = list(seen)
+    lists = {urlsplit(u).path.split(".")[0] for u in site["sections"]} | {"/tin-moi", "/hop-tac", "/sitemaps/", "/rss/"}
+    for _ in range(4):
+        found: set[str] = set()
+        for url in todo:
+            if any(urlsplit(url).path.startswith(rule) for rule in rules["disallow"]):
+                continue
+            found |= {u if u.startswith("http") else base + u for u in links_of(text_of(url))}
+        found -= seen
+        seen |= found
+        todo = [u for u in found if u.startswith(base) and any(urlsplit(u).path.startswith(p) for p in lists)
+                and (not article.match(u) or u in site["sections"])]  # fmt: skip
+    return seen
+
+
+def test_all_that_should_be_found_is_listed_and_the_hidden_is_not(newsweb: StartNewsweb) -> None:
+    web = newsweb("ip", articles=26, rate=0, faults="none")
+    rows, rules = web.articles(), {r["site"]: r for r in web.truth() if r["type"] == "site"}
+    index = judge._Index(list(rules.values()), rows)
+    hidden = 0
+    for site in json.loads(web.sites_file.read_text())["sites"]:
+        if rules[site["id"]]["challenge"]:
+            continue
+        listed = {row["url"] for url in reachable(site, rules[site["id"]]) if (row := index.find(url))}
+        mine = [r for r in rows if r["site"] == site["id"] and r["first_visible"] < time.time() - 5]
+        assert {r["url"] for r in mine if r["should_be_found"]} <= listed, site["notes"]
+        assert not [r["url"] for r in mine if r["why_not"] == "nofollow" and r["url"] in listed]
+        hidden += sum(r["why_not"] == "nofollow" for r in mine)
+    assert hidden > 5
+
+
 def test_conditional_get_answers_304_until_the_story_is_edited(newsweb: StartNewsweb) -> None:
     web = newsweb("ip", sites=1, articles=6, rate=0, duration=0.001, faults="none")
     url = next(a["url"] for a in web.articles(should_be_found=True) if not a["edits"])
