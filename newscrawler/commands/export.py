@@ -44,6 +44,8 @@ class Command(ScrapyCommand):
         assert self.settings is not None
         if args:
             raise cli.UsageError(f"unknown argument: {args[0]}", print_help=False)
+        if opts.format == "parquet" and not opts.out:
+            raise cli.UsageError("parquet is binary: name a file with --out FILE", print_help=False)
         since = _time(opts.since) if opts.since else None
         out = Path(opts.out) if opts.out else None
 

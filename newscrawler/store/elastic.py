@@ -120,7 +120,7 @@ class Server:
                         again.append(i)
                         reason = error.get("type", reason)
                     else:
-                        answers[i] = (status, f"{error.get('type')}: {error.get('reason')}" if error else "")
+                        answers[i] = (status, f"{error.get('type')}: {str(error.get('reason'))[:200]}" if error else "")
             open_ = again
             if open_ and pause is None:
                 raise StoreUnavailable(f"{self.name}: has no room for {len(open_)} article(s) now ({reason})")

@@ -55,6 +55,8 @@ def _target(out: Path | None) -> Iterator[IO[bytes]]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
+    if not out.parent.is_dir():
+        raise ExportError(f"there is no folder {out.parent}")
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
