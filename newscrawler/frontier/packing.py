@@ -26,6 +26,8 @@ from newscrawler.web.urls import domain_of
 REFUSALS = {"f": "queue_full", "d": "dropped", "o": "offsite", "x": "disabled"}
 #: RFC 9309 2.5: a crawler must read at least 500 KiB of a robots.txt; more is not kept.
 ROBOTS_BYTES = 500 * 1024
+#: A URL that wanders between the domains of a site under one id is given up after so many moves.
+MAX_MOVES = 5
 
 
 def config(conf: FrontierConfig) -> bytes:
@@ -93,6 +95,9 @@ def resolve_move(ack: Ack) -> tuple[Ack, Link | None]:
     domain = domain_of(ack.moved_to)
     if domain == lease.domain:
         return ack, None
+    moves = int((lease.hint or {}).get("moves", 0)) + 1
+    if moves > MAX_MOVES or ack.outcome is not Outcome.RETRY:
+        return replace(ack, outcome=Outcome.FAILED, reason="redirect loop", moved_to=None), None
     link = Link(
         url=ack.moved_to,
         url_id=lease.url_id,
@@ -102,7 +107,7 @@ def resolve_move(ack: Ack) -> tuple[Ack, Link | None]:
         parent=lease.parent,
         band=lease.band,
         score=lease.score,
-        hint=lease.hint,
+        hint={**(lease.hint or {}), "moves": moves},
     )
     return replace(ack), link
 

@@ -137,6 +137,7 @@ local function ack(a)
     put_in_quarantine(id, name, "poison", raw)
   elseif a[A.moved] == 2 and (letters == "" or letters:find("[as]$")) then
     call("HDEL", P .. ":r:" .. name, id)  -- it lives on under another domain, as one of the links
+    call("HSET", P .. ":moved", id, name)
   else
     if a[A.rest] == "" then a[A.rest] = raw:sub(HEADER_SIZE + 1) end  -- the worker could not read it
     if a[A.moved] == 1 then h.scheme = a[A.scheme] end

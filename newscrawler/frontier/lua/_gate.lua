@@ -40,7 +40,7 @@ local function open_gate(name, d, granted, latency_ms, status, retry_after_ms)
   d.gate = max(d.gate, d.last + delay_of(d))
   d.fetched = d.fetched + 1
   local key = P .. ":log:" .. name
-  local wait = min(max(d.gate, d.back_until) - now, 4294967295)
+  local wait = min(max(d.gate, d.back_until) - d.last, 4294967295)
   local length = call("RPUSH", key, struct.pack(">ddI4I2", granted, now, wait, status))
   if length > C.log_entries + 64 then call("LTRIM", key, -C.log_entries, -1) end
 end

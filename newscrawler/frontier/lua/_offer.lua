@@ -43,7 +43,10 @@ local function offer(name, d, link)
   local raw = call("HGET", bucket, field)
   local f = raw and read_finished(raw)
   if f and flags < 2 and not is_due_again(f, d, flags % 2 == 1) then return "s" end
-  if is_hit and not f then count("filter_lied") end
+  if is_hit and not f then
+    if flags < 2 and call("HEXISTS", P .. ":moved", id) == 1 then return "s" end
+    count("filter_lied")
+  end
 
   local _, due, kind, band, depth, score, parent
   _, _, due, kind, band, depth, score, parent = struct.unpack(LINK, link)
@@ -63,6 +66,7 @@ local function offer(name, d, link)
     call("HDEL", bucket, field)
     if f.outcome == OUT.FAILED then call("HDEL", P .. ":quar", id) end
   end
+  if flags >= 2 then call("HDEL", P .. ":moved", id) end
   call("HSET", P .. ":r:" .. name, id, write_header(h, link:sub(LINK_SIZE + 1)))
   if not is_hit then add_seen(id) end
   if due > now then

@@ -1,0 +1,218 @@
+"""Random interleavings of everything that workers, their deaths, Redis and time can do, judged after each.
+
+``FRONTIER_SEED`` repeats one run, ``FRONTIER_RUNS`` makes more of them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any
+
+import pytest
+
+from newscrawler.frontier import keys, records
+from newscrawler.frontier.queue import Ack, DomainPolicy, Fetched, Frontier, Lease, RobotsAnswer
+from newscrawler.items import Kind, Outcome
+from tests.redis.helpers import advance, check, frontier, link
+
+DOMAINS = tuple(f"d{i}.vn" for i in range(5))
+OUTCOMES = list(Outcome)
+KINDS = [Kind.ARTICLE, Kind.ARTICLE, Kind.PAGE, Kind.SECTION, Kind.HOME, Kind.FEED]
+RUNS = int(os.environ.get("FRONTIER_RUNS", "6"))
+STEPS = 250
+FLOOR_MS = 1000
+
+
+class World:
+    """Workers with what they hold, and the site's side of the story."""
+
+    def __init__(self, r: Any, rng: random.Random, shards: int) -> None:
+        self.r, self.rng, self.shards = r, rng, shards
+        self.workers: list[Frontier] = []
+        self.held: dict[str, list[Lease]] = {}
+        self.late: list[Lease] = []  # of dead workers: their acks may still come
+        self.fetching: dict[str, Lease] = {}  # domain -> what a site sees being fetched
+        self.last_end: dict[str, int] = {}  # domain -> clock when its last fetch ended
+        self.fences: dict[bytes, int] = {}
+        self.accepted: set[bytes] = set()  # url ids that add or step said were added or seen
+        self.gone: set[bytes] = set()  # purged
+
+    async def open(self) -> None:
+        self.changes: dict[str, Any] = {
+            "floor_ms": FLOOR_MS,
+            "domains": DOMAINS,
+            "shards": self.shards,
+            "obey_robots": self.rng.random() < 0.5,
+            "queue_limit": self.rng.choice([5, 1000]),
+            "seen_bits": self.rng.choice([3, 32]),
+            "seen_buckets": 1,
+            "seen_per_bucket": 20,
+            "max_tries": 3,
+            "max_crashes": 3,
+        }
+        for i in range(3):
+            await self.worker(f"w{i}")
+
+    async def worker(self, name: str) -> None:
+        self.workers = [w for w in self.workers if w.worker != name]
+        self.workers.append(await frontier(self.r, name, **self.changes))
+        self.held.setdefault(name, [])
+
+    def pick(self) -> Frontier:
+        return self.rng.choice(self.workers)
+
+    def links(self, n: int) -> list[Any]:
+        return [
+            link(
+                f"/{self.rng.randrange(60)}", self.rng.choice(DOMAINS), kind=self.rng.choice(KINDS),
+                band=self.rng.randrange(3), score=self.rng.randrange(-5, 5), revisit=self.rng.random() < 0.2,
+            )
+            for _ in range(n)
+        ]  # fmt: skip
+
+    async def add(self) -> None:
+        batch = self.links(self.rng.randrange(1, 12))
+        result = await self.pick().add(batch)
+        assert result.added + result.seen + sum(result.refused.values()) == len(batch)
+        if not result.refused:
+            self.accepted |= {x.url_id for x in batch}
+
+    async def step(self) -> None:
+        worker = self.pick()
+        held = self.held[worker.worker]
+        self.rng.shuffle(held)
+        ending = [held.pop() for _ in range(self.rng.randrange(0, min(4, len(held)) + 1))]
+        told = [x for x in held + ending if self.rng.random() < 0.5]
+        fetched = [Fetched(x, self.rng.random() * 500, self.rng.choice([200, 200, 404, 500, 503, 0])) for x in told]
+        acks = [self.ack(x) for x in ending]
+        now = await worker.operator.now_ms()
+        for lease in told + ending:
+            self.end(lease, now)
+        step = await worker.step(self.rng.randrange(0, 5), acks, fetched)
+        assert not set(step.rejected) & {x.url_id for x in ending if x not in self.late}, "a right ack was refused"
+        if not step.added.refused:
+            self.accepted |= {x.url_id for a in acks for x in a.links if a.lease.url_id not in step.rejected}
+        for lease in step.leases:
+            self.grant(lease, step.now_ms)
+        held += step.leases
+
+    def ack(self, lease: Lease) -> Ack:
+        outcome = self.rng.choice(OUTCOMES)
+        ack = Ack(lease, outcome, "test", 200, digest=b"x" * 16, links=self.links(self.rng.randrange(4)))
+        if lease.kind == Kind.ROBOTS:
+            ack.robots = RobotsAnswer(self.rng.choice([200, 404, 500]), b"r")
+        elif outcome is Outcome.RETRY and self.rng.random() < 0.3:
+            ack.moved_to = f"https://{self.rng.choice(DOMAINS)}/moved/{self.rng.randrange(9)}"
+        return ack
+
+    def grant(self, lease: Lease, now: int) -> None:
+        """What a site would see: never two at once, never too early."""
+        assert lease.fence > self.fences.get(lease.url_id, 0), "the fence must grow"
+        self.fences[lease.url_id] = lease.fence
+        assert lease.domain not in self.fetching, f"{lease.domain} is fetched twice at the same time"
+        early = self.last_end.get(lease.domain, 0) + FLOOR_MS - now
+        assert early <= 0, f"{lease.domain} was opened {early} ms too early"
+        self.fetching[lease.domain] = lease
+
+    def end(self, lease: Lease, now: int) -> None:
+        if self.fetching.get(lease.domain) is lease:
+            del self.fetching[lease.domain]
+            self.last_end[lease.domain] = now
+
+    async def give_back(self) -> None:
+        worker = self.pick()
+        held = self.held[worker.worker]
+        back = [x for x in held if self.fetching.get(x.domain) is x and self.rng.random() < 0.5]
+        for lease in back:
+            held.remove(lease)
+            del self.fetching[lease.domain]  # never started
+        assert await worker.give_back(back) == len(back)
+
+    async def renew(self) -> None:
+        worker = self.pick()
+        assert await worker.renew(self.held[worker.worker]) == []
+
+    async def die(self) -> None:
+        """kill -9, then either a restart under the same name or leases that run out."""
+        worker = self.pick()
+        lost = self.held[worker.worker]
+        self.held[worker.worker] = []
+        self.late += lost
+        now = await worker.operator.now_ms()
+        for lease in lost:
+            self.end(lease, now)
+        if self.rng.random() < 0.5:
+            await self.worker(worker.worker)
+            return
+        for lease in lost:
+            shard = keys.shard_of(lease.domain, self.shards)
+            await self.r.zadd(keys.deadlines(shard), {lease.url_id: 1})
+        await self.worker(worker.worker + "x" if len(worker.worker) < 6 else worker.worker[:2])
+        self.workers = [w for w in self.workers if w is not worker]
+
+    async def late_ack(self) -> None:
+        if not self.late:
+            return
+        lease = self.late.pop()
+        # Not yet taken back: the ack of a silent worker is as good as any.
+        entry = await self.r.hget(keys.leases(keys.shard_of(lease.domain, self.shards)), lease.url_id)
+        is_its = entry is not None and records.unpack_lease_entry(entry).fence == lease.fence
+        step = await self.pick().step(0, [Ack(lease, Outcome.DONE, robots=RobotsAnswer(404))])
+        assert (step.rejected == []) == is_its, "a late ack must lose to the new lease"
+
+    async def operator(self) -> None:
+        worker, domain = self.pick(), self.rng.choice(DOMAINS)
+        verb = self.rng.choice(["pause", "resume", "resume", "class", "policy", "purge", "replay"])
+        if verb == "pause":
+            await worker.operator.pause(domain)
+        elif verb == "resume":
+            await worker.operator.resume(domain)
+        elif verb == "class":
+            await worker.operator.set_class(domain, self.rng.choice(["high", "mid", "low", None]))
+        elif verb == "policy":
+            enabled = self.rng.random() < 0.8
+            await worker.put_domains([DomainPolicy(domain, domain, "mid", FLOOR_MS, enabled)])
+        elif verb == "purge" and self.rng.random() < 0.2:
+            before = await check(self.r, self.shards)
+            await worker.operator.purge(domain)
+            self.gone |= set(before) - set(await check(self.r, self.shards))
+        elif verb == "replay":
+            await worker.operator.replay(await worker.operator.quarantined())
+
+    async def pass_time(self) -> None:
+        ms = self.rng.choice([1, 500, 1000, 60_000, 3_600_000, 90_000_000])
+        for shard in range(self.shards):
+            await advance(self.r, ms, shard)
+
+
+@pytest.mark.parametrize("run", range(RUNS))
+async def test_invariants_hold_under_any_interleaving(r: Any, run: int) -> None:
+    seed = int(os.environ.get("FRONTIER_SEED", run + 1))
+    print(f"FRONTIER_SEED={seed}")
+    rng = random.Random(seed)
+    shards = rng.choice([1, 1, 3])
+    if shards > 1:  # each shard has its own clock key; they must agree
+        for shard in range(shards):
+            await advance(r, 0, shard)
+    world = World(r, rng, shards)
+    await world.open()
+    actions = [
+        world.add,
+        world.step,
+        world.give_back,
+        world.renew,
+        world.die,
+        world.late_ack,
+        world.operator,
+        world.pass_time,
+    ]
+    leased = 0
+    for _ in range(STEPS):
+        (action,) = rng.choices(actions, [4, 12, 1, 1, 1, 1, 1, 4])
+        await action()
+        places = await check(r, shards)
+        leased = max(leased, sum(p == "leased" for p in places.values()))
+        missing = world.accepted - world.gone - set(places)
+        assert not missing, f"lost: {[i.hex() for i in missing]}"
+    assert leased > 1 and len(world.accepted) > 10, "nothing happened"
