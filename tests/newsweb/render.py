@@ -293,7 +293,7 @@ def _json_ld(story: Story, version: Version, m: Markup) -> list[str]:
         author = {"@type": "Person", "name": ""}
     elif m.jsonld == "list":
         author = people
-    elif m.jsonld in ("person", "escaped", "headline", "video-first"):
+    elif m.jsonld in ("person", "escaped", "headline", "video-first", "graph", "broken"):
         author = people[0] if len(people) == 1 else people
     if author:
         data["author"] = author
@@ -310,6 +310,13 @@ def _json_ld(story: Story, version: Version, m: Markup) -> list[str]:
             ensure_ascii=False,
         )
         return [video, dump]
-    if m.jsonld == "broken":
+    if m.jsonld == "graph":
+        page = {"@type": "WebPage", "@id": story.url, "datePublished": dates.iso(story.published)}
+        return [
+            json.dumps({"@context": "https://schema.org", "@graph": [page, data]}, ensure_ascii=False).replace(
+                "</", "<\\/"
+            )
+        ]
+    if m.jsonld == "broken":  # a comma too many
         return [dump[:-1] + ",}", crumbs]
     return [crumbs, dump]

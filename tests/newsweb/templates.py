@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass, field
 
 from tests.newsweb.language import slugify
-from tests.newsweb.markup import MARKUPS, Markup
+from tests.newsweb.markup import Markup
+from tests.newsweb.markups import MARKUPS
 
 SECTION_NAMES = (
     "Thời sự",
@@ -170,6 +171,7 @@ TEMPLATES: dict[str, Template] = {
             first_id=1_036_000,
             section_shape="/{section}-{num}.html",
             pager="{base}/trang-{n}{end}",
+            feed_dates="iso",
             twin="amp",
             robots="404",
         ),

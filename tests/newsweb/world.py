@@ -12,7 +12,8 @@ from typing import Any
 
 from tests.newsweb.dates import DAY_ONLY, iso, local
 from tests.newsweb.language import BYLINES, Byline, Language, rng_for, slugify
-from tests.newsweb.markup import REDESIGN, Markup
+from tests.newsweb.markup import Markup
+from tests.newsweb.markups import REDESIGN
 from tests.newsweb.templates import Template
 
 HOUR = 3600.0

@@ -22,7 +22,7 @@ from tests.fixtures_newsweb import StartNewsweb
 from tests.newsweb import dates, judge, sitesfile
 from tests.newsweb.faults import FAULTS, gzip_bomb, to_cp1258
 from tests.newsweb.language import BYLINES, Language, fold, rng_for, slugify
-from tests.newsweb.markup import MARKUPS
+from tests.newsweb.markups import MARKUPS
 from tests.newsweb.render import Frame, article_page
 from tests.newsweb.templates import IP_SITES, TEMPLATES
 from tests.newsweb.world import SimClock, Story, WebSite, World
