@@ -156,13 +156,21 @@ class WarcWriter:
         while True:
             self._serial += 1
             self._began = self._now()
-            name = f"{self.worker}-{self._began:%Y%m%d%H%M%S}-{self._serial:05d}{files.SUFFIX}"
+            stamp = f"{self._began:%Y%m%d%H%M%S}{self._began.microsecond // 1000:03d}"
+            name = f"{self.worker}-{stamp}-{self._serial:05d}{files.SUFFIX}"
             path = self.folder / (name + ".open")
-            fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644)
+            try:
+                fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644)
+            except FileExistsError:
+                continue
             fcntl.flock(fd, fcntl.LOCK_EX)  # tells others, for as long as this process lives, not to mend it
-            if path.exists():
+            if not path.exists():  # another worker mended it away between the two calls
+                os.close(fd)
+            elif (self.folder / name).exists():  # complete, of a process of the same name in the same millisecond
+                path.unlink()
+                os.close(fd)
+            else:
                 break
-            os.close(fd)  # another worker mended it away between the two calls
         self._fd, self._path, self._name, self._end, self._synced = fd, path, name, 0, 0
         member, self._warcinfo_id = record.encode_warcinfo(
             name, self._began, {"software": _SOFTWARE, "format": "WARC File Format 1.1", "host": self.worker}

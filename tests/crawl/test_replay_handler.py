@@ -43,7 +43,7 @@ def test_stored_pages_answer_and_nothing_else_does(server: FaultServer, tmp_path
         page + "?utm_source=rss": (200, len(PAGE)),
         live: (404, 0),
         "https://vnexpress.example/other.html": (404, 0),
-        "https://vnexpress.example/robots.txt": (200, 24),
+        "https://vnexpress.example/robots.txt": (200, 23),
         "https://other.example/robots.txt": (404, 0),
     }
     assert server.hits == []

@@ -99,15 +99,25 @@ def test_files_rotate_by_size_and_by_age(tmp_path: Path) -> None:
     store = RawStore.open(str(tmp_path), "w1", rotate_bytes=8000, rotate_s=60, now=lambda: clock[0])
     for n in range(4):  # about 3.2 kB each: three in the first file
         put(store, n)
-    assert names(tmp_path) == ["w1-20260304120000-00001.warc.gz", "w1-20260304120000-00002.warc.gz.open"]
+    assert names(tmp_path) == ["w1-20260304120000123-00001.warc.gz", "w1-20260304120000123-00002.warc.gz.open"]
     clock[0] += timedelta(seconds=59.9)
     put(store, 4)
     assert len(names(tmp_path)) == 2
     clock[0] += timedelta(seconds=0.1)
     put(store, 5)
     store.close()
-    assert names(tmp_path)[-1] == "w1-20260304120100-00003.warc.gz"
+    assert names(tmp_path)[-1] == "w1-20260304120100123-00003.warc.gz"
     assert numbers(store) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_worker_that_restarts_at_once_overwrites_nothing(tmp_path: Path) -> None:
+    for n in range(3):
+        store = RawStore.open(str(tmp_path), "w1", now=lambda: NOON)
+        put(store, n)
+        if n == 1:
+            put(RawStore.open(str(tmp_path), "w1", now=lambda: NOON), 9)  # two of the same name beside each other
+        store.close()
+    assert numbers(store) == [0, 1, 2, 9]
 
 
 def test_a_torn_tail_is_cut_wherever_it_was_torn(tmp_path: Path) -> None:
