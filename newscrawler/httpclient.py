@@ -13,6 +13,7 @@ import ssl
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -128,7 +129,7 @@ class FetchRules:
 
     def ssl_context(self) -> ssl.SSLContext:
         """:raises ValueError: EXTRA_CA_FILE cannot be read"""
-        context = ssl.create_default_context()
+        context = ssl.create_default_context(cafile=_fallback_authorities())
         context.set_alpn_protocols(["http/1.1"])
         if self.ca_file:
             try:
@@ -267,6 +268,18 @@ class HttpClient:
 
     async def close(self) -> None:
         await self._session.close()
+
+
+def _fallback_authorities() -> str | None:
+    """None = the system's. Bare containers and some Python builds have none: then certifi's, if it is there."""
+    paths = ssl.get_default_verify_paths()
+    if paths.cafile or (paths.capath and any(Path(paths.capath).iterdir())):
+        return None
+    try:
+        import certifi
+    except ImportError:
+        return None
+    return certifi.where()
 
 
 def translate(url: str, exc: Exception, reading: bool, timeout_s: float) -> FetchError:
