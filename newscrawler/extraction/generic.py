@@ -20,7 +20,7 @@ from newscrawler.items import FieldValue
 
 # Words of class and id that name what is not the article. Whole words or parts cut by - and _ or camelCase.
 _CLUTTER = re.compile(
-    r"(?:^|[\s_-])(?:comments?|kommentare?|disqus|respond|replies|related\w*|recommend\w*|empfehl\w*|share|sharing|shares|social\w*|"
+    r"(?:^|[\s_-])(?:comments?|kommentare?|disqus|respond|replies|related\w*|\w*related|recommend\w*|empfehl\w*|share|sharing|shares|social\w*|"
     r"newsletter\w*|promo\w*|sidebar|side-bar|rail|footer|foot|nav|navi|navigation|navbar|menu\w*|breadcrumbs?|cookies?|consent|banner|"
     r"ad|ads|adv|advert\w*|anzeige\w*|werbung|sponsor\w*|popup|modal|overlay|login|signin|signup|register|registration|subscribe|subscription|abo|"
     r"tags?|taglist|keywords|topics|caption|captions|bildunterschrift|credit|credits|copyright|byline|dateline|timestamp|teaser\w*|"
@@ -88,7 +88,7 @@ def clutter(doc: Document) -> set[int]:
         return set()
     cache: dict[tuple[re.Pattern[str], str], bool] = {}
     suspects: list[LexborNode] = []
-    for node in body.css("[class],[id],nav,footer,aside,form,figure,figcaption,header,dialog,menu,[hidden],[style]"):
+    for node in body.css("[class],[id],div[type],nav,footer,aside,form,figure,figcaption,header,dialog,menu,[hidden],[style]"):
         tag = node.tag
         if tag in ("body", "main", "article", "html"):
             continue
@@ -96,7 +96,7 @@ def clutter(doc: Document) -> set[int]:
             suspects.append(node)
             continue
         attributes = node.attributes
-        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
+        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''} {attributes.get('type') or ''}"
         # A paragraph is text unless its name says caption, credit ...; "teaser" or "widget" on it is styling.
         pattern = _CLUTTER_PARAGRAPH if tag in _TEXT_TAGS else _CLUTTER
         bad = cache.get((pattern, names))
@@ -241,7 +241,8 @@ def vote(reading: Reading, other: str | None, headline: str | None = None, descr
         if reading.own[i] and theirs[i]:
             keep = True
         elif reading.own[i]:
-            keep = (between or abs(i - last) < 3 or abs(first - i) < 3) and (running or (between and block.tag in ("p", "li", "blockquote")))
+            heading = block.tag in ("h2", "h3", "h4") and between and block.link_chars < 0.5 * size[i]
+            keep = heading or (between or abs(i - last) < 3 or abs(first - i) < 3) and (running or (between and block.tag in ("p", "li", "blockquote")))
         elif theirs[i]:
             keep = (between and (not reading.cluttered[i] or running)) or (running and not reading.cluttered[i])
         else:

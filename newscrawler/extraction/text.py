@@ -27,9 +27,12 @@ _AWAY = re.compile(
 )
 # Notices at the end: everything from here on is not the article.
 _END = re.compile(
-    r"^\W{0,3}(?:tin liên quan|tin cùng chuyên mục|bài liên quan|từ khóa\b|ý kiến của bạn|related (?:articles?|stories|posts|news|topics|content)\W*$|mehr zum thema\W*$|das könnte (?:sie|dich)|auch interessant\W*$|you (?:may|might) also like"
-    r"|more (?:stories|news|articles)\b.{0,30}$|recommended for you|comments?\W*$|\d+ comments?\W*$|kommentare?\W*$|leave a (?:reply|comment)|schreibe einen kommentar|post a comment|join the conversation|copyright\b|©|\(c\)\s+\d{4}|all rights reserved"
-    r"|\(\*\)\s*không sao chép|about the author|über (?:den autor|die autorin)|tags?\s*:|schlagwörter|stichwörter|filed under|topics\s*:|read more on|most (?:read|popular)\W*$|meistgelesen|latest news\W*$)", re.I)
+    r"^\W{0,3}(?:ý kiến của bạn|comments?\W*$|\d+ comments?\W*$|kommentare?\W*$|leave a (?:reply|comment)|schreibe einen kommentar|post a comment|join the conversation|copyright\b|©|\(c\)\s+\d{4}|all rights reserved"
+    r"|\(\*\)\s*không sao chép|about the author|über (?:den autor|die autorin)|tags?\s*:|từ khóa\b|schlagwörter|stichwörter|filed under|topics\s*:)", re.I)
+# Titles of boxes: at the end they end the article, in the middle they are one line of clutter.
+_BOX = re.compile(
+    r"^\W{0,3}(?:tin liên quan|tin cùng chuyên mục|bài liên quan|đọc thêm|xem thêm|related (?:articles?|stories|posts|news|topics|content)\W*$|mehr zum thema\W*$|das könnte (?:sie|dich)|auch interessant\W*$|you (?:may|might) also like"
+    r"|more (?:stories|news|articles)\b.{0,30}$|recommended for you|read more on|most (?:read|popular)\W*$|meistgelesen|latest news\W*$)", re.I)
 _CREDIT = re.compile(
     r"^\W{0,3}(?:ảnh(?: minh họa)?|video|clip|đồ họa|nguồn(?: ảnh)?|photos?(?: by| credit| courtesy)?|image(?: credit| source)?|picture|credit|source|foto(?:s|graf|credit)?|bild(?:er|quelle|nachweis|credit)?|grafik|quelle|illustration|getty images|(?:©|copyright)\s*(?:ap|afp|dpa|reuters|getty|imago))"
     r"(?:\s*[:：©/]|\s+(?:via|von|by|credit)\b).{0,140}$|^\W*(?:getty images|reuters|afp|ap photo|dpa|imago|shutterstock|picture alliance).{0,60}$|.{0,100}/\s?(?:getty images|afp|reuters|dpa|ap|shutterstock|imago)\W*$", re.I)
@@ -80,7 +83,8 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
     head = key(headline) if headline else ""
     kept: list[Block] = []
     seen: set[str] = set()
-    for block in blocks:
+    blocks = list(blocks)
+    for position, block in enumerate(blocks):
         if not clean_line(block.text):
             continue
         k = key(block.text)
@@ -89,8 +93,10 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
         if head and (k == head or (block.tag == "h1" and sum(len(b.text) for b in kept) < 400)
                      or (not kept and len(k) < 1.3 * len(head) and head in k)):
             continue
-        if _END.match(block.text) and len(block.text) < 80 and sum(len(b.text) for b in kept) > 300:
-            break
+        if len(block.text) < 80 and (_END.match(block.text) or _BOX.match(block.text)):
+            written = sum(len(b.text) for b in kept)
+            if written > 300 and _running(blocks[position + 1 :]) < (0.15 if _BOX.match(block.text) else 0.5) * written:
+                break
         if leads_away(block):
             continue
         if len(k) > 40 and k in seen:  # the lead again, a quote shown twice
@@ -101,10 +107,18 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
     return _without_repeated_lead(_without_tail(kept))
 
 
+def _running(blocks: list[Block]) -> int:
+    """Characters of whole sentences that are not links."""
+    return sum(len(b.text) for b in blocks
+               if len(b.text) > 80 and b.link_chars < 0.4 * len(b.text) and _SENTENCE_END.search(b.text))
+
+
 def leads_away(block: Block) -> bool:
     """A line of links, a share line, a picture credit: not text wherever it stands."""
     text = block.text
     length = len(text)
+    if length < 80 and (_BOX.match(text) or _END.match(text)):
+        return True
     if length < 250 and (_AWAY.match(text) and (length < 90 or block.link_chars > 0.3 * length)):
         return True
     if length < 160 and _CREDIT.match(text):
