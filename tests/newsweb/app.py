@@ -78,10 +78,17 @@ class SiteApp:
             return self._sitemap(site, path, kind, headers, now)
         place = routes.page_of(target) or routes.page_of(path)
         if place:
-            section, number = place
-            html = lists.section_page(site, self.frame(site), section, number, now)
-            if html is not None:
-                return self._list(site, ("section", section, number), headers, now, HTML, lambda: html)
+            section, number, base = place
+            if lists.has_page(site, section, number, now):
+                what = ("section", base, number)
+                return self._list(
+                    site,
+                    what,
+                    headers,
+                    now,
+                    HTML,
+                    lambda: lists.section_page(site, self.frame(site), section, number, now, base),
+                )
         if path in site.redirects:
             return self._wire(Answer(301, headers={"Location": site.redirects[path]}))
         story = self._story(site, path, now)
@@ -289,13 +296,13 @@ class Routes:
         self.site = site
         self.feeds = dict(site.feeds)
         self.article = site.template.path_regex
-        self.pages: dict[str, tuple[int | None, int]] = {}
+        self.pages: dict[str, tuple[int | None, int, str]] = {}
         own = [(None if p in site.latest else i, p) for i, (p, _) in enumerate(site.sections)]
         for section, path in [*own, (None, "/tin-moi")]:
             for number in range(1, 40):
-                self.pages.setdefault(lists.page_path(site, path, number), (section, number))
+                self.pages.setdefault(lists.page_path(site, path, number), (section, number, path))
 
-    def page_of(self, target: str) -> tuple[int | None, int] | None:
+    def page_of(self, target: str) -> tuple[int | None, int, str] | None:
         return self.pages.get(target)
 
     def sitemap_kind(self, path: str) -> str:

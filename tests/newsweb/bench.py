@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from tests.newsweb.dates import iso, visible
-from tests.newsweb.language import Language, rng_for, slugify
+from tests.newsweb.language import language, rng_for, slugify
 from tests.newsweb.wire import Wire, head
 
 HOSTS, PAGES, PAGE_BYTES, LINKS, DISTINCT = 30, 161, 65_000, 100, 50
@@ -22,7 +22,7 @@ class BenchApp:
     def __init__(
         self, seed: int, hosts: list[str], pages: int = PAGES, page_bytes: int = PAGE_BYTES, now: float = 0.0
     ) -> None:
-        self.language = Language(seed)
+        self.language = language(seed)
         self.seed, self.hosts, self.pages, self.page_bytes, self.now = seed, hosts, pages, page_bytes, now
         self.paths: dict[str, list[str]] = {}
         self.titles: dict[str, list[str]] = {}

@@ -251,7 +251,7 @@ def _fill_site(world: World, site: WebSite, plan: Plan, index: int) -> None:
         specials[15] = "video"
     for number in range(plan.articles):
         special = specials.get(number, "")
-        channels = CHANNELS if special or rng.random() < 0.7 else rng.choice(single)
+        channels: tuple[str, ...] = CHANNELS if special or rng.random() < 0.7 else rng.choice(single)
         if special in ("nofollow-page", "rel-nofollow"):
             channels = ()
         age = rng.uniform(0.02, 1.0) * 3 * DAY if number % 3 else rng.uniform(0.01, 0.5) * DAY

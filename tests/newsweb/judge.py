@@ -142,7 +142,8 @@ def coverage(
         at = next((float(r["now"]) for r in rows if r["type"] == "world"), float("inf"))
     articles = [r for r in rows if r["type"] == "article"]
     index = _Index([r for r in rows if r["type"] == "site"], articles)
-    result, taken = Coverage(), {}
+    result = Coverage()
+    taken: dict[str, str] = {}
     for item in stored:
         url = str(_get(item, "url"))
         row = index.find(url)

@@ -286,5 +286,11 @@ BYLINES = _words(
 )
 
 
+@lru_cache(maxsize=4)
+def language(seed: int) -> Language:
+    """The vocabulary of a seed, made once in a process."""
+    return Language(seed)
+
+
 def _skewed(rng: random.Random, items: list[str]) -> str:
     return items[int(len(items) * rng.random() ** 2.2)]

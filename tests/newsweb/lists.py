@@ -69,13 +69,15 @@ def home_page(site: WebSite, frame: Frame, now: float) -> str:
     return frame.page(head, f"<main>{''.join(blocks)}</main>")
 
 
-def section_page(site: WebSite, frame: Frame, section: int | None, page: int, now: float) -> str | None:
-    """None = there is no such page."""
+def has_page(site: WebSite, section: int | None, page: int, now: float) -> bool:
+    return page == 1 or (page - 1) * PER_PAGE < len(listed(site, now, "list", section))
+
+
+def section_page(site: WebSite, frame: Frame, section: int | None, page: int, now: float, own_path: str) -> str:
+    """``section`` None = the list of everything, at ``own_path``."""
     stories = listed(site, now, "list", section)
     start = (page - 1) * PER_PAGE
-    if page > 1 and start >= len(stories):
-        return None
-    path, label = site.sections[section] if section is not None else ("/tin-moi", "Tin mới")
+    path, label = site.sections[section] if section is not None else (own_path, "Tin mới")
     cards = "".join(card(s, now, i) for i, s in enumerate(stories[start : start + PER_PAGE]))
     pages = range(1, (len(stories) - 1) // PER_PAGE + 2)
     links = "".join(f'<a class="page" href="{page_path(site, path, n)}">{n}</a> ' for n in pages if n != page)

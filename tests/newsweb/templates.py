@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.newsweb.language import slugify
 from tests.newsweb.markup import Markup
@@ -72,15 +73,15 @@ class Template:
         ]
 
 
-def _vc(key: str, name: str, prefix: str, end: str = "htm", **more: object) -> Template:
+def _vc(key: str, name: str, prefix: str, end: str = "htm", **more: Any) -> Template:
     ids = f"vc:{prefix}" if prefix else "stamp"
     return Template(
         key, name, "/{slug}-{id}." + end, ids, section_shape="/{section}." + end, pager="{base}/trang-{n}{end}", **more
-    )  # type: ignore[arg-type]
+    )
 
 
-def _mc(key: str, name: str, end: str, **more: object) -> Template:
-    return Template(key, name, "/{slug}-post{id}." + end, section_shape="/{section}/", pager="{base}?trang={n}", **more)  # type: ignore[arg-type]
+def _mc(key: str, name: str, end: str, **more: Any) -> Template:
+    return Template(key, name, "/{slug}-post{id}." + end, section_shape="/{section}/", pager="{base}?trang={n}", **more)
 
 
 TEMPLATES: dict[str, Template] = {

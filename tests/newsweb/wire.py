@@ -275,10 +275,10 @@ async def serve_both(factory: Callable[[], Connection], sock: socket.socket, con
 async def _welcome(factory: Callable[[], Connection], client: socket.socket, context: ssl.SSLContext) -> None:
     loop = asyncio.get_running_loop()
     client.setblocking(False)
-    readable = loop.create_future()
-    loop.add_reader(client, lambda: readable.done() or readable.set_result(None))
+    readable = asyncio.Event()
+    loop.add_reader(client, readable.set)
     try:
-        await asyncio.wait_for(readable, 30)
+        await asyncio.wait_for(readable.wait(), 30)
         first = client.recv(1, socket.MSG_PEEK)
     except (TimeoutError, OSError):
         first = b""

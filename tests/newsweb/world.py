@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from tests.newsweb.dates import DAY_ONLY, iso, local
-from tests.newsweb.language import BYLINES, Byline, Language, rng_for, slugify
+from tests.newsweb.language import BYLINES, Byline, Language, language, rng_for, slugify
 from tests.newsweb.markup import Markup
 from tests.newsweb.markups import REDESIGN
 from tests.newsweb.templates import Template
@@ -327,7 +327,7 @@ class World:
     def __init__(self, seed: int, clock: SimClock) -> None:
         self.seed = seed
         self.clock = clock
-        self.language = Language(seed)
+        self.language = language(seed)
         self.sites: list[WebSite] = []
         self.by_host: dict[str, WebSite] = {}
         self.started = float(int(clock.now()))  # whole seconds: the same --start gives the same world
