@@ -119,11 +119,14 @@ class CrawlReporter:
         self.display = progress.make_display(self.mode, sys.stderr)
         self.worker = ""
         self.started = time.monotonic()
+        self.elapsed_s = 0.0
+        self.ended = ""  # the reason, once it has
         self._loops: list[Every] = []
         self._frontier: Frontier | None = None
         listen = crawler.signals.connect
         listen(self.spider_opened, signals.spider_opened)
         listen(self.spider_closed, signals.spider_closed)
+        listen(self.engine_stopped, signals.engine_stopped)
         listen(self.item_scraped, signals.item_scraped)
         listen(self.item_dropped, signals.item_dropped)
         listen(self.item_error, signals.item_error)
@@ -159,12 +162,16 @@ class CrawlReporter:
             await loop.stop()
         if self._frontier is not None:
             await self._frontier.close()
-        if self.mode == "off":
-            return
-        self.display.stop()
+        self.elapsed_s = time.monotonic() - self.started
+        self.ended = reason
+        if self.mode != "off":
+            self.display.stop()
+
+    def engine_stopped(self) -> None:
+        """After Scrapy's own last words (it dumps the stats), so that the table is what stays in sight."""
         self.log_file.stop()
-        elapsed_s = time.monotonic() - self.started
-        progress.print_summary(self.rows, elapsed_s, reason, self.status().queued, sys.stderr)
+        if self.ended and self.mode != "off":
+            progress.print_summary(self.rows, self.elapsed_s, self.ended, self.status().queued, sys.stderr)
 
     async def mark(self) -> None:
         self.rows.mark(time.monotonic())

@@ -109,7 +109,7 @@ def corpus() -> list[Article]:
     sites = ("vnexpress.net", "tuoitre.vn", "dantri.com.vn")
     for n in range(60):
         title, first = STORIES[n % len(STORIES)]
-        site = sites[n % len(sites)]
+        site = sites[(n // len(STORIES)) % len(sites)]
         paragraphs = [f"{first} Đây là bản tin số {n + 1}.", own_text(n), FILLER[n % len(FILLER)], own_text(n + 1000)]
         articles.append(
             make_article(

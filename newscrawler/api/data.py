@@ -12,7 +12,7 @@ from typing import Any
 from newscrawler.api.deps import Deps, SiteFacts
 from newscrawler.api.text import from_ms
 from newscrawler.fleet.registry import RegistryUnavailable, SiteSums
-from newscrawler.fleet.rows import UNREACHABLE
+from newscrawler.fleet.rows import ORDINARY, STEPS, UNREACHABLE
 from newscrawler.items import Article, Outcome
 from newscrawler.store.base import Hit, Query, SearchResult, StoreUnavailable
 
@@ -24,9 +24,6 @@ KEEP_S = 2.0
 QUIET_S = 24 * 3600
 #: A fetch within this many seconds: the site is being crawled now.
 BUSY_S = 120
-
-#: Outcomes that /sites does not count as errors.
-_FINE = ("DONE", "UNCHANGED", "NOT_ARTICLE", "REDIRECTED", "REFUSED")
 
 
 class Kept:
@@ -227,7 +224,7 @@ def _site_row(
     facts: SiteFacts, sums: SiteSums, stored: int, places: dict[str, dict[str, Any]], now_ms: int
 ) -> dict[str, Any]:
     place = places.get(facts.id)
-    errors = {label: n for label, n in sums.outcomes.items() if label.partition("(")[0] not in _FINE}
+    errors = {n: c for n, c in sums.outcomes.items() if n.partition("(")[0] not in ORDINARY and n not in STEPS}
     state, kind = _state(facts, sums, place, now_ms)
     return {
         "id": facts.id,

@@ -43,6 +43,10 @@ def name_of(stat: str) -> str:
     return PREFIX + stat.replace("/", "_")
 
 
+def _help(stat: metrics.Stat) -> str:
+    return f"{stat.meaning.partition('; label:')[0]} ({stat.unit})"
+
+
 def fleet_counters(totals: dict[str, int]) -> Iterator[Metric]:
     """One family per declared counter, also while it is 0 and has no label."""
     by_stat: dict[str, list[tuple[str, int]]] = {}
@@ -56,7 +60,7 @@ def fleet_counters(totals: dict[str, int]) -> Iterator[Metric]:
         samples = by_stat.get(stat.name, [])
         is_labelled = "label:" in stat.meaning or any(label for label, _ in samples)
         names = LABELS.get(stat.name, ("label",)) if is_labelled else ()
-        family = CounterMetricFamily(name_of(stat.name), f"{stat.meaning} ({stat.unit})", labels=names)
+        family = CounterMetricFamily(name_of(stat.name), _help(stat), labels=names)
         for label, value in samples or ([] if names else [("", 0)]):
             values = label.split("/", len(names) - 1) if names else []
             family.add_metric([*values, *[""] * (len(names) - len(values))], value)
@@ -104,7 +108,7 @@ def worker_families(workers: list[dict[str, Any]]) -> Iterator[Metric]:
         if stat in (metrics.FRONTIER_QUEUED, metrics.FRONTIER_LEASED):
             continue  # the same for all workers; asked of the frontier itself
         declared = metrics.STATS[stat]
-        family = GaugeMetricFamily(name_of(stat), f"{declared.meaning} ({declared.unit})", labels=("worker",))
+        family = GaugeMetricFamily(name_of(stat), _help(declared), labels=("worker",))
         for worker_id, value in values.items():
             family.add_metric([worker_id], value)
         yield family

@@ -12,6 +12,9 @@ from newscrawler.items import Outcome
 #: Outcomes that are the ordinary course of a crawl; all others are shown as errors, by reason.
 ORDINARY = frozenset({Outcome.DONE, Outcome.UNCHANGED, Outcome.NOT_ARTICLE, Outcome.REDIRECTED, Outcome.REFUSED})
 
+#: Retries that are a step on the way and not a fault: another spelling of the URL, rules not there yet.
+STEPS = frozenset({"RETRY(moved)", "RETRY(robots_unknown)"})
+
 #: Reasons with which no answer of the site came at all, and what to say of such a site.
 UNREACHABLE = {
     "dns": "no network? name not found (dns)",
@@ -116,7 +119,7 @@ class Rows:
         """Count a visit. Returns its label."""
         label = label_of(visit.outcome, visit.reason)
         row = self.row(visit.site)
-        is_error = visit.outcome not in ORDINARY
+        is_error = visit.outcome not in ORDINARY and label not in STEPS
         for one in (row, self.total):
             one.pages += 1
             one.answered += visit.answered

@@ -61,8 +61,8 @@ class Scrapy:
 
     def start(self, *args: str) -> Running:
         command, stats = self.command(*args)
-        log = (self.folder / f"run-{self._serial}.log").open("wb")
-        process = subprocess.Popen(command, cwd=ROOT, env=self.env, stdout=log, stderr=log, start_new_session=True)
+        with (self.folder / f"run-{self._serial}.log").open("wb") as log:
+            process = subprocess.Popen(command, cwd=ROOT, env=self.env, stdout=log, stderr=log, start_new_session=True)
         return Running(process, Path(log.name), stats)
 
 

@@ -1,0 +1,189 @@
+"""The search page in a real Chromium, on a wide and a narrow screen: searched, read, paged through."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.fixtures_browser import article_id
+
+pytestmark = pytest.mark.slow
+
+#: Nothing of Chromium itself may ask the network for anything.
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SCREENS = {"wide": (1280, 860), "narrow": (390, 844)}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        text = "Chromium is not installed (Debian: make browser-deps)"
+        if os.environ.get("CI"):
+            pytest.fail(text)
+        pytest.skip(f"skipped: {text}")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+class Screen:
+    """A page of one size that remembers what went wrong on it."""
+
+    def __init__(self, page: Page, base: str, width: int) -> None:
+        self.page = page
+        self.base = base
+        self.width = width
+        self.complaints: list[str] = []
+        self.elsewhere: list[str] = []
+        page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda r: None if r.url.startswith(base) else self.elsewhere.append(r.url))
+
+    def open(self, path: str) -> None:
+        self.page.goto(self.base + path)
+
+    def check(self) -> None:
+        """No complaint in the console, nothing asked of another host, nothing wider than the screen."""
+        assert self.complaints == []
+        assert self.elsewhere == []
+        assert self.page.evaluate("document.documentElement.scrollWidth") <= self.width
+        assert self.page.evaluate("window.stolen") is None
+
+
+@pytest.fixture(params=list(SCREENS))
+def screen(request: Any, chromium: Browser, search_page: str) -> Iterator[Screen]:
+    width, height = SCREENS[request.param]
+    context = chromium.new_context(viewport={"width": width, "height": height})
+    yield Screen(context.new_page(), search_page, width)
+    context.close()
+
+
+@pytest.mark.parametrize("query", ["bóng đá nữ", "bong da nu"])
+def test_a_query_is_typed_read_and_left_again(screen: Screen, query: str) -> None:
+    page = screen.page
+    screen.open("/")
+    expect(page.get_by_role("heading", name="Latest articles")).to_be_visible()
+    page.get_by_role("searchbox").fill(query)
+    page.get_by_role("searchbox").press("Enter")
+    expect(page.get_by_role("heading", name="10 articles")).to_be_visible()
+    assert page.locator(".hit mark").first.inner_text().lower().startswith("bóng")
+    screen.check()
+    page.locator(".hit h2 a").first.click()
+    expect(page.locator("article h1")).to_contain_text("bóng đá nữ thắng đậm")
+    expect(page.get_by_role("link", name=re.compile("original", re.IGNORECASE))).to_have_attribute(
+        "href", re.compile("^https://")
+    )
+    expect(page.get_by_text("Where the fields came from")).to_be_visible()
+    screen.check()
+    page.go_back()
+    assert page.get_by_role("searchbox").input_value() == query
+
+
+def test_results_are_paged_and_sorted(screen: Screen) -> None:
+    page = screen.page
+    screen.open("/?q=b%E1%BA%A3n+tin")
+    seen = set(page.locator(".hit h2 a").evaluate_all("links => links.map(a => a.href)"))
+    assert len(seen) == 20
+    page.get_by_role("link", name=re.compile("Next")).click()
+    expect(page.locator(".numbers [aria-current]")).to_have_text("2")
+    second = set(page.locator(".hit h2 a").evaluate_all("links => links.map(a => a.href)"))
+    assert len(second) == 20 and not seen & second
+    screen.check()
+    page.get_by_role("link", name="Newest").click()
+    times = page.locator(".hit time").evaluate_all("times => times.map(t => t.dateTime)")
+    assert len(times) == 20 and times == sorted(times, reverse=True)
+    screen.check()
+
+
+def test_results_are_narrowed_by_site_and_widened_again(screen: Screen) -> None:
+    page = screen.page
+    screen.open("/?q=b%C3%B3ng+%C4%91%C3%A1")
+    if screen.width < 900:  # the filters are folded away there
+        page.get_by_text("Filter", exact=True).click()
+    page.locator(".facets").get_by_role("link", name=re.compile("VnExpress")).click()
+    assert set(page.locator(".hit .site").all_inner_texts()) == {"VnExpress"}
+    screen.check()
+    page.locator(".chip").click()
+    assert len(set(page.locator(".hit .site").all_inner_texts())) > 1
+
+
+def test_hostile_text_does_nothing(screen: Screen) -> None:
+    for path in (
+        "/?q=t%E1%BA%A5n+c%C3%B4ng",
+        f"/article/{article_id('attack')}",
+        "/?q=%3Cscript%3Ewindow.stolen%3D1%3C/script%3E",
+    ):
+        screen.open(path)
+        assert screen.page.locator("main img, main script").count() == 0
+        screen.check()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_fit_and_can_be_read(screen: Screen, scheme: Any) -> None:
+    screen.page.emulate_media(color_scheme=scheme)
+    for path in ("/", "/sites", "/frontier", "/docs", "/?q=t%E1%BB%AB+d%C3%A0i", f"/article/{article_id('wide')}"):
+        screen.open(path)
+        screen.check()
+        assert contrast(screen.page, "body") >= 7
+        for muted in (".status", ".by", ".top nav a:not([aria-current])"):
+            if screen.page.locator(muted).count():
+                assert contrast(screen.page, muted) >= 4.5, (path, muted)
+
+
+def contrast(page: Page, selector: str) -> float:
+    """Contrast of the text of the first such element with what is behind it (WCAG 2.1, 1.4.3)."""
+    script = """element => {
+      const rgb = text => text.match(/[\\d.]+/g).map(Number);
+      let behind = element, ground = [0, 0, 0, 0];
+      while (behind && ground[3] === 0) {
+        const c = rgb(getComputedStyle(behind).backgroundColor);
+        ground = [c[0], c[1], c[2], c.length > 3 ? c[3] : 1];
+        behind = behind.parentElement;
+      }
+      const light = c => [0.2126, 0.7152, 0.0722].reduce((sum, weight, i) => {
+        const v = c[i] / 255;
+        return sum + weight * (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+      }, 0);
+      const [a, b] = [light(rgb(getComputedStyle(element).color)), light(ground)].sort((x, y) => y - x);
+      return (a + 0.05) / (b + 0.05);
+    }"""
+    return float(page.locator(selector).first.evaluate(script))
+
+
+def test_the_page_is_complete_without_javascript(chromium: Browser, search_page: str) -> None:
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(search_page + "/?q=xang")
+    expect(page.locator(".hit").first).to_be_visible()
+    page.get_by_text("Filter", exact=True).click()
+    expect(page.locator(".facets li a").first).to_be_visible()
+    context.close()
+
+
+def test_the_figures_of_the_crawl_are_refreshed(chromium: Browser, search_page: str) -> None:
+    context = chromium.new_context()
+    page = context.new_page()
+    page.clock.install()
+    page.goto(search_page)
+    page.route("**/api/status", lambda route: route.fulfill(json={"articles": 1234, "workers": 2, "pages_per_s": 9.5}))
+    page.clock.run_for(6000)
+    expect(page.locator("[data-live=articles]")).to_have_text("1,234")
+    expect(page.locator("[data-live-word]")).to_have_text("Crawling")
+    context.close()
