@@ -50,7 +50,7 @@ async def test_a_nearly_full_disk_is_named_and_writing_goes_on_afterwards(
 
 async def test_a_document_that_the_server_refuses_does_not_hold_up_the_others(store: ElasticStore) -> None:
     bad = article("bad", "Tin", "x", site="s" * 40_000)  # longer than a keyword may be
-    with pytest.raises(StoreRefused, match="failed to parse field .site.") as caught:
+    with pytest.raises(StoreRefused, match=r"failed to parse field .site.") as caught:
         await store.put([article("a", "Một", "x"), bad, article("b", "Hai", "x")])
     assert caught.value.ids == [bad.id]
     assert len(str(caught.value)) < 500, "the article itself is not in the message"
