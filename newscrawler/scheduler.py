@@ -192,7 +192,7 @@ class Scheduler(RedisScheduler):
         if "lease" in request.meta:
             # A middleware returned a new request for a leased page: it goes to the frontier as a
             # URL of its own, and the old lease ends as redirected.
-            self.pump.note(request, Outcome.REDIRECTED, "middleware")
+            self.pump.note_lease(request.meta["lease"], Outcome.REDIRECTED, "middleware")
             request = request.replace(meta={k: v for k, v in request.meta.items() if k not in ("lease", "robots")})
         accepted: bool = super().enqueue_request(request)
         self.pump.wake.set()
@@ -291,6 +291,7 @@ class Pump:
         self.forever = settings.getbool("CRAWL_FOREVER")
         self.user_agent = settings["ROBOTSTXT_USER_AGENT"]
         self.idle_s = idle_s
+        self.longest_wait_ms = settings.getfloat("CRAWL_LONGEST_WAIT_S") * 1000
         self.inflight: dict[Request, InFlight] = {}
         self.acks: list[Ack] = []
         self.fetches: list[Fetched] = []
@@ -361,6 +362,12 @@ class Pump:
         held = self.inflight.get(request)
         if held is not None:
             held.verdict, held.reason = outcome, reason
+
+    def note_lease(self, lease: Lease, outcome: Outcome, reason: str) -> None:
+        """For a copy of a leased request, which carries the lease but is not the one in flight."""
+        for held in self.inflight.values():
+            if held.lease is lease:
+                held.verdict, held.reason = outcome, reason
 
     def note_page(self, request: Request, page: Page) -> None:
         held = self.inflight.get(request)
@@ -528,10 +535,15 @@ class Pump:
                 self.queue.buffer.append((time.monotonic(), request))
             if self._engine_is_closing():
                 self._give_back_buffer()
-        if step.leases or step.queued or step.leased or self.acks or self.inflight:
+        waits_long = step.wait_ms < 0 or step.wait_ms > self.longest_wait_ms
+        if step.leases or step.leased or self.acks or self.inflight or (step.queued and not waits_long):
             self.drained_since = None
         elif k and self.drained_since is None:  # only a call that asked for work can say there is none
             self.drained_since = time.monotonic()
+            if step.queued and not self.forever:
+                logger.info(
+                    "Nothing is due soon, what waits stays queued urls=%d next_in_s=%.0f", step.queued, step.wait_ms / 1000
+                )
         engine = self.crawler.engine
         if engine is not None and engine._slot is not None and (step.leases or self.drained_since):
             engine._slot.nextcall.schedule()  # without a delay: a delayed call swallows the later ones

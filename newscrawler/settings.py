@@ -87,6 +87,9 @@ SCHEDULER_FLUSH_ON_START = False  # True is refused, for the same reason
 SCHEDULER_IDLE_BEFORE_CLOSE = 0
 # True: the worker waits for new work (fleet, `make run`); False: it closes when the crawl is done.
 CRAWL_FOREVER = False
+# A crawl that is not for ever ends when nothing is due within this many seconds although URLs wait
+# (back-off, a robots.txt that does not answer); they stay queued. Above the first retry's minute.
+CRAWL_LONGEST_WAIT_S = 90
 # Number of hash tags that the domains are spread over; more than 1 only for a Redis Cluster.
 # Changing it needs an empty frontier.
 FRONTIER_SHARDS = 1

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import CrawlerProcess
 from scrapy.exceptions import DropItem, IgnoreRequest
 from scrapy.utils.project import get_project_settings
 
+from newscrawler.frontier import connect
 from newscrawler.frontier import queue as frontier_queue
 from newscrawler.frontier import server as embedded
 from newscrawler.items import Outcome, Page
@@ -81,6 +82,23 @@ class Site(BaseHTTPRequestHandler):
 
     def log_message(self, *args: Any) -> None:
         pass
+
+
+def robots_then_closed() -> int:
+    """A port that answers one request, for robots.txt, and is closed from then on."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(1)
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        listener.close()
+        connection.recv(4096)
+        connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        connection.close()
+
+    threading.Thread(target=serve, daemon=True).start()
+    return int(listener.getsockname()[1])
 
 
 def path_of(url: str) -> str:
@@ -172,9 +190,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     site = ThreadingHTTPServer(("127.0.0.1", 0), Site)
     threading.Thread(target=site.serve_forever, daemon=True).start()
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        dead_port = closed.getsockname()[1]
+    dead_port = robots_then_closed()
     base = f"http://127.0.0.1:{site.server_port}"
     urls = [f"http://127.0.0.1:{dead_port}/closed-port" if p == "closed-port" else f"{base}/{p}" for p in PATHS]
 
@@ -194,7 +210,7 @@ def main() -> None:
         {
             "DATA_DIR": str(folder / "data"), "REDIS_URL": "", "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8",
             "DOWNLOAD_DELAY": 0, "AUTOTHROTTLE_ENABLED": False, "DOWNLOAD_TIMEOUT": 2, "PROGRESS": "off",
-            "FRONTIER_MAX_TRIES": 1, "BACKOFF_START_S": 1, "SELECTOR_GENERATION": "off", "LOG_LEVEL": "ERROR",
+            "FRONTIER_MAX_TRIES": 1, "BACKOFF_START_S": 1, "BACKOFF_MAX_S": 1, "SELECTOR_GENERATION": "off", "LOG_LEVEL": "ERROR",
             "ARTICLE_MAX_AGE_DAYS": 0, "RETRY_ENABLED": False,
         },
         priority="cmdline",
@@ -205,17 +221,20 @@ def main() -> None:
     settings["ITEM_PIPELINES"][f"{here}.FaultyPipeline"] = 50
     process = CrawlerProcess(settings)
     crawler = process.create_crawler(importable())
-    left: dict[str, Any] = {}
-
-    async def count() -> None:
-        counts = await crawler.engine.scheduler.pump.frontier.counts()  # type: ignore[union-attr]
-        left.update(queued=counts.queued, leased=counts.leased)
-
-    crawler.signals.connect(count, signals.spider_idle)
     process.crawl(crawler, urls=urls)
     process.start()
+    left = asyncio.run(count(embedded.ensure(folder / "data")))
     embedded.stop(folder / "data")
     print(json.dumps({"acks": acks, "left": left, "paths": PATHS, "reason": crawler.stats.get_value("finish_reason")}))
+
+
+async def count(redis_url: str) -> dict[str, int]:
+    client = connect(redis_url, single=False)
+    try:
+        counts = await frontier_queue.Frontier(client, frontier_queue.FrontierConfig(loopback_only=True), "count").counts()
+        return {"queued": counts.queued, "leased": counts.leased}
+    finally:
+        await client.aclose()
 
 
 def importable() -> type[PathSpider]:
