@@ -245,6 +245,7 @@ def open_raw_store(settings: BaseSettings, worker: str = "reader") -> RawStore:
         worker,
         rotate_bytes=settings.getint("RAW_ROTATE_BYTES"),
         rotate_s=settings.getfloat("RAW_ROTATE_S"),
+        spool=data_dir(settings) / "warc-spool",
     )
 
 

@@ -41,6 +41,8 @@ def simple_answers() -> dict[str, bytes]:
         "/to-private": whole(b"", "Location: http://169.254.169.254/latest/meta-data/", status="302 Found"),
         "/long-headers": whole(PAGE, "Content-Security-Policy: " + "x" * 20_000),
         "/odd-headers": whole(PAGE, "X-Odd: caf\xe9 \xff", "Set-Cookie: visit=1"),
+        "/huge-header": whole(PAGE, "X-Huge: " + "x" * 100_000),
+        "/many-headers": whole(PAGE, *(f"X-{n}: 1" for n in range(400))),
         "/garbage": b"\x00\x01SSH-2.0-OpenSSH_9.7\r\n\r\n",
         "/page/1": whole(PAGE, "Set-Cookie: id=7; Path=/"),
         "/page/2": whole(PAGE),
@@ -152,7 +154,12 @@ class FaultServer:
             writer.transport.abort()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        request = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        first = await reader.readexactly(1)
+        if first == b"\x16":  # a TLS greeting on the plain port
+            writer.write(whole(b"", status="400 Bad Request"))
+            await writer.drain()
+            return False
+        request = (first + await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         path = request[0].split(" ")[1]
         headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in request[1:] if line)}
         self.times.append((path, time.monotonic()))

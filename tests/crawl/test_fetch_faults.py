@@ -68,6 +68,8 @@ FAULTS = [
     ("/silent", "timeout"),
     ("/drop", "connect"),
     ("/garbage", "protocol"),
+    ("/huge-header", "protocol"),
+    ("/many-headers", "protocol"),
 ]
 GOOD = ["/ok", "/gzip", "/empty", "/to-private", "/long-headers", "/odd-headers"]
 PAGES = ["/page/1", "/page/2", "/page/3"]
@@ -96,7 +98,7 @@ def run(server: FaultServer, tls_ca: TestCA) -> Run:
     # each fault under a name of its own, so that they are all met at the same time
     urls = [f"http://fault{n}.example{path}" for n, (path, _) in enumerate(FAULTS)] + [plain + path for path in GOOD]
     urls += [f"http://pages.example{path}" for path in PAGES]
-    urls += [f"https://{name}.example/ok" for name in ("good", "expired", "early", "wrong")]
+    urls += [f"https://{name}.example/ok" for name in ("good", "expired", "early", "wrong", "plain")]
     urls += [f"http://127.0.0.1:{closed_port()}/", "http://10.0.0.1/", "http://169.254.169.254/latest/", "http://[::1]/"]
     urls += ["http://2130706433/", "http://[::ffff:10.0.0.1]/", "http://unknown.invalid/"]
     override = ",".join(
@@ -104,6 +106,7 @@ def run(server: FaultServer, tls_ca: TestCA) -> Run:
             f"pages.example=127.0.1.2:{ports['pages']}",
             f"good.example=127.0.1.3:{ports['tls']}",
             f"wrong.example=127.0.1.3:{ports['tls']}",
+            f"plain.example=127.0.1.1:{ports['plain']}",
             f"expired.example=127.0.1.4:{ports['expired']}",
             f"early.example=127.0.1.5:{ports['early']}",
             *(f"fault{n}.example=127.0.1.1:{ports['plain']}" for n in range(len(FAULTS))),
@@ -196,6 +199,10 @@ def test_bad_certificates_are_refused_by_name_of_the_fault(run: Run, name: str, 
     assert (row["reason"], row["problem"]) == ("tls", problem), row
     assert row["error"].startswith("CertificateRefused")
     assert not [hit for hit in run.server.hits if hit[1].startswith(name)]
+
+
+def test_a_server_without_tls_is_no_https_site(run: Run) -> None:
+    assert run.results["https://plain.example/ok"]["reason"] == "tls"
 
 
 def test_a_good_certificate_is_accepted_under_its_real_name(run: Run) -> None:
