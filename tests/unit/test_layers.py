@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "newscrawler"
 
-OUTER = {"spiders", "commands", "api"}
+OUTER = {"spiders", "commands", "api", "checks"}
 ADAPTERS = {"middlewares", "pipelines", "scheduler", "extensions", "monitors", "handlers", "wiring", "fetching", "reparsing", "generation_ext", "cli"}
 SERVICES = {"frontier", "discovery", "rawstore", "selectorstore", "store", "llm", "embeddings", "fleet", "httpclient"}
 PURE = {"extraction", "web", "items", "metrics"}
