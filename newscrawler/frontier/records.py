@@ -61,10 +61,11 @@ def robots_id(domain: str) -> bytes:
 
 def split_url(url: str, domain: str) -> tuple[int, str]:
     """(scheme number, path) where the URL is scheme + domain + path, else (0, whole URL)."""
-    for number in (1, 2):
-        start = _SCHEMES[number] + domain
-        if url.startswith(start) and url[len(start) : len(start) + 1] in ("/", "?", ""):
-            return number, url[len(start) :]
+    number = 1 if url.startswith("https://") else 2
+    at = len(_SCHEMES[number])
+    end = at + len(domain)
+    if url.startswith(domain, at) and url[end : end + 1] in ("/", "?", "") and url.startswith(_SCHEMES[number]):
+        return number, url[end:]
     return 0, url
 
 
@@ -115,16 +116,20 @@ def whole_score(score: float) -> int:
 
 def pack_link(link: Link, *, moved: bool = False) -> bytes:
     scheme, tail = split_url(link.url, link.domain)
-    return LINK.pack(
-        link.url_id,
-        (1 if link.revisit else 0) + (2 if moved else 0),
-        link.due_ms,
-        KIND_INDEX[Kind(link.kind)] + 16 * scheme,
-        max(0, min(2, link.band)),
-        max(0, min(255, link.depth)),
-        whole_score(link.score),
-        link.parent or NO_PARENT,
-    ) + pack_rest(tail, link.hint)
+    rest = pack_rest(tail, link.hint) if link.hint else msgpack.packb([tail])
+    return (
+        LINK.pack(
+            link.url_id,
+            link.revisit + 2 * moved,
+            link.due_ms,
+            KIND_INDEX[link.kind] + 16 * scheme,
+            link.band if 0 <= link.band <= 2 else 2,
+            link.depth if 0 <= link.depth <= 255 else 255,
+            whole_score(link.score),
+            link.parent or NO_PARENT,
+        )
+        + rest
+    )
 
 
 def unpack_header(data: bytes) -> tuple[Any, ...]:

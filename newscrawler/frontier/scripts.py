@@ -22,6 +22,7 @@ NAMES = (
     "put_domains",
     "quarantine",
     "renew",
+    "reserve",
     "set_clock",
     "step",
 )

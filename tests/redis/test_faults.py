@@ -55,8 +55,8 @@ async def test_seen_rotates_and_keeps_its_word(r: Any) -> None:
     assert (await f.add(links(500))).seen == 500
     await drain(f)
     await advance(r, 86_400_000 + 1000)
-    for _ in range(10):
-        await f.add(links(1))
+    for i in range(10):
+        await f.add(links(1, start=1000 + i))
     left = {k.split(b":")[2] for k in await r.keys("{f0}:s:*")}
     assert len(left) == 1, "old windows go"
     assert (await f.add(links(500))).seen == 500, "their records still answer"

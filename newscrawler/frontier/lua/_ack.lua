@@ -37,7 +37,7 @@ local function ack_robots(name, d, robots)
   if d.robots_version == 0 or old[1] ~= tostring(status) or old[2] ~= body then
     d.robots_version = (d.robots_version % 4294967295) + 1
   end
-  call("HSET", key, "status", status, "body", body, "fetched", string.format("%.0f", now), "version", d.robots_version)
+  call("HSET", key, "status", status, "body", body, "fetched", now, "version", d.robots_version)
 end
 
 local function retry_due(h, a)
@@ -152,8 +152,7 @@ local function fetched(f)
   local e = read_lease(f[1])
   if not e or e.fence ~= f[2] then return false end
   if e.fetched == 1 then return true end
-  e.fetched = 1
-  write_lease(f[1], e)
+  e.fetched, e.changed = 1, true
   local d = touch(e.domain)
   if d and d.id == f[1] then
     open_gate(e.domain, d, e.granted, f[3], f[4], f[5])

@@ -29,7 +29,7 @@ local function count(name, n)
 end
 
 local function write_state()
-  call("HMSET", P .. ":state", "fence", string.format("%.0f", S.fence), "turn", S.turn,
+  call("HMSET", P .. ":state", "fence", S.fence, "turn", S.turn,
     "queued", S.queued, "waiting", S.waiting)
   for name, n in pairs(tally) do
     call("HINCRBY", P .. ":stat", name, n)

@@ -1,5 +1,5 @@
 -- Part: domains. Each is loaded once per call, put where it belongs in the ready sets by place_domains(), and
--- saved once by save_domains().
+-- saved once by save_domains(), leases with them.
 local DOMAIN = ">BBBBBBBI4I4I4I4I4ddddddddBBI4I4I4I4I4I4I4I4c16Bc0"
 local ROBOTS_NONE, ROBOTS_RULES, ROBOTS_FREE, ROBOTS_WAIT = 0, 1, 2, 3
 local domains = {}
@@ -17,13 +17,16 @@ local function touch(name)
   if d then return d end
   local raw = call("HGET", P .. ":dom", name)
   if not raw then return nil end
-  d = {}
-  local _
-  _, d.class, d.own_class, d.enabled, d.paused, d.loopback, d.scheme, d.floor, d.set_delay, d.throttle,
-    d.crawl_delay, d.step, d.gate, d.last, d.back_until, d.blocked, d.robots_due, d.since, d.ready, d.next_due,
-    d.robots, d.robots_tries, d.robots_version, d.seq, d.queued, d.due, d.fetched, d.errors, d.dropped, d.added,
-    d.id, d.site = struct.unpack(DOMAIN, raw)
-  d.raw = raw
+  local _, class, own_class, enabled, paused, loopback, scheme, least, set_delay, throttle, crawl_delay, step, gate,
+    last, back_until, blocked, robots_due, since, ready, next_due, robots, robots_tries, robots_version, seq, queued,
+    due, fetched, errors, dropped, added, id, site = struct.unpack(DOMAIN, raw)
+  -- one constructor: a table that grows field by field is built five times over
+  d = { class = class, own_class = own_class, enabled = enabled, paused = paused, loopback = loopback, scheme = scheme,
+    floor = least, set_delay = set_delay, throttle = throttle, crawl_delay = crawl_delay, step = step, gate = gate,
+    last = last, back_until = back_until, blocked = blocked, robots_due = robots_due, since = since, ready = ready,
+    next_due = next_due, robots = robots, robots_tries = robots_tries, robots_version = robots_version, seq = seq,
+    queued = queued, due = due, fetched = fetched, errors = errors, dropped = dropped, added = added, id = id,
+    site = site, raw = raw }
   domains[name] = d
   return d
 end
@@ -60,14 +63,16 @@ local function place_domains()
       if at == 0 then
         call("ZREM", ready_key(class_of(d)), name)
       else
-        call("ZADD", ready_key(class_of(d)), string.format("%.0f", at), name)
+        call("ZADD", ready_key(class_of(d)), at, name)
       end
       d.ready = at
     end
   end
 end
 
+-- The last word of every script that changes anything of a domain.
 local function save_domains()
+  save_leases()
   place_domains()
   for name, d in pairs(domains) do
     local raw = struct.pack(DOMAIN, 1, d.class, d.own_class, d.enabled, d.paused, d.loopback, d.scheme, d.floor,
@@ -88,7 +93,7 @@ end
 
 -- Into the queue, to be leased as soon as the gate opens.
 local function enqueue(name, d, id, score)
-  call("ZADD", P .. ":q:" .. name, string.format("%.17g", score), id)
+  call("ZADD", P .. ":q:" .. name, score, id)
   if d.queued == 0 then d.since = now end
   d.queued = d.queued + 1
   S.queued = S.queued + 1
@@ -96,7 +101,7 @@ end
 
 -- Not before due_ms. ``outcome``: of the last visit, tells work that is left from a planned revisit.
 local function enqueue_due(name, d, id, due_ms, outcome)
-  call("ZADD", P .. ":due:" .. name, string.format("%.0f", due_ms), id)
+  call("ZADD", P .. ":due:" .. name, due_ms, id)
   d.due = d.due + 1
   if d.next_due == 0 or due_ms < d.next_due then d.next_due = due_ms end
   if is_waiting(outcome) then S.waiting = S.waiting + 1 else S.queued = S.queued + 1 end

@@ -15,9 +15,8 @@ end
 -- granted: flat list of id, domain, site, record ("" = robots.txt), fence, deadline, robots version, scheme
 local function hand_out(granted, name, d, id, record, score, is_robots)
   S.fence = max(S.fence + 1, real_us)  -- by time, so that it grows even past a second that a killed Redis forgot
-  write_lease(id, { fence = S.fence, granted = now, score = score, fetched = 0, robots = is_robots, domain = name,
-    worker = W })
-  call("ZADD", P .. ":deadlines", string.format("%.0f", real + C.lease_ms), id)
+  new_lease(id, { fence = S.fence, granted = now, score = score, fetched = 0, robots = is_robots, domain = name,
+    worker = W }, real + C.lease_ms)
   d.id = id
   local n = #granted
   granted[n + 1], granted[n + 2], granted[n + 3], granted[n + 4] = id, name, d.site, record

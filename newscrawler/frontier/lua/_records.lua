@@ -13,14 +13,11 @@ local OUT = { DONE = 1, UNCHANGED = 2, NOT_ARTICLE = 3, REDIRECTED = 4, RETRY = 
 -- nil: the bytes cannot be read by this version
 local function read_header(raw)
   if not raw or #raw <= HEADER_SIZE or raw:byte(1) < 1 or raw:byte(1) > SCHEMA then return nil end
-  local h = {}
-  local _
-  _, h.kind, h.band, h.tries, h.crashes, h.depth, h.score, h.discovered, h.outcome, h.status, h.last, h.parent =
+  local _, kind, band, tries, crashes, depth, score, discovered, outcome, status, last, parent =
     struct.unpack(HEADER, raw)
-  h.scheme = floor(h.kind / 16)
-  h.kind = h.kind % 16
-  if h.kind > 6 or h.outcome > 9 then return nil end
-  return h
+  if kind % 16 > 6 or outcome > 9 then return nil end
+  return { kind = kind % 16, scheme = floor(kind / 16), band = band, tries = tries, crashes = crashes, depth = depth,
+    score = score, discovered = discovered, outcome = outcome, status = status, last = last, parent = parent }
 end
 
 local function write_header(h, rest)
@@ -45,24 +42,40 @@ local function queue_score(h, d)
   return h.band * 8589934592 + h.score + 2147483648 + d.seq / 262144
 end
 
+-- Leases that were read in this call; those marked changed are written by save_domains(), unless they are dropped.
+local leases, leases_key = {}, P .. ":lease"
 local function read_lease(id)
-  local raw = call("HGET", P .. ":lease", id)
-  if not raw then return nil end
-  local e = {}
-  local at
-  e.fence, e.granted, e.score, e.fetched, e.robots, e.domain, at = struct.unpack(LEASE, raw)
-  e.worker = raw:sub(at)
+  local e = leases[id]
+  if e ~= nil then return e end
+  local raw = call("HGET", leases_key, id)
+  if raw then
+    local fence, granted, score, fetched, robots, domain, at = struct.unpack(LEASE, raw)
+    e = { fence = fence, granted = granted, score = score, fetched = fetched, robots = robots, domain = domain,
+      worker = raw:sub(at), changed = false }
+  end
+  leases[id] = e or false
   return e
 end
 
-local function write_lease(id, e)
-  call("HSET", P .. ":lease", id,
-    struct.pack(LEASE, e.fence, e.granted, e.score, e.fetched, e.robots, #e.domain, e.domain) .. e.worker)
+local function new_lease(id, e, deadline)
+  leases[id] = e
+  e.changed = true
+  call("ZADD", P .. ":deadlines", deadline, id)
 end
 
 local function drop_lease(id)
-  call("HDEL", P .. ":lease", id)
+  call("HDEL", leases_key, id)
   call("ZREM", P .. ":deadlines", id)
+  leases[id] = false
+end
+
+local function save_leases()
+  for id, e in pairs(leases) do
+    if e and e.changed then
+      call("HSET", leases_key, id,
+        struct.pack(LEASE, e.fence, e.granted, e.score, e.fetched, e.robots, #e.domain, e.domain) .. e.worker)
+    end
+  end
 end
 
 -- Finished records. 14 bits of the id choose the bucket, which stays small enough to be kept packed.
@@ -93,6 +106,12 @@ local function write_finished(id, h, x)
   local key, field = finished_place(id)
   call("HSET", key, field, struct.pack(">BBBBI2I4I4", SCHEMA * 16 + h.kind, h.outcome,
     min(h.depth, 15) * 16 + min(h.tries, 15), flags, h.status, h.discovered, h.last) .. tail .. (x.reason or ""))
+end
+
+-- Only these two are ever queued again without being asked for; the rest is known by one byte.
+local function may_come_back(raw)
+  local outcome = raw:byte(2)
+  return outcome == OUT.FAILED or outcome == OUT.REFUSED
 end
 
 local function read_finished(raw)

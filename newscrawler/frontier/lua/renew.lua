@@ -13,7 +13,7 @@ local lost = {}
 for i = 1, #list, 2 do
   local e = read_lease(list[i])
   if e and e.fence == list[i + 1] then
-    call("ZADD", P .. ":deadlines", string.format("%.0f", deadline), list[i])
+    call("ZADD", P .. ":deadlines", deadline, list[i])
   else
     lost[#lost + 1] = list[i]
   end
