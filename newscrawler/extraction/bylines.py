@@ -16,13 +16,14 @@ from newscrawler.items import FieldValue
 
 _FOREIGN = re.compile(
     r"comment|kommentar|related|recommend|sidebar|footer|widget|latest|popular|teaser|most-?read|trending|disqus|reply|quote|zitat|about-?author|author-?bio|bio-?box"
-    r"|caption|credit|photo|newsletter|subscribe|login|menu|nav\b|breadcrumb|tag-|share|social|carousel|slider", re.I)
+    r"|caption|photo-?credit|image-?credit|newsletter|subscribe|login|menu|nav\b|breadcrumb|tag-|share|social|carousel|slider", re.I)
 _BYLINE_START = re.compile(
     r"^\W{0,3}(?:(?:(?:written|posted|reported|words|story|text|report|analysis|interview)\s+by|by|von|par|por|door|av|af|oleh"
     r"|verfasst von|geschrieben von|ein (?:beitrag|artikel|gastbeitrag|interview|kommentar) von)(?:\s*:\s*|\s+)"
     r"|(?:autor(?:in|en|a|:in)?|author|tác giả|bài và ảnh|bài|text|texte|автор|penulis)\s*:\s*)(?=[^\W\d_])", re.I)
 _FOREIGN_TAGS = ("footer", "aside", "nav", "figure", "figcaption", "blockquote")
 _DATED = re.compile(r"^(?:\d{1,2}\.\d{1,2}\.\d{4}|\d{1,2}/\d{1,2}/\d{4})[\s,|–-]+(?:von\s+)?(?P<name>[^\W\d_][^\d|]{4,40})$", re.I)
+_META = re.compile(r"meta|info|byline|credit|sign", re.I)
 _LAST_LINE = re.compile(r"text-align:\s*right")
 _CLASSES = ("author", "Author", "byline", "Byline", "autor", "Autor", "writer", "journalist", "tacgia", "tac-gia", "redakteur", "auteur",
             "contributor", "creator", "signature", "verfasser", "reporter", "AUTHOR")
@@ -66,7 +67,7 @@ def _from_meta(doc: Document, context: PageContext, sites: list[str]) -> tuple[l
 
 
 def _first(doc: Document, context: PageContext, sites: list[str]) -> tuple[list[str], str, float] | None:
-    for source in (_from_marked, _from_classes, _from_text):
+    for source in (_from_marked, _from_classes, _from_names, _from_text):
         for names, origin, trust in source(doc, context, sites):
             return names, origin, trust
     return None
@@ -122,6 +123,19 @@ def _from_classes(doc: Document, context: PageContext, sites: list[str]) -> Iter
             early = found
     if early is not None:
         yield early
+
+
+def _from_names(doc: Document, context: PageContext, sites: list[str]) -> Iterator[tuple[list[str], str, float]]:
+    """A node classed "name" in the line of date and author."""
+    stop = headline_ancestors(doc)
+    for node in doc.tree.css('[class~="name"]')[:20]:
+        parent = node.parent
+        around = (parent.attributes.get("class") or "") if parent is not None else ""
+        if not _META.search(around) or foreign(node, _FOREIGN, stop, _FOREIGN_TAGS):
+            continue
+        names = [n for n in authors.clean([_visible(node)], context.site_name, sites) if len(n.split()) > 1]
+        if names:
+            yield names, "byline", 0.72
 
 
 def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterator[tuple[list[str], str, float]]:

@@ -244,7 +244,7 @@ def vote(reading: Reading, other: str | None, headline: str | None = None, descr
             heading = block.tag in ("h2", "h3", "h4") and between and block.link_chars < 0.5 * size[i]
             keep = heading or (between or abs(i - last) < 3 or abs(first - i) < 3) and (running or (between and block.tag in ("p", "li", "blockquote")))
         elif theirs[i]:
-            keep = (between and (not reading.cluttered[i] or running)) or (running and not reading.cluttered[i])
+            keep = (between and not reading.cluttered[i]) or (running and not reading.cluttered[i])
         else:
             keep = False
         if keep or i in leads:
