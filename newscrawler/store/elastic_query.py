@@ -16,14 +16,14 @@ from newscrawler.items import Article
 from newscrawler.store import codec
 from newscrawler.store.base import COUNT_CAP, Query
 from newscrawler.store.fold import exact_words, fold_words, folded_words
-from newscrawler.store.search import Plan, Term
+from newscrawler.store.search import QUOTATION, Plan, Term
 
 SCHEMA = 1
 BETWEEN = "\ue002"  # between two authors: a phrase does not run from one name into the next
 FACET_SITES, FACET_DAYS = 100, 31
 TITLE_BOOST, EXACT_BOOST, PAIR_BOOST, WHOLE_BOOST = 3.0, 0.15, 0.5, 2.0
-#: Above any other score: articles that have the words as typed come before those that only fold to them.
-TYPED_BOOST = 10_000.0
+#: Above any other score: articles with a quotation, and those that have the words as typed when others only fold to them.
+FIRST_OF_ALL = 10_000.0
 RECENT, HALF_LIFE = 0.25, "3d"
 _KEPT_ONLY = {"type": "keyword", "index": False, "doc_values": False}
 _WORDS = {"type": "text", "analyzer": "whitespace"}
@@ -119,7 +119,11 @@ def ranked(plan: Plan, typed: Plan | None) -> dict[str, Any]:
         pair = first.words(exact) + second.words(exact)
         better += [_in(name, pair, PAIR_BOOST * weight) for name, weight in fields]
     if plan.whole is not None:
-        better += [_in(name, plan.whole.words(exact), WHOLE_BOOST * weight) for name, weight in fields]
+        words = plan.whole.words(exact)
+        better += [_in(name, words, WHOLE_BOOST * weight) for name, weight in fields]
+        if len(words) >= QUOTATION:
+            rows = {"bool": {"should": [_in(name, words) for name, _ in fields], "minimum_should_match": 1}}
+            better.append({"constant_score": {"filter": rows, "boost": FIRST_OF_ALL}})
     if not exact:
         better += [_in(name, t.folded, EXACT_BOOST) for t in terms for name in ("t", "b")]
     query["bool"]["should"] = better
@@ -134,7 +138,7 @@ def ranked(plan: Plan, typed: Plan | None) -> dict[str, Any]:
     }
     if typed is None:
         return scored
-    as_typed = {"constant_score": {"filter": matching(typed), "boost": TYPED_BOOST}}
+    as_typed = {"constant_score": {"filter": matching(typed), "boost": FIRST_OF_ALL}}
     return {"bool": {"must": [scored], "should": [as_typed]}}
 
 

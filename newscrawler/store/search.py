@@ -29,6 +29,8 @@ FEW = 10
 COMMON = 0.05
 #: How many of the rarest words an OR asks for: a plain OR of all is slow and finds everything.
 OR_WORDS = 4
+#: So many words in a row are a quotation: who has them comes before everything else.
+QUOTATION = 5
 #: Words of a query beyond this are ignored (a pasted page would be an expensive AND).
 MOST_TERMS = 32
 

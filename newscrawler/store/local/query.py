@@ -14,9 +14,9 @@ from newscrawler.items import Article
 from newscrawler.store import codec, highlight
 from newscrawler.store.base import COUNT_CAP, Hit, Query, SearchResult
 from newscrawler.store.local import correct
-from newscrawler.store.local.rank import BOUND, IN_A_ROW, NAME, QUOTATION, WHOLE, Rank, idf, recency
+from newscrawler.store.local.rank import BOUND, IN_A_ROW, NAME, WHOLE, Rank, idf, recency
 from newscrawler.store.local.schema import EVERY, SEQUENCE_BITS, site_word, snapshot
-from newscrawler.store.search import FEW, Ask, Correct, Count, Frequencies, Plan, Term, ladder, parse
+from newscrawler.store.search import FEW, QUOTATION, Ask, Correct, Count, Frequencies, Plan, Term, ladder, parse
 
 #: Frequencies are those among this many of the newest articles, kept for so many seconds.
 SAMPLE, KEEP_S = 5_000, 60.0

@@ -23,8 +23,6 @@ BOUND = 2_000
 IN_A_ROW = 200
 NAME = "news_rank"
 TITLE, EXACT, PAIR, WHOLE = 2.0, 0.15, 0.5, 1.5
-#: So many words in a row are a quotation: who has them comes before everything else.
-QUOTATION = 5
 K, B, USUAL_WORDS = 1.2, 0.6, 400.0
 #: The newest article counts this much more than an old one of the same score; halves every so many days.
 RECENT, HALF_LIFE_DAYS = 0.25, 3.0
