@@ -232,8 +232,9 @@ class SelectorGeneration:
                 logger.info("Selector set is active domain=%s version=%s", domain, on_probation.version)
         elif article.raw_ref and selectors.is_missing(domain):
             count = await selectors.report_missing(domain, article.raw_ref, article.url)
-            self.stats.inc_value(metrics.SELECTOR_SAMPLES)
-            logger.debug("Sample page noted domain=%s samples=%d", domain, count)
+            if count:
+                self.stats.inc_value(metrics.SELECTOR_SAMPLES)
+                logger.debug("Sample page noted domain=%s samples=%d", domain, count)
 
     async def _look_for_job(self, generator: Generator) -> None:
         if self._job is not None:

@@ -67,7 +67,8 @@ class Scrapyd:
         shutil.copytree(ROOT / "newscrawler", source / "newscrawler", ignore=shutil.ignore_patterns("__pycache__", "_shipped"))
         shutil.copytree(ROOT / "selectors", source / "selectors")
         for name in ("setup.py", "requirements.txt", "sites.json"):
-            shutil.copy(ROOT / name, source / name)
+            if (ROOT / name).is_file():
+                shutil.copy(ROOT / name, source / name)
         (source / "scrapy.cfg").write_text(
             f"[settings]\ndefault = newscrawler.settings\n[deploy]\nurl = {self.url}\nproject = {PROJECT}\n")
         return subprocess.run([str(BIN / "scrapyd-deploy")], cwd=source, env=self.env, capture_output=True, text=True,

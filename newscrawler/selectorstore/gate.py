@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from statistics import median
 from typing import Any
 
 from newscrawler.extraction.selectors import SelectorSet
 from newscrawler.items import Article, FieldValue
-from newscrawler.selectorstore.reading import read_all
-from newscrawler.selectorstore.rules import boilerplate
+from newscrawler.selectorstore.reading import read_all, root_chars
+from newscrawler.selectorstore.rules import boilerplate, content_label
 from newscrawler.selectorstore.samples import (
     Sample,
     authors_agree,
@@ -31,9 +32,10 @@ COVERAGE = 0.9
 AGREE = 0.9
 #: Fewer pages with a witness than this prove no agreement.
 LEAST_WITNESSES = 4
-CONTENT_F1 = 0.8  # against a label that is itself about 0.95 right
-LENGTH = (0.6, 1.3)  # of the label's length
+CONTENT_F1 = 0.9
+LENGTH = (0.7, 1.25)  # of the label's length
 BOILERPLATE = 0.05
+DENSITY = 0.7  # of the text below the content root, at least
 HELD_OUT_WEIGHT = 2
 REQUIRED = ("title", "content")
 FIELDS = ("title", "published", "authors", "content")
@@ -74,6 +76,7 @@ def judge(selectors: SelectorSet, induced: list[Sample], held_out: list[Sample])
     values = [read_all(s, selectors) for s in pages]
     weights = [1] * len(induced) + [HELD_OUT_WEIGHT] * len(held_out)
     common = boilerplate(pages)
+    pages = [replace(s, labels=replace(s.labels, content=content_label(s, common))) for s in pages]
     given = {name for v in selectors.variants for name, c in v.fields.items() if c} | {"content"}
     fields = {}
     for name in FIELDS:
@@ -82,12 +85,24 @@ def judge(selectors: SelectorSet, induced: list[Sample], held_out: list[Sample])
             continue
         report = _judge_field(name, pages, values, weights, common)
         if report.passed and len(held_out) >= 2:  # the induced pages must not outvote those it never saw
-            unseen = _judge_field(name, held_out, values[len(induced):], [1] * len(held_out), common, few=True)
+            start = len(induced)
+            unseen = _judge_field(name, pages[start:], values[start:], [1] * len(held_out), common, few=True)
             if not unseen.passed:
                 report.passed, report.reason = False, f"on the held-out pages: {unseen.reason}"
         fields[name] = report
+    density = _density(selectors, pages, values)
+    if density < DENSITY and fields["content"].passed:
+        fields["content"].passed = False
+        fields["content"].reason = f"only {density:.0%} of the text below the root is the article's: too wide"
     passed = all(fields[name].passed for name in REQUIRED)
     return Report(passed, fields, len(pages), len(held_out))
+
+
+def _density(selectors: SelectorSet, pages: list[Sample], values: list[dict[str, FieldValue]]) -> float:
+    """Median share of the text below the content root that is kept; 1.0 where nothing is found."""
+    shares = [min(1.0, len(v["content"].value) / max(1, root_chars(s, selectors)))
+              for s, v in zip(pages, values, strict=True) if "content" in v]
+    return median(shares) if shares else 1.0
 
 
 def _judge_field(

@@ -264,6 +264,15 @@ def _content(samples: list[Sample]) -> dict[str, Any] | None:
     return {"root": [best[1], *others], "exclude": list(best[2])}
 
 
+def content_label(sample: Sample, common: set[str]) -> str | None:
+    """The content that the page's labelled blocks and their siblings hold: what a set is judged by.
+
+    More than the generic chain's text where that was cut short, less where it kept captions and link boxes.
+    """
+    body = _body(sample, common) if sample.labels.content else None
+    return "\n\n".join(b.text for b in body.labelled) if body else sample.labels.content
+
+
 def _body(sample: Sample, common: set[str]) -> _Body | None:
     top = sample.doc.tree.body
     if top is None:
@@ -283,9 +292,29 @@ def _body(sample: Sample, common: set[str]) -> _Body | None:
             labelled.append(block)
     if not labelled:
         return None
+    labelled = _with_siblings(blocks, labelled, common, sample)
     counts = [Counter(words(b.text)) for b in blocks]
     chains = [frozenset(n.mem_id for n in (b.node, *css.ancestors(b.node, 400))) for b in blocks]
     return _Body(sample, blocks, labelled, Counter(w for b in labelled for w in words(b.text)), chains, counts)
+
+
+def _with_siblings(blocks: list[Block], labelled: list[Block], common: set[str], sample: Sample) -> list[Block]:
+    """Paragraphs beside two labelled ones, of the same parent, tag and class, are the article's too: labels are often
+    cut short or miss one."""
+
+    def kind(block: Block) -> tuple[int, str, str]:
+        parent = block.node.parent
+        return (parent.mem_id if parent else 0, block.tag, block.node.attributes.get("class") or "")
+
+    kinds = Counter(kind(b) for b in labelled if b.tag == "p")
+    known = {id(b) for b in labelled}
+    out = []
+    for block in blocks:
+        text = norm(clean_line(block.text))
+        alike = kinds[kind(block)] >= 2 and len(text) > 60 and block.link_chars < 0.3 * len(block.text)
+        if id(block) in known or (alike and text not in common and not _is_aside(block, text, sample)):
+            out.append(block)
+    return out
 
 
 _ASIDE = re.compile(

@@ -275,21 +275,24 @@ class SelectorStore:
 
     # ------------------------------------------------------------ samples and jobs
     async def report_missing(self, domain: str, ref: str, url: str) -> int:
-        """Remembers a stored article page as a sample; how many there are. The last one queues the job."""
+        """Remembers a stored article page as a sample; how many there are now, 0 when it was not wanted.
+
+        The last one that is needed queues the job.
+        """
         if self.client is None or not self.is_missing(domain):
             return 0
         mine = self._reported.setdefault(domain, set())
         if url in mine or len(mine) >= SAMPLE_PAGES:
-            return len(mine)
+            return 0
         mine.add(url)
         key = keys.samples(domain)
-        count = int(await self.client.hlen(key))
+        count, added = int(await self.client.hlen(key)), False
         if count < SAMPLE_PAGES:
-            await self.client.hsetnx(key, url, json.dumps({"ref": ref, "at_ms": self.now_ms()}))
+            added = await self.client.hsetnx(key, url, json.dumps({"ref": ref, "at_ms": self.now_ms()}))
             count = int(await self.client.hlen(key))
         if count >= SAMPLE_PAGES:
             await self.client.zadd(keys.JOBS, {domain: self.now_ms()}, nx=True)
-        return count
+        return count if added else 0
 
     async def samples(self, domain: str) -> list[tuple[str, str]]:
         """``(url, raw ref)``, oldest first."""

@@ -117,7 +117,6 @@ BAD_SETS = {
     "has bomb": {**GOOD, "title": ["div:has(div:has(div:has(h1)))"]},
     "teaser as content": {**GOOD, "content_root": ["p.description"], "content_exclude": []},
     "too narrow": {**GOOD, "content_root": ["article.fck_detail p.Normal:first-of-type"]},
-    "too broad": {**GOOD, "content_root": ["div.sidebar-1, header, footer, nav"], "content_exclude": []},
     "whole section": {**GOOD, "content_root": ["html > body > *"], "content_exclude": []},
     "related headline": {**GOOD, "title": ["footer a"]},
     "constant": {**GOOD, "title": ["a.logo"]},
@@ -184,6 +183,22 @@ async def test_instruction_in_a_page_changes_nothing(
     assert result.state == "failed"
     assert "<|im_start|>" not in scripted_llm.prompt(0)
     assert await selector_redis.hlen(keys.versions(DOMAIN)) == 0
+
+
+async def test_root_that_takes_the_next_article_in_is_refused(
+        selector_redis: Any, tmp_path: Path, pages: list[MadePage], scripted_llm: ScriptedLLM) -> None:
+    """Endless scrolling: another article stands below the first, in the same wrapper."""
+    endless = []
+    for page, following in zip(pages, [*pages[1:], pages[0]], strict=True):
+        text = "".join(f"<p>{line}</p>" for line in following.story.first.content.split("\n\n"))
+        body = page.body.replace(b"</body>", f'<div class="next-story">{text}</div></body>'.encode())
+        endless.append(MadePage(page.url, body, page.headers, page.fetched, page.story))
+    bench = Bench(selector_redis, tmp_path, endless)
+    bench.llm = LLM(scripted_llm.base_url, "k", "scripted")
+    scripted_llm.script = [dumps({**GOOD, "content_root": ["section, div"], "content_exclude": []})]
+    result = await bench.run("llm")
+    await bench.llm.close()
+    assert result.state == "failed", "the next article became content"
 
 
 async def test_too_few_pages_wait_for_more(selector_redis: Any, tmp_path: Path, pages: list[MadePage]) -> None:
