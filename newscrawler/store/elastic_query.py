@@ -22,7 +22,7 @@ SCHEMA = 1
 BETWEEN = "\ue002"  # between two authors: a phrase does not run from one name into the next
 FACET_SITES, FACET_DAYS = 100, 31
 TITLE_BOOST, EXACT_BOOST, PAIR_BOOST, WHOLE_BOOST = 3.0, 0.15, 0.5, 2.0
-#: Above any other score: articles with a quotation, and those that have the words as typed when others only fold to them.
+#: Above any other score: a quotation in a row; words as typed where others only fold to them.
 FIRST_OF_ALL = 10_000.0
 RECENT, HALF_LIFE = 0.25, "3d"
 _KEPT_ONLY = {"type": "keyword", "index": False, "doc_values": False}
