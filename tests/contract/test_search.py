@@ -102,6 +102,24 @@ async def test_exact_comes_before_folded(corpus: ArticleStore) -> None:
     assert (await found(corpus, "má kể"))[0] == "ma-mới"
 
 
+async def test_one_exact_word_in_an_old_text_comes_before_folded_titles(store: ArticleStore) -> None:
+    rivals = [article(f"r{i}", "Ma ma ma", "ma " * 20, published=START + timedelta(days=20 + i)) for i in range(5)]
+    await store.put([*rivals, article("exact", "Chuyện nhà", f"{filler(1, 200)} má {filler(2, 200)}")])
+    await store.refresh()
+    assert (await found(store, "má"))[0] == article_id("exact")
+    assert (await store.search(Query("má"))).total == 6
+
+
+async def test_a_quotation_comes_before_the_same_words_in_a_title(store: ArticleStore) -> None:
+    words = "công an tỉnh bắt giữ hai nghi phạm"
+    mixed = "nghi phạm hai công an giữ tỉnh bắt"
+    rivals = [article(f"r{i}", mixed, f"{mixed}. " * 9, published=START + timedelta(days=20 + i)) for i in range(5)]
+    await store.put([*rivals, article("said", "Tin", f"{filler(1, 200)} {words} {filler(2, 200)}")])
+    await store.refresh()
+    for text in (words, _without_marks(words)):
+        assert (await found(store, text))[0] == article_id("said")
+
+
 async def test_enough_exact_answers_hide_the_folded_ones(store: ArticleStore) -> None:
     await store.put([article(f"e{i}", f"Má {i}", "x") for i in range(12)] + [article("f", "Ma", "x")])
     await store.refresh()
