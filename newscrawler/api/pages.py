@@ -41,7 +41,7 @@ _FIELD_NAMES = {
     "section": "Section",
     "image": "Image",
     "language": "Language",
-    "canonical_url": "Canonical URL",
+    "canonical_url": "Canonical",
 }
 
 
