@@ -31,7 +31,7 @@ _ROLE = re.compile(
     r"^(?:pv|ctv|btv|bbt|nhóm pv|nhóm phóng viên|phóng viên|biên tập viên|cộng tác viên|tổng hợp|ban biên tập|tòa soạn|ban \w+|staff|staff writer|staff reporter"
     r"|reporter|editor|editors|editorial|editorial staff|editorial team|editorial board|newsroom|news desk|web desk|online desk|digital desk|desk|contributor|contributors|contributing writer|guest|guest author"
     r"|guest contributor|correspondent|columnist|journalist|writer|author|authors|admin|administrator|webmaster|redaktion|die redaktion|online-redaktion|onlineredaktion|newsdesk|redaktionsteam|redakteur(?:in)?"
-    r"|redacción|redaccion|redazione|rédaction|la rédaction|redactie|redaktionen|redacția|redakcja|team|das team|unknown|anonymous|no author|letzte aktualisierung|autor\*in|autor:in|anonym|n/?a|none|null|undefined|agencies|agency|agencias|agentur|agenturen"
+    r"|redacción|redaccion|redazione|rédaction|la rédaction|redactie|redaktionen|redacția|redakcja|team|das team|unknown|anonymous|no author|letzte aktualisierung|autoreninfo|publié|interview|analyse|kommentar|gastkommentar|essay|reportage|opinion|meinung|feature|bericht|autor\*in|autor:in|anonym|n/?a|none|null|undefined|agencies|agency|agencias|agentur|agenturen"
     r"|wire|wire reports|wires|wire services|news services|other|various|live|video|foto|fotos|bild|ticker|news|nachrichten|politik|sport|wirtschaft|kultur|presse|pressestelle|pressemitteilung|press release|press association|facebook|twitter|instagram|linkedin|youtube|whatsapp|telegram|e-?mail|share|follow|print|drucken|comments?"
     r"|read more|profile|bio|autor|autorin|gastautor|gastbeitrag|freelance(?:r)?|special to .*|for .{0,40}|senior .{0,40}|chief .{0,40}|associate .{0,30}|political .{0,30}|national .{0,30}|staff .{0,30}"
     r"|chefredakteur(?:in)?|ressortleiter(?:in)?|volontär(?:in)?|korrespondent(?:in)?|freier journalist|freie journalistin|mehr|alle artikel|homepage|home|search|login|subscribe|(?:see|view) all.*|more .*|all posts.*|posts by.*|artikel von.*|about the author)$", re.I)
@@ -46,7 +46,7 @@ _CORPORATE = re.compile(
     r"\b(?:redaktion\w*|rédaction|redacci[oó]n|redazione|editorial|editors?|newsroom|news|team|staff|desk|agency|agencies|agentur\w*|media|press(?:e\w*)?|magazin\w*|magazine|zeitung\w*|"
     r"times|post|tribune|herald|gazette|journal|guardian|telegraph|daily|weekly|online|tv|radio|network|group|gmbh|inc|ltd|llc|ag|e\.?v|verband\w*|verein\w*|stiftung\w*|institut\w*|university|universität|hochschule|foundation|"
     r"association|ministerium\w*|bundes\w+|company|corporation|committee|council|department|office|bureau|club|blog|\.com|\.de|\.org|\.net|\.vn|www|wiki|shop|studio|verlag|redakteure|báo|tạp chí|đài|tòa soạn|nhóm|ban|thông tấn xã|"
-    r"nhịp sống|trí thức trẻ|tri thức|thông tấn|netzwerk|society|project|center|centre|zentrum|service|services|communications?|reports?|reporters|correspondents|tagesschau|sendung|kanal|channel|contributors?|gesellschaft|union|partei|landesverband|kommunikation)\b", re.I)
+    r"nhịp sống|trí thức trẻ|tri thức|thông tấn|netzwerk|society|project|center|centre|zentrum|service|services|communications?|reports?|reporters|correspondents|tagesschau|sendung|kanal|welle|rundfunk|fernsehen|channel|contributors?|gesellschaft|union|partei|landesverband|kommunikation)\b", re.I)
 _BAD_WORD = re.compile(
     r"\b(?:the|this|that|is|are|was|were|has|have|will|with|about|more|read|click|here|subscribe|follow|copyright|rights|reserved|photo|image|minutes?|uhr|min|lesezeit|comments?|kommentare?|share|teilen|updated?|published|veröffentlicht|aktualisiert|"
     r"ist|sind|wurde|haben|wird|nicht|ein|eine|der|die|das|und|oder|mit|für|auf|bei|zum|zur|im|in|als|nach|les|des|est|sur|pour|dans|una|para|con|los|las|cập nhật|đăng|bình luận|chia sẻ|gmt|trước|phút|giờ|ngày|tháng|january|february|march|april|june|july|"
@@ -57,7 +57,7 @@ _SPLIT = re.compile(
     r"\s*(?:[;|•·\n、，]|,(?!\s*(?:jr|sr|ii|iii|md|phd|ph\.d|m\.d|esq)\b)|\s/\s|/(?=\s*[A-ZĐÀ-Ỹ][\w]+\s)|\s+[-–—]\s+|\s*&\s*"
     r"|\s+(?:and|und|et|và|y|e|og|och|en|con|with|with additional reporting by|sowie|mit|i|и|ve)\s+(?=(?-i:[^\W\d_a-zß-öø-ÿ])))\s*", re.I)
 _TAIL = re.compile(
-    r"\s*(?:[,(\[|•·–—-]+\s*)?(?:(?:cập nhật|updated|published|posted|aktualisiert|veröffentlicht|stand|erstellt|last updated|am|on|um|at|vor|il|le|el)\b:?\s*)*"
+    r"\s*(?:[,(\[|•·–—-]+\s*)?(?:(?<!\w)(?:cập nhật|updated|published|posted|aktualisiert|veröffentlicht|stand|erstellt|last updated|am|on|um|at|vor|il|le|el)\b:?\s*)*"
     r"(?:(?:mo|di|mi|do|fr|sa|so|mon|tue|wed|thu|fri|sat|sun)\w*[,.]?\s+)?"
     r"(?:\d{1,2}[:.h]\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}\.?\s+\w{3,9}\.?,?\s+\d{4}|\w{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,?\s+\d{4}|\d{4}-\d\d-\d\d|\d+\s*(?:min|minutes?|hours?|giờ|phút|ngày)\b).*$", re.I | re.S)
 _SUFFIX = re.compile(
@@ -65,7 +65,7 @@ _SUFFIX = re.compile(
     r"|\s+(?:tổng hợp|thực hiện|biên dịch|lược dịch|lược ghi|ghi|dịch|t\.?h))\s*$", re.I)
 _ROLE_TAIL = re.compile(
     r"\s*(?:,|–|—|\s-|\||:|\bis (?:a|an|the)\b|\bist\b|\bfor\b|\bof (?:the|cnn|ap|reuters)\b|\bim\b|\baus\b|\bin\b|\bsenior\b|\bstaff\b|\bthe associated\b|\bassociated press\b|\bcontributing\b|\bassistant\b|\bcorrespondent\b|\breporter\b|\breuters\b|\beditor\b|\bcolumnist\b|\bredakteur)(?:\s.*)?$", re.I)
-_NICKNAME = re.compile(r"[^\W\d_](?:[^\W\d_]|[-_.]){2,18}")
+_NICKNAME = re.compile(r"[^\W\d_][\w.-]{2,18}")
 _JUNK = re.compile(r"[\u200b\ufeff\u00ad©®™]")
 
 
@@ -130,14 +130,15 @@ def _one(name: str, own: set[str], nicknames: bool) -> str | None:
     if "/" in name:  # "Văn Giáp/Bnews/vnanet.vn": the agency stands behind
         name = name.partition("/")[0]
     name = _ROLE_TAIL.sub("", name) if len(name.split()) > 2 else name
+    name = re.sub(r"\s*(?:기자|특파원|记者|記者|さん|氏|著|文)$", "", name)
     name = _TITLES.sub("", name).strip(" .,;:|-–—•·/\"'„“”‚‘’()[]*_>»«…")
     name = re.sub(r"^(?:\w)\s+(?=(?:\w+\s+){1,5}\w+$)", lambda m: "" if _avatar(m[0], name) else m[0], name)
     if not name or _ROLE.match(name):
         return None
-    if len(name) > 60 or any(c.isdigit() for c in name) or _BAD_SIGN.search(name):
-        return None
     if nicknames and _NICKNAME.fullmatch(name) and not _CORPORATE.search(name) and not _BAD_WORD.search(name):
         return name if key(name) not in own and key(name) not in _AGENCY else None
+    if len(name) > 60 or any(c.isdigit() for c in name) or _BAD_SIGN.search(name):
+        return None
     return name if looks_like_person(name, own) else None
 
 

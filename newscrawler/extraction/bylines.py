@@ -15,14 +15,17 @@ from newscrawler.extraction.regions import foreign, headline_ancestors
 from newscrawler.items import FieldValue
 
 _FOREIGN = re.compile(
-    r"comment|kommentar|related|recommend|sidebar|footer|widget|latest|popular|teaser|most-?read|trending|disqus|reply|quote|zitat|about-?author|author-?bio|bio-?box"
-    r"|caption|photo-?credit|image-?credit|newsletter|subscribe|login|menu|nav\b|breadcrumb|tag-|share|social|carousel|slider", re.I)
+    r"comment|kommentar|related|recommend|sidebar|(?<!post-)(?<!entry-)(?<!article-)(?<!story-)footer|widget|latest|popular|teaser|most-?read|trending|disqus|reply|quote|zitat|about-?author|author-?bio|bio-?box"
+    r"|caption|photo-?credit|image-?credit|newsletter|subscribe|login|menu|nav\b|breadcrumb|share|social|carousel|slider", re.I)
 _BYLINE_START = re.compile(
-    r"^\W{0,3}(?:(?:(?:written|posted|reported|words|story|text|report|analysis|interview)\s+by|by|von|par|por|door|av|af|oleh"
+    r"^\W{0,3}(?:(?:(?:written|posted|reported|words|story|text|report|analysis|interview)\s+by|(?:gespeichert|blog ?beitrag|text)\s+von|by|von|par|por|door|av|af|oleh"
     r"|verfasst von|geschrieben von|ein (?:beitrag|artikel|gastbeitrag|interview|kommentar) von)(?:\s*:\s*|\s+)"
     r"|(?:autor(?:in|en|a|:in)?|author|tác giả|bài và ảnh|bài|text|texte|автор|penulis)\s*:\s*)(?=[^\W\d_])", re.I)
+_OWN = re.compile(r"(?<!comment-)(?:author|byline|autor)(?!-?(?:bio|box|about|info|desc))(?!.*(?:comment|related|sidebar|widget))", re.I)
 _FOREIGN_TAGS = ("footer", "aside", "nav", "figure", "figcaption", "blockquote")
-_DATED = re.compile(r"^(?:\d{1,2}\.\d{1,2}\.\d{4}|\d{1,2}/\d{1,2}/\d{4})[\s,|–-]+(?:von\s+)?(?P<name>[^\W\d_][^\d|]{4,40})$", re.I)
+_DATED = re.compile(r"^(?:\d{1,2}\.\d{1,2}\.\d{4}|\d{1,2}/\d{1,2}/\d{4})[\s,|–-]+(?:\d{1,2}:\d{2}(?: Uhr)?[\s,|–-]+)?(?:von\s+)?(?P<name>[^\W\d_][^\d|]{4,40})$", re.I)
+_USER = re.compile(r"^(?:posted |geschrieben |gespeichert )?(?:by|von) ([^\W\d_][\w.-]{2,20}) (?:on|am|in|under|@) ", re.I)
+_VCARD = re.compile(r"\b(?:vcard|fn|author)(?:\s|$)")
 _META = re.compile(r"meta|info|byline|credit|sign", re.I)
 _LAST_LINE = re.compile(r"text-align:\s*right")
 _CLASSES = ("author", "Author", "byline", "Byline", "autor", "Autor", "writer", "journalist", "tacgia", "tac-gia", "redakteur", "auteur",
@@ -39,6 +42,8 @@ def find(doc: Document, context: PageContext) -> FieldValue:
     if from_ld:
         if visible is not None and set(map(authors.key, visible[0])) == set(map(authors.key, from_ld)):
             return FieldValue(from_ld, "json-ld", 0.97)
+        if visible is not None and visible[2] >= 0.65 and _says_more(visible[0], from_ld):
+            return FieldValue(visible[0], visible[1], visible[2])
         return FieldValue(from_ld, "json-ld", 0.88)
     from_meta = _from_meta(doc, context, sites)
     if visible is not None and visible[2] >= 0.7:
@@ -53,6 +58,14 @@ def find(doc: Document, context: PageContext) -> FieldValue:
         if from_hint:
             return FieldValue(from_hint, "feed", 0.6)
     return FieldValue([])
+
+
+def _says_more(visible: list[str], stated: list[str]) -> bool:
+    """The reader sees a full name where the machine place has a user name."""
+    full = [n for n in visible if len(n.split()) > 1]
+    if not full:
+        return False
+    return all(len(n.split()) == 1 for n in stated)
 
 
 def _from_meta(doc: Document, context: PageContext, sites: list[str]) -> tuple[list[str], str] | None:
@@ -77,21 +90,38 @@ def _from_marked(doc: Document, context: PageContext, sites: list[str]) -> Itera
     """itemprop=author and rel=author: all of them that are not in a comment or a related box."""
     stop = headline_ancestors(doc)
     for css, origin, trust in (('[itemprop~="author"]', "itemprop", 0.85), ('[rel~="author"]', "rel", 0.8)):
-        raw = []
+        raw: list[str] = []
+        near: set[int] = set()
         for node in doc.tree.css(css)[:12]:
             if node.tag in ("meta", "link"):
                 content = node.attributes.get("content")
                 if content and not content.startswith("http"):
                     raw.append(content)
                 continue
-            if foreign(node, _FOREIGN, stop, _FOREIGN_TAGS):
+            if foreign(node, _FOREIGN, stop, _FOREIGN_TAGS, _OWN):
                 continue
+            around = _around(node)
+            if near and not near & around:
+                continue  # another article's
+            near |= around
             inner = node.css('[itemprop~="name"]')
             for one in inner[:6] or [node]:
                 raw.append(one.attributes.get("content") or _visible(one))
         names = authors.clean(raw, context.site_name, sites, nicknames=True)
         if names:
             yield names, origin, trust
+
+
+def _around(node: LexborNode) -> set[int]:
+    """``mem_id`` of the node and the three elements above it: names of one byline share one."""
+    ids: set[int] = set()
+    one: LexborNode | None = node
+    for _ in range(4):
+        if one is None or one.tag in ("body", "main", "article"):
+            break
+        ids.add(one.mem_id)
+        one = one.parent
+    return ids
 
 
 def _from_classes(doc: Document, context: PageContext, sites: list[str]) -> Iterator[tuple[list[str], str, float]]:
@@ -106,14 +136,14 @@ def _from_classes(doc: Document, context: PageContext, sites: list[str]) -> Iter
             continue
         if node.tag in ("body", "html", "main", "article", "form", "img", "nav", "footer") or node.first_child is None:
             continue
-        if foreign(node, _FOREIGN, stop, _FOREIGN_TAGS):
+        if foreign(node, _FOREIGN, stop, _FOREIGN_TAGS, _OWN):
             continue
         text = _visible(node)
         if not text or len(text) > 300:
             continue
         inner = [t for n in node.css(_NAME_CSS)[:8] if (t := _visible(n))]
         names = authors.clean(inner, context.site_name, sites, nicknames=True) if inner else []
-        names = [n for n in names if len(n.split()) > 1] or (authors.clean([text], context.site_name, sites) if len(text) <= 160 else [])
+        names = [n for n in names if len(n.split()) > 1] or (names[:1] if _VCARD.search(node.attributes.get("class") or "") else []) or (authors.clean([text], context.site_name, sites) if len(text) <= 160 else [])
         if not names or (all(len(n.split()) == 1 for n in names) and (len(names) > 1 or not inner)):
             continue
         found = names, "byline", 0.78 if len(text) < 120 else 0.65
@@ -131,7 +161,7 @@ def _from_names(doc: Document, context: PageContext, sites: list[str]) -> Iterat
     for node in doc.tree.css('[class~="name"]')[:20]:
         parent = node.parent
         around = (parent.attributes.get("class") or "") if parent is not None else ""
-        if not _META.search(around) or foreign(node, _FOREIGN, stop, _FOREIGN_TAGS):
+        if not _META.search(around) or foreign(node, _FOREIGN, stop, _FOREIGN_TAGS, _OWN):
             continue
         names = [n for n in authors.clean([_visible(node)], context.site_name, sites) if len(n.split()) > 1]
         if names:
@@ -154,17 +184,19 @@ def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterato
                 dated = _DATED.match(line)
                 if len(line) > 140 or not (dated or _BYLINE_START.match(line)):
                     continue
-                if foreign(block.node, _FOREIGN, stop, _FOREIGN_TAGS):
+                if foreign(block.node, _FOREIGN, stop, _FOREIGN_TAGS, _OWN):
                     break
                 names = authors.clean([dated["name"] if dated else line], context.site_name, sites)
-                names = [n for n in names if len(n.split()) > 1]
+                names = [n for n in names if len(n.split()) > 1 and not n.islower()]
+                if not names and (user := _USER.match(line)):  # blogs: "by jsmith on August 3, 2019"
+                    names = [user[1]]
                 if names:
                     yield names, "byline:text", 0.7
                     return
             if len(before) > 120 and _closes(block):
                 names = authors.clean([block.text], context.site_name, sites)
                 if names and all(2 <= len(n.split()) <= 5 for n in names):
-                    if not foreign(block.node, _FOREIGN, stop, _FOREIGN_TAGS):
+                    if not foreign(block.node, _FOREIGN, stop, _FOREIGN_TAGS, _OWN):
                         closing = names
         if closing and len(block.text) > 200 and block.node.tag == "p":
             closing = None  # the text goes on: it was a sub-heading

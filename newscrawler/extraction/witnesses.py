@@ -256,6 +256,8 @@ def _fill(found: Witnesses, node: dict[str, Any], by_id: dict[str, dict[str, Any
     publisher = node.get("publisher")
     if isinstance(publisher, dict) and set(publisher) - {"__depth"} == {"@id"}:
         publisher = by_id.get(str(publisher["@id"]), publisher)
+    if isinstance(publisher, dict) and "person" in _types(publisher):
+        publisher = None  # a blog: its writer's name is no site name
     found.publisher = _text(publisher.get("name")) if isinstance(publisher, dict) else _text(publisher)
     found.description = _text(node.get("description"))
     found.section = _text(node.get("articleSection"))
