@@ -98,6 +98,10 @@ def stop_if_last(data_dir: Path) -> bool:
         return _stop(folder)
 
 
+#: The other name of the same: a process releases what ensure() gave it.
+release = stop_if_last
+
+
 def stop(data_dir: Path) -> bool:
     """Stops the server whoever uses it. True when one was running."""
     folder = Path(data_dir).resolve() / "redis"

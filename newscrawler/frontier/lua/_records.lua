@@ -35,11 +35,12 @@ local function is_waiting(outcome)
   return outcome ~= 0 and outcome ~= OUT.RETRY and outcome ~= OUT.CHALLENGE
 end
 
--- Band, then score, then age in one double: 2 + 32 bits, and 18 bits of sequence as the fraction.
--- The sequence starts again when the queue is empty and stops at its end, so nothing starves.
+-- Band, then score, then age in one whole number of 53 bits: 2 + 32, and 18 of sequence. (Whole, as Redis keeps
+-- small sets packed and a fraction there would be 17 characters.) The sequence starts again when the queue is
+-- empty and stops at its end, so nothing starves.
 local function queue_score(h, d)
   d.seq = min(d.seq + 1, 262143)
-  return h.band * 8589934592 + h.score + 2147483648 + d.seq / 262144
+  return ((h.band * 8589934592) + h.score + 2147483648) * 262144 + d.seq
 end
 
 -- Leases that were read in this call; those marked changed are written by save_domains(), unless they are dropped.
