@@ -80,7 +80,7 @@ def open_deps(settings: BaseSettings, access: Access) -> Deps:
 
     deps = Deps(store=wiring.open_article_store(settings), access=access)
     try:
-        deps.sites = site_facts(wiring.load_sites(settings).enabled())
+        deps.sites = site_facts(wiring.load_sites(settings))
     except Exception as exc:  # SitesError, or the file cannot be read
         logger.error("Sites are not known to the search page error=%s", exc)
     try:

@@ -6,8 +6,9 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from markupsafe import Markup, escape
 
@@ -28,16 +29,19 @@ def highlighted(text: str, marks: Iterable[tuple[int, int]]) -> Markup:
     return Markup("").join([*out, escape(text[last:])])
 
 
-def zone_of(offset: str) -> timezone:
-    """ "+07:00" -> that zone; UTC for anything else."""
-    match = _ZONE.fullmatch(offset)
+def zone_of(name: str) -> tzinfo:
+    """ "+07:00" or "Asia/Ho_Chi_Minh" -> that zone; UTC for anything else."""
+    match = _ZONE.fullmatch(name)
     if match is None:
-        return UTC
+        try:
+            return ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError, OSError):  # no such zone, or a machine without the database
+            return UTC
     delta = timedelta(hours=int(match[2]), minutes=int(match[3]))
     return timezone(-delta if match[1] == "-" else delta)
 
 
-def moment(when: datetime | None, zone: timezone = UTC) -> str:
+def moment(when: datetime | None, zone: tzinfo = UTC) -> str:
     """ "21 Nov 2026, 10:36 (+07:00)"; empty for None."""
     if when is None:
         return ""

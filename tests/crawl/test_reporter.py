@@ -27,22 +27,8 @@ pytestmark = pytest.mark.slow
 
 def closed_sites(folder: Path) -> Path:
     """Two sites on ports where nothing listens: what a machine without a network sees."""
-    rows = [
-        {
-            "id": f"127.0.0.{n}:1",
-            "name": f"Closed {n}",
-            "hosts": [f"127.0.0.{n}:1"],
-            "class": "mid",
-            "class_reason": "test",
-            "delay_s": 0,
-            "home": f"http://127.0.0.{n}:1/",
-            "zone": "+07:00",
-            "language": "vi",
-            "enabled": True,
-            "confidence": "high",
-        }
-        for n in (8, 9)
-    ]
+    hosts = ["127.0.0.8:1", "127.0.0.9:1"]
+    rows = [{"id": host, "home": f"http://{host}/", "hosts": [host], "delay_s": 0} for host in hosts]
     path = folder / "closed.json"
     path.write_text(json.dumps({"sites": rows}))
     return path

@@ -15,19 +15,7 @@ import pytest
 from tests.crawl.harness import Running, Scrapy, until
 
 SECRET = "0123456789abcdef" * 2
-SITE = {
-    "id": "127.0.0.9",
-    "name": "Loopback",
-    "hosts": ["127.0.0.9"],
-    "class": "mid",
-    "class_reason": "test",
-    "delay_s": 0,
-    "home": "http://127.0.0.9/",
-    "zone": "+07:00",
-    "language": "vi",
-    "enabled": True,
-    "confidence": "high",
-}
+SITE = {"id": "127.0.0.9", "name": "Loopback", "home": "http://127.0.0.9/", "hosts": ["127.0.0.9"]}
 
 
 @pytest.fixture
