@@ -72,7 +72,7 @@ class RawStorePipeline:
             return item
         if item.keep_raw and item.body:
             raw = Services.of(self.crawler).raw
-            ref = raw.write(item.url, item.body, item.response_headers, item.status, item.fetched, item.digest)
+            ref = raw.write(item.url, item.body, item.response_headers, item.status, item.fetched or datetime.now(UTC), item.digest)
             self.stats.inc_value(metrics.RAW_RECORDS)
             if item.article is not None:
                 item.article.raw_ref = ref
@@ -159,7 +159,7 @@ class ArticleStorePipeline:
         refused: dict[str, str] = {}
         try:
             async with self._one_at_a_time:
-                services.raw.flush()
+                await asyncio.to_thread(services.raw.flush)  # waits for the disk
                 try:
                     results = await services.store.put([article for article, _ in batch])
                 except StoreRefused as exc:

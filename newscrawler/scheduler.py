@@ -331,7 +331,7 @@ class Pump:
                 self._finish(held)
             original(request)
 
-        slot.remove_request = remove_request  # type: ignore[union-attr]
+        slot.remove_request = remove_request  # type: ignore[union-attr, method-assign]
 
     async def stop(self) -> None:
         self._stopping = True
@@ -542,7 +542,9 @@ class Pump:
             self.drained_since = time.monotonic()
             if step.queued and not self.forever:
                 logger.info(
-                    "Nothing is due soon, what waits stays queued urls=%d next_in_s=%.0f", step.queued, step.wait_ms / 1000
+                    "Nothing is due soon, what waits stays queued urls=%d next_in_s=%.0f",
+                    step.queued,
+                    step.wait_ms / 1000,
                 )
         engine = self.crawler.engine
         if engine is not None and engine._slot is not None and (step.leases or self.drained_since):
@@ -557,7 +559,9 @@ class Pump:
     async def _request(self, lease: Lease) -> Request:
         spider: Any = self.crawler.spider
         if lease.kind == Kind.ROBOTS:
-            return Request(lease.url, spider.parse_robots, errback=spider.failed, dont_filter=True, meta={"lease": lease})
+            return Request(
+                lease.url, spider.parse_robots, errback=spider.failed, dont_filter=True, meta={"lease": lease}
+            )
         cached = self.rules.get(lease.domain)
         if cached is None or cached[0] != lease.robots_version:
             entry = await self.frontier.robots(lease.domain)

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import redis
 
-from newscrawler.discovery import revisits
-from newscrawler.discovery.sites import Sites
+from newscrawler.discovery import overlay, revisits
+from newscrawler.discovery.sites import Sites, SitesError
 from newscrawler.frontier import server as embedded
 from newscrawler.frontier.queue import DomainPolicy, Frontier, FrontierConfig, FrontierUnavailable
 from newscrawler.web import network
+from newscrawler.web import urls as weburls
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -93,19 +94,28 @@ def split_urls(urls: str | Iterable[str]) -> list[str]:
     return [u.strip() for u in (urls.split(",") if isinstance(urls, str) else urls) if u.strip()]
 
 
-def load_sites(
-    settings: BaseSettings, *, only: str | None = None, urls: str | Iterable[str] | None = None
-) -> Sites:
+def load_sites(settings: BaseSettings, *, only: str | None = None, urls: str | Iterable[str] | None = None) -> Sites:
     """The sites of this crawl: of SITES_FILE with the operator's changes, or ad hoc for ``urls``.
 
     :param only: comma-separated site ids
     :raises newscrawler.discovery.sites.SitesError: the file cannot be read, or a site is not in it
     """
     if urls:
-        return Sites.for_urls(split_urls(urls))
-    sites = Sites.load(settings.get("SITES_FILE") or None, state_dir=data_dir(settings))
+        asked = split_urls(urls)
+        for url in asked:
+            if weburls.canonicalize(url) is None:
+                raise SitesError("urls", "", "", f"{url!r} is not an http(s) address")
+        return Sites().for_urls(asked)
+    sites = Sites.load(settings.get("SITES_FILE") or "")
+    sites = overlay.applied(sites, data_dir(settings))
     if only:
-        sites = sites.select([s.strip() for s in only.split(",") if s.strip()])
+        names = [name.strip() for name in only.split(",") if name.strip()]
+        try:
+            sites = sites.only(names)
+        except KeyError as exc:
+            near = ", ".join(sites.near(exc.args[0]))
+            hint = f"; did you mean {near}?" if near else "; see `scrapy sites list`"
+            raise SitesError("sites", exc.args[0], "", f"unknown site{hint}") from exc
     return sites
 
 
@@ -115,7 +125,7 @@ def domain_policies(sites: Sites, settings: BaseSettings) -> list[DomainPolicy]:
     return [
         DomainPolicy(domain=host, site=site.id, cls=site.cls, floor_ms=round(max(floor, site.delay_s) * 1000))
         for site in sites.enabled()
-        for host in site.fetch_hosts
+        for host in site.hosts
     ]
 
 
@@ -125,7 +135,7 @@ def all_loopback(sites: Sites, settings: BaseSettings) -> bool:
     if settings.get("REPLAY_DIR"):
         return True
     override = network.parse_overrides(settings.get("RESOLVE_OVERRIDE") or "")
-    hosts = [host for site in sites.enabled() for host in site.fetch_hosts]
+    hosts = [host for site in sites.enabled() for host in site.hosts]
     return bool(hosts) and all(network.is_loopback_host(host, override) for host in hosts)
 
 

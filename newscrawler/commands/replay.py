@@ -78,12 +78,12 @@ class Command(ScrapyCommand):
         try:
             rows = asyncio.run(self._rows(index, urls))
         finally:
-            embedded.release(wiring.data_dir(self.settings))
+            embedded.stop_if_last(wiring.data_dir(self.settings))
         self._print(rows, opts.as_json)
 
     async def _rows(self, index: Any, urls: list[str]) -> list[dict[str, Any]]:
         assert self.settings is not None
-        sites = Sites.for_urls(urls)
+        sites = Sites().for_urls(urls)
         client = connect(wiring.redis_url(self.settings), single=False)
         frontier = Frontier(client, wiring.frontier_config(self.settings, loopback_only=True), "replay-report")
         store = wiring.open_article_store(self.settings)

@@ -78,8 +78,8 @@ class Command(ScrapyCommand):
         finally:
             if server is not None:
                 server.stop()
-            if not self.settings.get("REDIS_URL_GIVEN"):
-                embedded.release(wiring.data_dir(self.settings))
+            if not self.settings.get("REDIS_URL"):
+                embedded.stop_if_last(wiring.data_dir(self.settings))
 
     def _load_selectors(self) -> None:
         assert self.settings is not None

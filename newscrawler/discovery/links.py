@@ -37,8 +37,9 @@ class LinkFinder:
     :param size: raw URLs remembered; about 200 bytes each
     """
 
-    def __init__(self, sites: Sites, seen: SeenFilter, size: int = 100_000) -> None:
+    def __init__(self, sites: Sites, seen: SeenFilter, max_age_s: float | None = None, size: int = 100_000) -> None:
         self.sites = sites
+        self.max_age_s = max_age_s
         self.seen = seen
         self.size = size
         self._judged: OrderedDict[str, Link | Refusal | None] = OrderedDict()
@@ -97,14 +98,12 @@ class LinkFinder:
     def _judge(self, url: str, now_ms: int) -> Link | Refusal | None:
         known = self._judged.get(url)
         if known is None:
-            known = self._judged[url] = self.sites.identify(url, now_ms=now_ms)
+            known = self._judged[url] = self.sites.identify(url, now_ms=now_ms, max_age=self.max_age_s)
             if len(self._judged) > self.size:
                 self._judged.popitem(last=False)
         return known
 
-    def entry_links(
-        self, entries: Iterable[Any], *, parent: bytes, depth: int, now_ms: int, max_age_s: float | None
-    ) -> FoundLinks:
+    def entry_links(self, entries: Iterable[Any], *, parent: bytes, depth: int, now_ms: int) -> FoundLinks:
         """Links of a feed or sitemap; each entry has url, title and published, which become the hint."""
         found = FoundLinks()
         for entry in entries:
@@ -118,10 +117,13 @@ class LinkFinder:
                 )
                 if value
             }
-            if published is not None and max_age_s and now_ms / 1000 - published.timestamp() > max_age_s:
+            changed = published or getattr(entry, "lastmod", None)  # nothing is published after its last change
+            if changed is not None and self.max_age_s and now_ms / 1000 - changed.timestamp() > self.max_age_s:
                 found.refused["age"] = found.refused.get("age", 0) + 1
                 continue
-            judged = self.sites.identify(entry.url, parent=parent, depth=depth + 1, hint=hint or None, now_ms=now_ms)
+            judged = self.sites.identify(
+                entry.url, parent=parent, depth=depth + 1, hint=hint or None, now_ms=now_ms, max_age=self.max_age_s
+            )
             if not isinstance(judged, Link):
                 found.refused[judged.reason] = found.refused.get(judged.reason, 0) + 1
             elif judged.url_id not in found.ids:

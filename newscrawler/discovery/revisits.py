@@ -60,7 +60,9 @@ def max_age_s(since: str | None, default_days: float) -> float | None:
     try:
         when = datetime.fromisoformat(since.strip())
     except ValueError:
-        raise ValueError(f'since="{since}": must be a day (2026-11-01), a time (2026-11-01T08:00+07:00), 3d or 12h') from None
+        raise ValueError(
+            f'since="{since}": must be a day (2026-11-01), a time (2026-11-01T08:00+07:00), 3d or 12h'
+        ) from None
     if when.tzinfo is None:
         when = when.replace(tzinfo=datetime.fromisoformat("2000-01-01T00:00+07:00").tzinfo)
     age = (datetime.now(UTC) - when).total_seconds()

@@ -79,8 +79,7 @@ class NewsSpider(Spider):
     async def start(self) -> AsyncIterator[Any]:
         """Puts the seeds that are due into the frontier; the requests come from there."""
         services = Services.of(self.crawler)
-        services.sites.set_max_age(self.max_age_s)
-        self.finder = LinkFinder(services.sites, services.frontier)
+        self.finder = LinkFinder(services.sites, services.frontier, self.max_age_s)
         scheduler: Any = self.crawler.engine.scheduler  # type: ignore[union-attr]
         if self.urls:
             seeds = asked_links(services.sites, split_urls(self.urls))
@@ -123,7 +122,7 @@ class NewsSpider(Spider):
         request: Request = failure.request  # type: ignore[attr-defined]
         lease: Lease = request.meta["lease"]
         page = self._blank(lease)
-        page.outcome, page.reason = judge_error(failure.value)
+        page.outcome, page.reason = judge_error(failure.value or RuntimeError("no reason given"))
         if lease.kind == Kind.ROBOTS:
             page.robots = RobotsAnswer(status=0, body=b"")
         yield page
@@ -166,7 +165,7 @@ class NewsSpider(Spider):
         yield page
 
     def _floor_s(self, lease: Lease) -> float:
-        site = Services.of(self.crawler).sites.by_id(lease.site)
+        site = Services.of(self.crawler).sites.get(lease.site)
         return max(self.settings.getfloat("DOWNLOAD_DELAY"), site.delay_s if site else 0.0)
 
     def _announced_sitemaps(self, rules: RobotsRules, lease: Lease) -> list[Link]:
@@ -213,7 +212,9 @@ class NewsSpider(Spider):
             page.outcome, page.reason = Outcome.FAILED, "redirect without a target"
             return
         hops = int((lease.hint or {}).get("hops", 0)) + 1
-        found = Services.of(self.crawler).sites.identify(target, parent=lease.url_id, depth=lease.depth, hint=lease.hint)
+        found = Services.of(self.crawler).sites.identify(
+            target, parent=lease.url_id, depth=lease.depth, hint=lease.hint
+        )
         if isinstance(found, Refusal):
             page.outcome, page.reason = Outcome.REFUSED, found.reason
         elif hops > MAX_REDIRECTS:
@@ -236,7 +237,7 @@ class NewsSpider(Spider):
             return
         page.digest = digest
         page.body = response.body
-        page.response_headers = [(k, v) for k, values in response.headers.items() for v in values]
+        page.response_headers = response.meta.get("raw_headers") or []
         if page.kind is Kind.FEED:
             self._read_feed(response, lease, page)
         elif page.kind is Kind.SITEMAP:
@@ -267,12 +268,10 @@ class NewsSpider(Spider):
         self._list_page(lease, page, found)
 
     def _entries(self, entries: Any, lease: Lease) -> FoundLinks:
-        return self.finder.entry_links(
-            entries, parent=lease.url_id, depth=lease.depth, now_ms=self._now_ms(), max_age_s=self.max_age_s
-        )
+        return self.finder.entry_links(entries, parent=lease.url_id, depth=lease.depth, now_ms=self._now_ms())
 
     def _read_html(self, response: Response, lease: Lease, page: Page) -> None:
-        site = Services.of(self.crawler).sites.by_id(lease.site)
+        site = Services.of(self.crawler).sites.get(lease.site)
         doc = Document(
             response.body, response.url, _header(response, b"Content-Type"), language=site.language if site else None
         )
@@ -309,7 +308,7 @@ class NewsSpider(Spider):
             zone=site.zone if site else "+07:00",
             fetched=page.fetched or datetime.now(UTC),
             hint=lease.hint,
-            url_is_article=page.kind is Kind.ARTICLE and not asked or None,
+            url_is_article=(page.kind is Kind.ARTICLE and not asked) or None,
         )
         selectors = Services.of(self.crawler).selectors
         extraction = extract(doc, context, selectors.active(lease.site))
@@ -339,7 +338,9 @@ class NewsSpider(Spider):
         page.outcome = Outcome.UNCHANGED if unchanged else Outcome.DONE
         # a sample by digest, the same on every worker
         page.keep_raw = page.keep_raw and not unchanged and page.digest[0] < 256 * self.list_sample
-        page.next_visit_ms = self._next_visit(lease, page, known=len(found.ids) - len(found.links), total=len(found.ids))
+        page.next_visit_ms = self._next_visit(
+            lease, page, known=len(found.ids) - len(found.links), total=len(found.ids)
+        )
 
     def _next_visit(self, lease: Lease, page: Page, *, known: int, total: int) -> int | None:
         return revisits.next_visit_ms(

@@ -107,8 +107,9 @@ def _measure(body: bytes, declared: str | None, language: str | None) -> str:
         if name and name not in names:
             names.append(name)
     sample = _TAG.sub(b" ", body[:SAMPLE_BYTES])
-    scored = [(_plausible(sample, name, lang) + (0.05 if name == declared else 0.0), -i, name)
-              for i, name in enumerate(names)]
+    scored = [
+        (_plausible(sample, name, lang) + (0.05 if name == declared else 0.0), -i, name) for i, name in enumerate(names)
+    ]
     return max(scored)[2]
 
 

@@ -125,8 +125,10 @@ class _Walker:
         for run in _runs(children):
             if run[0].is_text_node:
                 for child in run:
-                    text = _short(child.text_content or "", full=kept and child.parent is not None
-                                  and child.parent.mem_id in self.targets)
+                    text = _short(
+                        child.text_content or "",
+                        full=kept and child.parent is not None and child.parent.mem_id in self.targets,
+                    )
                     if text:
                         out.parts.append(text)
                 continue

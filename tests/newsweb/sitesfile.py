@@ -27,7 +27,7 @@ def site_entry(site: WebSite) -> dict[str, Any]:
         "id": site.id,
         "name": site.name,
         "hosts": [site.host],
-        "aliases": twins,
+        "aliases": dict.fromkeys(twins, site.host),
         "class": "mid",
         "class_reason": "simulated site",
         "delay_s": site.floor_s,
@@ -40,8 +40,8 @@ def site_entry(site: WebSite) -> dict[str, Any]:
         "zone": "Asia/Ho_Chi_Minh",
         "language": "vi",
         "enabled": True,
-        "confidence": "high",
-        "notes": f"template {site.template.key}",
+        "confidence": {},
+        "notes": [f"template {site.template.key}"],
     }
 
 
@@ -50,7 +50,7 @@ def bench_entry(host: str) -> dict[str, Any]:
         "id": host,
         "name": f"Bench {host}",
         "hosts": [host],
-        "aliases": [],
+        "aliases": {},
         "class": "mid",
         "class_reason": "benchmark",
         "delay_s": 0.0,
@@ -63,8 +63,8 @@ def bench_entry(host: str) -> dict[str, Any]:
         "zone": "Asia/Ho_Chi_Minh",
         "language": "vi",
         "enabled": True,
-        "confidence": "high",
-        "notes": "",
+        "confidence": {},
+        "notes": [],
     }
 
 

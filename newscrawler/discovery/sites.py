@@ -1,0 +1,365 @@
+"""The sites that may be crawled, and what a link on them is: admission, id, kind, band, score.
+
+Only hosts that an enabled site lists are ever queued. ``Sites`` is immutable; enabling, adding
+seeds and ad-hoc sites make a new one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from newscrawler.discovery import articles, sitefile
+from newscrawler.discovery.sitefile import SeedUrl, Site, SitesError
+from newscrawler.items import Kind, Link
+from newscrawler.web import urls
+
+__all__ = ["Refusal", "SeedUrl", "Site", "Sites", "SitesError", "default_sites_text"]
+
+_DAY_S = 86_400
+#: An id tells the time of writing; a piece may lie in a drawer before it is published.
+_DRAWER_S = 2 * _DAY_S
+_TWINS = ("m.", "amp.", "mobile.", "www.")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a link is not offered: offsite | scheme | type | trap | age. The words of metrics.LINKS_REFUSED."""
+
+    reason: str
+
+    def __bool__(self) -> bool:
+        return False
+
+
+_OFFSITE, _SCHEME, _TYPE, _TRAP, _AGE = (Refusal(r) for r in ("offsite", "scheme", "type", "trap", "age"))
+_REFUSALS = {r.reason: r for r in (_TYPE, _TRAP)}
+
+
+class _Place:
+    """What identify needs for one host of one site, compiled."""
+
+    __slots__ = (
+        "article",
+        "home_path",
+        "host",
+        "id_group",
+        "id_rule",
+        "known",
+        "offset_s",
+        "rewrites",
+        "scheme",
+        "site",
+    )
+
+    def __init__(self, site: Site, host: str, known: Mapping[str, tuple[str, Kind, int]]) -> None:
+        self.site, self.host, self.known = site, host, known
+        self.scheme = "https:" if site.home.startswith("https:") else ""
+        self.article = re.compile(site.article_pattern).search if site.article_pattern else None
+        self.id_group, self.id_rule = site.id_group, site.id_time
+        self.offset_s = sitefile.zone_offset_s(site.zone)
+        self.rewrites = tuple((re.compile(p).sub, r) for p, r in site.path_rewrites)
+
+
+class Sites:
+    """A set of sites. ``errors`` lists what a file held that could not be used."""
+
+    def __init__(
+        self,
+        sites: Iterable[Site] = (),
+        errors: Iterable[SitesError] = (),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._sites = {site.id: site for site in sites}
+        self.errors = list(errors)
+        self._clock = clock
+        self._places: dict[str, _Place] = {}
+        for site in self._sites.values():
+            if site.enabled:
+                self._add_places(site)
+
+    def _add_places(self, site: Site) -> None:
+        known = _known_urls(site)
+        by_host = {host: _Place(site, host, known) for host in site.hosts}
+        for host, place in by_host.items():
+            self._places.setdefault(host, place)
+        for alias, host in site.aliases.items():
+            self._places.setdefault(alias, by_host[host])
+        for host, place in by_host.items():
+            bare = host.removeprefix("www.")
+            for twin in {bare, *(prefix + bare for prefix in _TWINS)} - by_host.keys():
+                if not bare[0].isdigit():
+                    self._places.setdefault(twin, place)
+
+    # ------------------------------------------------------------ making
+
+    @classmethod
+    def load(cls, path: str | Path = "", clock: Callable[[], float] = time.time) -> Sites:
+        """The sites of a file; "" is ./sites.json, else the copy in the package. A file that cannot be read
+        raises SitesError; a site that cannot be used is left out and named in ``errors``."""
+        text, name = default_sites_text() if not path else (_read(Path(path)), str(path))
+        sites, errors = sitefile.parse(text, name)
+        return cls(sites, errors, clock)
+
+    def replaced(self, sites: Iterable[Site]) -> Sites:
+        """These sites added, or put in the place of those with the same id."""
+        merged = {**self._sites, **{site.id: site for site in sites}}
+        return Sites(merged.values(), self.errors, self._clock)
+
+    def only(self, names: Iterable[str]) -> Sites:
+        """Only the named sites (id, host or alias), enabled. KeyError with the first unknown name."""
+        chosen = []
+        for name in names:
+            site = self.find(name)
+            if site is None:
+                raise KeyError(name)
+            chosen.append(replace(site, enabled=True))
+        return Sites(chosen, self.errors, self._clock)
+
+    def for_urls(self, offered: Iterable[str]) -> Sites:
+        """With a site for each host of these URLs: the configured one, enabled, else one made for it, of which
+        nothing but the host is known. URLs that are not http(s) are passed over."""
+        hosts: dict[str, list[str]] = {}
+        changed: dict[str, Site] = {}
+        for url in offered:
+            canonical = urls.canonicalize(url)
+            if canonical is None:
+                continue
+            host = urls.domain_of(canonical)
+            site = self.find(host)
+            if site is not None:
+                changed[site.id] = replace(site, enabled=True)
+            else:
+                hosts.setdefault(host, []).append(canonical)
+        for host, found in hosts.items():
+            # Plain http where one of the URLs is: only a site's own https home turns http links into https.
+            scheme = "http" if any(u.startswith("http:") for u in found) else "https"
+            changed[host] = Site(
+                id=host,
+                name=host,
+                home=f"{scheme}://{host}/",
+                hosts=(host,),
+                zone="+00:00",
+                language="",
+                source="ad hoc",
+            )
+        return self.replaced(changed.values())
+
+    # ------------------------------------------------------------ looking up
+
+    def __iter__(self) -> Iterator[Site]:
+        return iter(self._sites.values())
+
+    def __len__(self) -> int:
+        return len(self._sites)
+
+    def __contains__(self, site_id: object) -> bool:
+        return site_id in self._sites
+
+    def enabled(self) -> list[Site]:
+        return [site for site in self if site.enabled]
+
+    def get(self, site_id: str) -> Site | None:
+        return self._sites.get(site_id)
+
+    def by_host(self, host: str) -> Site | None:
+        """The enabled site that a host[:port] belongs to, as a host, alias or m./amp./www. twin."""
+        place = self._places.get(host.lower())
+        return place.site if place else None
+
+    def find(self, name: str) -> Site | None:
+        """By id, host or alias, enabled or not: what a person types."""
+        name = name.strip().lower()
+        site = self._sites.get(name) or self.by_host(name)
+        return site or next((s for s in self if name in s.hosts or name in s.aliases), None)
+
+    def near(self, name: str) -> list[str]:
+        """Ids that a person may have meant."""
+        names = {alias: s.id for s in self for alias in (s.id, s.id.partition(".")[0], *s.hosts, *s.aliases)}
+        return list(dict.fromkeys(names[n] for n in difflib.get_close_matches(name.lower(), names, n=5, cutoff=0.6)))[
+            :3
+        ]
+
+    # ------------------------------------------------------------ links
+
+    def identify(
+        self,
+        url: str,
+        *,
+        kind: Kind | None = None,
+        parent: bytes | None = None,
+        depth: int = 0,
+        hint: dict[str, Any] | None = None,
+        max_age: float | None = None,
+        now_ms: int | None = None,
+    ) -> Link | Refusal:
+        """What the frontier is offered for a URL, or why nothing is.
+
+        ``kind`` given (by a seed, an operator, a sitemap): it is believed, and only the host, the URL itself,
+        asset types and the age are checked. ``hint["published"]`` is an ISO time. ``max_age``: seconds; older
+        articles are refused, None = no limit. ``now_ms``: the frontier's clock, else this machine's.
+        """
+        canonical = urls.canonicalize(url)
+        if canonical is None:
+            return _TRAP if len(url) > urls.MAX_URL and urls.is_http(url) else _SCHEME
+        scheme, _, host, rest = canonical.split("/", 3)
+        place = self._places.get(host)
+        if place is None:
+            return _OFFSITE
+        path, _, query = rest.partition("?")
+        path = "/" + path
+        for sub, replacement in place.rewrites:
+            path = sub(replacement, path)
+        if place.scheme:
+            scheme = place.scheme  # the site's home is https: its http links are twins
+        origin = f"{scheme}//{place.host}"
+        canonical = f"{origin}{path}?{query}" if query else origin + path
+        known = place.known.get(canonical)
+        if known is not None and kind in (None, known[1]):
+            canonical, kind, band = known
+            return self._link(place, canonical, urls.url_id(canonical), kind, depth, parent, band, hint, now_ms)
+        article_id = ""
+        if place.article is not None and kind in (None, Kind.ARTICLE) and (match := place.article(path)):
+            kind = Kind.ARTICLE
+            if place.id_group:
+                article_id = match.group(place.id_group) or ""
+                canonical = origin + path  # the id in the path says it all
+        elif kind is None:
+            reason = articles.refuse(path, query)
+            if reason is not None:
+                return _REFUSALS[reason]
+            kind = _guess(path, query, place)
+        elif articles.is_asset(path):
+            return _TYPE
+        now_s = (now_ms if now_ms is not None else self._clock() * 1000) / 1000
+        if kind is not Kind.ARTICLE:
+            uid = urls.url_id(canonical)
+            return self._link(place, canonical, uid, kind, depth, parent, _BANDS[kind], hint, int(now_s * 1000))
+        uid = urls.url_id(f"{place.site.id}:{article_id}" if article_id else canonical)
+        published = published_s(hint, place.offset_s) if hint else None
+        written = (
+            articles.id_time(article_id, place.id_rule, place.offset_s) if published is None and article_id else None
+        )
+        if max_age is not None and (
+            (published is not None and now_s - published > max_age)
+            or (written is not None and now_s - written > max_age + _DRAWER_S)
+        ):
+            return _AGE
+        born = published if published is not None else written
+        if born is None:
+            # Undated: what a list shows at the top is new; what hangs below an article is older by its depth.
+            band, score = (1 if depth <= 1 else 2), -now_s + depth * _DAY_S / 2
+        else:
+            band, score = (0 if now_s - born < _DAY_S else 2), -float(min(born, now_s))
+        return Link(canonical, uid, place.host, Kind.ARTICLE, depth, parent, band, score, 0, hint)
+
+    def _link(
+        self,
+        place: _Place,
+        url: str,
+        uid: bytes,
+        kind: Kind,
+        depth: int,
+        parent: bytes | None,
+        band: int,
+        hint: dict[str, Any] | None,
+        now_ms: int | None,
+    ) -> Link:
+        now_s = (now_ms if now_ms is not None else self._clock() * 1000) / 1000
+        # A day ahead of any article's time: a list that is due comes before the articles of its band.
+        domain = place.host if url.split("/", 3)[2] == place.host else url.split("/", 3)[2]
+        return Link(url, uid, domain, kind, depth, parent, band, -now_s - _DAY_S + depth, 0, hint)
+
+
+_BANDS = {
+    Kind.ROBOTS: 0,
+    Kind.HOME: 0,
+    Kind.FEED: 1,  # a feed that no file names; those that are named are in band 0
+    Kind.SITEMAP: 2,
+    Kind.SECTION: 1,
+    Kind.PAGE: 2,
+}
+_FEED_PATH = re.compile(r"(?:\.(?:rss|atom|rdf)|/(?:feed|rss|atom)(?:\.xml)?)/?$", re.I)
+_SITEMAP_PATH = re.compile(r"sitemap[^/]*\.(?:xml|txt)(?:\.gz)?$|/sitemaps?/.*\.xml(?:\.gz)?$", re.I)
+
+
+def _guess(path: str, query: str, place: _Place) -> Kind:
+    if path == "/" and not query:
+        return Kind.SECTION  # the home of a host beside the main one
+    if _SITEMAP_PATH.search(path):
+        return Kind.SITEMAP
+    if _FEED_PATH.search(path):
+        return Kind.FEED
+    score = articles.path_score(path, query)
+    if place.article is not None:
+        # The site's own rule did not match: only a very article-like path is read as one.
+        score -= 0.25
+    if score >= articles.ARTICLE_SCORE:
+        return Kind.ARTICLE
+    return Kind.SECTION if not query and path.count("/") <= 2 + path.endswith("/") and score < 0.2 else Kind.PAGE
+
+
+def _known_urls(site: Site) -> dict[str, tuple[str, Kind, int]]:
+    """Canonical URL -> (URL to fetch, kind, band) of everything the file names, with and without a last slash."""
+    known: dict[str, tuple[str, Kind, int]] = {}
+
+    def put(url: str, kind: Kind, band: int) -> None:
+        scheme, _, host, rest = url.split("/", 3)
+        host = site.aliases.get(host, host)
+        if site.home.startswith("https:"):
+            scheme = "https:"
+        url = f"{scheme}//{host}/{rest}"
+        known.setdefault(url, (url, kind, band))
+        if kind is Kind.SECTION and "?" not in url:
+            known.setdefault(url[:-1] if url.endswith("/") else url + "/", (url, kind, band))
+
+    put(site.home, Kind.HOME, 0)
+    for feed in site.feeds:
+        if feed.status != "dead":
+            put(feed.url, Kind.FEED, 0)
+    for sitemap in site.sitemaps:
+        if sitemap.status != "dead" and "{" not in sitemap.url:
+            put(sitemap.url, Kind.SITEMAP, 0 if sitemap.kind in ("news", "latest") else 2)
+    for section in site.sections:
+        put(section, Kind.SECTION, 1)
+    return known
+
+
+def published_s(hint: Mapping[str, Any], zone_offset_s: int = 0) -> float | None:
+    """Seconds since the epoch of ``hint["published"]`` (ISO; without an offset: in the site's zone), None if there is none."""
+    value = hint.get("published")
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC).timestamp() - zone_offset_s
+    return moment.timestamp()
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise SitesError(str(path), "", "", f"cannot be read: {exc}") from exc
+
+
+def default_sites_text() -> tuple[str, str]:
+    """Text and name of ./sites.json, else of the copy that the build put into the package."""
+    local = Path("sites.json")
+    if local.is_file():
+        return _read(local), str(local)
+    shipped = resources.files("newscrawler") / "_shipped" / "sites.json"
+    try:
+        return shipped.read_text(encoding="utf-8"), "newscrawler/_shipped/sites.json"
+    except OSError as exc:
+        raise SitesError("sites.json", "", "", "is neither in this folder nor in the package; set SITES_FILE") from exc
