@@ -14,7 +14,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli, wiring
-from newscrawler.discovery.sites import Sites
+from newscrawler.discovery.sites import Sites, SitesError
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.selectors import SelectorSet, apply
@@ -78,7 +78,7 @@ class Command(ScrapyCommand):
         work = getattr(self, f"_{verb}")
         try:
             code = self._with_store(lambda store: work(store, rest, opts))
-        except (UnknownSet, schema.SetError, FrontierUnavailable, wiring.StartRefused, OSError) as exc:
+        except (UnknownSet, schema.SetError, SitesError, FrontierUnavailable, wiring.StartRefused, OSError) as exc:
             cli.fail(str(exc))
         self.exitcode = code
 
@@ -94,7 +94,9 @@ class Command(ScrapyCommand):
         async def run() -> int:
             client: Any = connect(wiring.redis_url(settings), single=False)
             try:
-                return await work(wiring.open_selector_store(settings, client))
+                store = wiring.open_selector_store(settings, client)
+                await store.ping()
+                return await work(store)
             finally:
                 await client.aclose()
 

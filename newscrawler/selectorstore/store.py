@@ -17,6 +17,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from redis.exceptions import RedisError
+
 from newscrawler.extraction.selectors import SelectorSet
 from newscrawler.selectorstore import keys, schema, scripts
 
@@ -25,6 +27,10 @@ SAMPLE_PAGES = 12
 #: Shadow pages before a set on probation may become active, and the least Wilson bound of their agreement.
 SHADOW_PAGES = 30
 SHADOW_BOUND = 0.85
+
+
+class SelectorsUnavailable(ConnectionError):
+    """Redis does not answer."""
 
 
 class UnknownSet(LookupError):
@@ -98,6 +104,14 @@ class SelectorStore:
         self._quiet: dict[str, str] = {}  # domain -> disabled | await_admin: no generation
         self._read_up_to = 0.0
         self._reported: dict[str, set[str]] = {}
+
+    async def ping(self) -> None:
+        """:raises SelectorsUnavailable:"""
+        if self.client is not None:
+            try:
+                await self.client.ping()
+            except RedisError as exc:
+                raise SelectorsUnavailable(f"Redis does not answer: {exc}") from exc
 
     # ------------------------------------------------------------ what a worker asks on each page
     def active(self, domain: str) -> SelectorSet | None:
