@@ -126,6 +126,7 @@ def _one(name: str, own: set[str], nicknames: bool) -> str | None:
     for _ in range(2):
         name = _LEAD.sub("", name)
         name = _SUFFIX.sub("", name)
+    name = re.sub(r"^(?:eingestellt|gespeichert|geschrieben|verfasst|posted|published) (?:von|by)\b\s*", "", name, flags=re.I)
     name = _TAIL.sub("", name)
     if "/" in name:  # "Văn Giáp/Bnews/vnanet.vn": the agency stands behind
         name = name.partition("/")[0]

@@ -24,8 +24,8 @@ _BYLINE_START = re.compile(
 _OWN = re.compile(r"(?<!comment-)(?:author|byline|autor)(?!-?(?:bio|box|about|info|desc))(?!.*(?:comment|related|sidebar|widget))", re.I)
 _FOREIGN_TAGS = ("footer", "aside", "nav", "figure", "figcaption", "blockquote")
 _DATED = re.compile(r"^(?:\d{1,2}\.\d{1,2}\.\d{4}|\d{1,2}/\d{1,2}/\d{4})[\s,|–-]+(?:\d{1,2}:\d{2}(?: Uhr)?[\s,|–-]+)?(?:von\s+)?(?P<name>[^\W\d_][^\d|]{4,40})$", re.I)
-_USER = re.compile(r"^(?:posted |geschrieben |gespeichert )?(?:by|von) ([^\W\d_][\w.-]{2,20}) (?:on|am|in|under|@) ", re.I)
-_VCARD = re.compile(r"\b(?:vcard|fn|author)(?:\s|$)")
+_USER = re.compile(r"^(?:posted |geschrieben |gespeichert )?(?:by|von) ([^\W\d_][\w.-]{2,20}) (?:(?:on|am|@) (?:\w{3,9}\.? )?\d|under )", re.I)
+_VCARD = re.compile(r"\b(?:vcard|fn)(?:\s|$)")
 _META = re.compile(r"meta|info|byline|credit|sign", re.I)
 _LAST_LINE = re.compile(r"text-align:\s*right")
 _CLASSES = ("author", "Author", "byline", "Byline", "autor", "Autor", "writer", "journalist", "tacgia", "tac-gia", "redakteur", "auteur",
@@ -175,7 +175,7 @@ def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterato
         return
     stop = headline_ancestors(doc)
     closing: list[str] | None = None
-    before = ""
+    running = -9  # the last block that is long
     for order, block in enumerate(walk(body)):
         if order > 500:
             break
@@ -193,14 +193,15 @@ def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterato
                 if names:
                     yield names, "byline:text", 0.7
                     return
-            if len(before) > 120 and _closes(block):
+            if order - running <= 3 and _closes(block):
                 names = authors.clean([block.text], context.site_name, sites)
                 if names and all(2 <= len(n.split()) <= 5 for n in names):
                     if not foreign(block.node, _FOREIGN, stop, _FOREIGN_TAGS, _OWN):
                         closing = names
         if closing and len(block.text) > 200 and block.node.tag == "p":
             closing = None  # the text goes on: it was a sub-heading
-        before = block.text
+        if len(block.text) > 120:
+            running = order
     if closing:
         yield closing, "byline:end", 0.66
 
