@@ -28,7 +28,8 @@ def bind(host: str, port: int) -> socket.socket:
         info = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except socket.gaierror as exc:
         raise CannotServe(f"{host} is not an address of this machine: {exc.strerror}") from exc
-    sock = socket.socket(info[0], socket.SOCK_STREAM)
+    # With the protocol named: asyncio switches Nagle's algorithm off only then, 40 ms an answer.
+    sock = socket.socket(info[0], socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(info[4])
