@@ -14,276 +14,55 @@ from urllib.parse import urlsplit
 #: From this score on a link is queued as an article.
 ARTICLE_SCORE = 0.5
 
-_ASSET_EXT = frozenset(
-    [
-        "jpg",
-        "jpeg",
-        "png",
-        "gif",
-        "webp",
-        "avif",
-        "svg",
-        "ico",
-        "bmp",
-        "tif",
-        "tiff",
-        "heic",
-        "mp4",
-        "m4v",
-        "webm",
-        "mov",
-        "avi",
-        "mkv",
-        "flv",
-        "m3u8",
-        "mpd",
-        "ts",
-        "mp3",
-        "m4a",
-        "wav",
-        "ogg",
-        "aac",
-        "flac",
-        "css",
-        "js",
-        "mjs",
-        "json",
-        "map",
-        "woff",
-        "woff2",
-        "ttf",
-        "eot",
-        "otf",
-        "pdf",
-        "doc",
-        "docx",
-        "xls",
-        "xlsx",
-        "ppt",
-        "pptx",
-        "odt",
-        "ods",
-        "epub",
-        "zip",
-        "rar",
-        "7z",
-        "gz",
-        "tar",
-        "bz2",
-        "xz",
-        "exe",
-        "msi",
-        "dmg",
-        "apk",
-        "ipa",
-        "iso",
-        "bin",
-        "swf",
-        "csv",
-        "ics",
-        "vcf",
-        "wasm",
-        "webmanifest",
-        "torrent",
-    ]
+
+def _set(*lines: str) -> frozenset[str]:
+    return frozenset(word for line in lines for word in line.split())
+
+
+_ASSET_EXT = _set(
+    "jpg jpeg png gif webp avif svg ico bmp tif tiff heic mp4 m4v webm mov avi mkv flv m3u8 mpd ts mp3 m4a wav ogg",
+    "aac flac css js mjs json map woff woff2 ttf eot otf pdf doc docx xls xlsx ppt pptx odt ods epub zip rar 7z gz tar",
+    "bz2 xz exe msi dmg apk ipa iso bin swf csv ics vcf wasm webmanifest torrent",
 )
-_VIDEO = frozenset(
-    [
-        "video",
-        "videos",
-        "clip",
-        "clips",
-        "photo",
-        "photos",
-        "anh",
-        "gallery",
-        "galleries",
-        "podcast",
-        "podcasts",
-        "tv-show",
-        "shorts",
-        "reels",
-    ]
+_VIDEO = _set("video videos clip clips photo photos anh gallery galleries podcast podcasts tv-show shorts reels")
+_NO_PAGE = _set(
+    "login signin sign-in signup sign-up register logout account my-account profile password forgot-password dang-nhap",
+    "dang-ky dang-xuat tai-khoan quen-mat-khau search tim-kiem timkiem tim print in-bai share chia-se cart checkout",
+    "wp-admin wp-login wp-json xmlrpc cgi-bin comment comments binh-luan reply replies sso oauth auth subscribe",
+    "unsubscribe newsletter adclick",
 )
-_NO_PAGE = frozenset(
-    [
-        "login",
-        "signin",
-        "sign-in",
-        "signup",
-        "sign-up",
-        "register",
-        "logout",
-        "account",
-        "my-account",
-        "profile",
-        "password",
-        "forgot-password",
-        "dang-nhap",
-        "dang-ky",
-        "dang-xuat",
-        "tai-khoan",
-        "quen-mat-khau",
-        "search",
-        "tim-kiem",
-        "timkiem",
-        "tim",
-        "print",
-        "in-bai",
-        "share",
-        "chia-se",
-        "cart",
-        "checkout",
-        "wp-admin",
-        "wp-login",
-        "wp-json",
-        "xmlrpc",
-        "cgi-bin",
-        "comment",
-        "comments",
-        "binh-luan",
-        "reply",
-        "replies",
-        "sso",
-        "oauth",
-        "auth",
-        "subscribe",
-        "unsubscribe",
-        "newsletter",
-        "adclick",
-    ]
+#: Parameters that show a page in another dress, or none; the first group is no page at all.
+_NO_PAGE_QUERY = _set("print share replytocom q s search keyword tukhoa")
+_DRESS_QUERY = _set("action sort order filter session")
+_CALENDAR = _set("calendar lich lich-su-kien archive archives luu-tru day date ngay by-date thoi-gian events")
+_CALENDAR_QUERY = _set(
+    "date day month year from to fromdate todate start end week cal ngay thang nam tu-ngay den-ngay time"
 )
-_NO_PAGE_QUERY = frozenset(
-    [
-        "print",
-        "replytocom",
-        "share",
-        "action",
-        "sort",
-        "order",
-        "filter",
-        "view",
-        "session",
-        "q",
-        "s",
-        "search",
-        "keyword",
-        "tukhoa",
-    ]
+_PAGE_QUERY = _set("page pg trang paged pageindex offset vpage")
+#: Segments that make a list of what stands below them, and those that do so only at the end.
+_LISTS_ABOVE = _set("tag tags category categories author authors tac-gia chu-de chuyen-muc rss feed")
+_LISTS_LAST = _set(
+    "su-kien topic topics section sections archive page trang about contact lien-he gioi-thieu dieu-khoan terms",
+    "privacy quang-cao default home trang-chu sitemap so-do-website event index",
 )
-_CALENDAR = frozenset(
-    [
-        "calendar",
-        "lich",
-        "lich-su-kien",
-        "archive",
-        "archives",
-        "luu-tru",
-        "day",
-        "date",
-        "ngay",
-        "by-date",
-        "thoi-gian",
-        "events",
-    ]
+_ARTICLE_WORDS = _set(
+    "article articles news story stories artikel artikelen nachrichten noticia noticias tin tin-tuc bai-viet detail",
+    "newsdetail post posts meldung meldungen",
 )
-_CALENDAR_QUERY = frozenset(
-    [
-        "date",
-        "day",
-        "month",
-        "year",
-        "from",
-        "to",
-        "fromdate",
-        "todate",
-        "start",
-        "end",
-        "week",
-        "cal",
-        "ngay",
-        "thang",
-        "nam",
-        "tu-ngay",
-        "den-ngay",
-        "time",
-    ]
-)
-_PAGE_QUERY = frozenset(["page", "p", "pg", "trang", "paged", "pageindex", "offset", "start"])
-_LISTS = frozenset(
-    [
-        "tag",
-        "tags",
-        "category",
-        "categories",
-        "chu-de",
-        "su-kien",
-        "topic",
-        "topics",
-        "author",
-        "authors",
-        "tac-gia",
-        "section",
-        "sections",
-        "chuyen-muc",
-        "archive",
-        "page",
-        "trang",
-        "rss",
-        "feed",
-        "about",
-        "contact",
-        "lien-he",
-        "gioi-thieu",
-        "dieu-khoan",
-        "terms",
-        "privacy",
-        "quang-cao",
-        "index",
-        "default",
-        "home",
-        "trang-chu",
-        "sitemap",
-        "so-do-website",
-        "event",
-    ]
-)
-_PAGE_EXT = frozenset(
-    [
-        "html",
-        "htm",
-        "shtml",
-        "xhtml",
-        "php",
-        "asp",
-        "aspx",
-        "jsp",
-        "tpo",
-        "chn",
-        "ldo",
-        "vov",
-        "vnp",
-        "amp",
-        "cms",
-        "ece",
-        "epi",
-        "bbc",
-        "story",
-        "stm",
-    ]
-)
+_PAGE_EXT = _set("html htm shtml xhtml php asp aspx jsp do tpo chn ldo vov vnp amp cms ece epi bbc story stm")
 
 _WORDS = re.compile(r"[^\W\d_]{2,}")
 _EXT = re.compile(r"\.([a-z0-9]{1,11})$")
 _DIGITS = re.compile(r"\d+")
-_DATE_PATH = re.compile(r"/(?:19|20)\d\d[/-](?:0?[1-9]|1[0-2])(?:[/-](?:0?[1-9]|[12]\d|3[01]))?(?=/|-|$)")
-_DATE_END = re.compile(r"/(?:19|20)\d\d(?:[/-]\d{1,2}){0,2}/?$")
+_DATE = r"(?:199\d|20\d\d)[/-](?:0?[1-9]|1[0-2])(?:[/-](?:0?[1-9]|[12]\d|3[01]))?"
+_DATE_PATH = re.compile(rf"/{_DATE}(?=/|-|$)")
+_DATE_END = re.compile(rf"/{_DATE}/?$")
 _PAGING = re.compile(r"(?:/(?:page|trang|p)[/-]?|-p|-trang-)(\d+)(?:\.\w+)?/?$")
-_HEX_ID = re.compile(r"(?:^|[-_/])(?=[0-9a-f]*\d)[0-9a-f]{8,}(?:$|[-_.])|[0-9a-f]{8}-[0-9a-f]{4}-", re.I)
+_HEX_ID = re.compile(r"(?:^|[-_])(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{10,}(?:$|[-_.])|[0-9a-f]{8}-[0-9a-f]{4}-")
 #: Lists are paged newest first; what is deeper is either known or older than the age limit.
 MAX_PAGING = 20
 MAX_SEGMENTS = 12
-MAX_PARAMETERS = 4
+MAX_PARAMETERS = 6
 
 
 @lru_cache(maxsize=4096)
@@ -291,8 +70,7 @@ def refuse(path: str, query: str) -> str | None:
     """Why a canonical path and query are not worth a fetch: "type" (an asset, a video page, no page at all),
     "trap" (calendar, endless parameters or paging, path that repeats itself), or None."""
     lower = path.lower()
-    ext = _EXT.search(lower)
-    if ext and ext.group(1) in _ASSET_EXT:
+    if is_asset(lower):
         return "type"
     segments = [s for s in lower.split("/") if s]
     stems = [s.partition(".")[0] for s in segments]
@@ -300,28 +78,31 @@ def refuse(path: str, query: str) -> str | None:
         return "type"
     if len(segments) > MAX_SEGMENTS or _repeats(segments):
         return "trap"
-    paging = _PAGING.search(lower)
-    if paging and (len(paging.group(1)) > 4 or int(paging.group(1)) > MAX_PAGING) and len(segments) < 4:
-        # "-p1234567" at the end of a long slug is an article's id, not a page number.
-        if len(_WORDS.findall(segments[-1])) < 4:
+    slug = max((len(_WORDS.findall(s)) for s in segments), default=0)
+    if slug < 4:  # "-p1234567" at the end of a long slug is an article's id, not a page number
+        paging = _PAGING.search(lower)
+        if paging and (len(paging.group(1)) > 4 or int(paging.group(1)) > MAX_PAGING):
             return "trap"
-    if _DATE_END.search(lower) or (any(s in _CALENDAR for s in stems) and _DIGITS.search(lower)):
-        return "trap"
+        if _DATE_END.search(lower) or (_DATE_PATH.search(lower) and any(s in _CALENDAR for s in stems)):
+            return "trap"
     return _refuse_query(query) if query else None
 
 
 def _refuse_query(query: str) -> str | None:
     pairs = [pair.partition("=")[::2] for pair in query.lower().split("&")]
+    pairs = [(name, value) for name, value in pairs if value]
     if len(pairs) > MAX_PARAMETERS:
         return "trap"
     for name, value in pairs:
-        if name in _NO_PAGE_QUERY and not (name == "view" and value.isdigit()):
-            return "type" if name in ("print", "share", "replytocom", "q", "s", "search") else "trap"
-        if name in _CALENDAR_QUERY:
+        if name in _NO_PAGE_QUERY:
+            return "type"
+        if name in _DRESS_QUERY or name in _CALENDAR_QUERY or (name == "sid" and len(pairs) == 1):
             return "trap"
-        if name in _PAGE_QUERY and (len(value) > 4 or (value.isdigit() and int(value) > MAX_PAGING)):
+        if name in _PAGE_QUERY and value.isdigit() and (len(value) > 4 or int(value) > MAX_PAGING):
             return "trap"
-        if "http:" in value or "https:" in value or "http%3a" in value or "https%3a" in value:
+        if name == "p" and value.isdigit() and MAX_PAGING < int(value[:9]) < 100:
+            return "trap"  # from 100 on ?p= is the id of a WordPress article
+        if value.startswith(("http:", "https:", "http%3a", "https%3a")):
             return "trap"  # return-to addresses: each page makes a new one
     return None
 
@@ -337,7 +118,7 @@ def _repeats(segments: list[str]) -> bool:
 
 def is_asset(path: str) -> bool:
     ext = _EXT.search(path.lower())
-    return bool(ext) and ext.group(1) in _ASSET_EXT  # type: ignore[union-attr]
+    return ext is not None and ext.group(1) in _ASSET_EXT
 
 
 def looks_like_article(url: str) -> float:
@@ -351,35 +132,46 @@ def looks_like_article(url: str) -> float:
 
 @lru_cache(maxsize=4096)
 def path_score(path: str, query: str = "") -> float:
-    lower = path.lower().rstrip("/")
-    if not lower:
+    """Evidence added up: a long slug, an id, a date, a page's ending, a word such as "article" above it."""
+    segments = [s for s in path.lower().split("/") if s]
+    if not segments:
+        return 0.5 if re.search(r"(?:^|&)p=\d{3,}", query) else 0.0
+    stems, paged = _stems(segments)
+    last = stems[-1]
+    words = max(_slug_words(s) for s in stems[-2:])
+    digits = max((len(d) for s in stems for d in _DIGITS.findall(s)), default=0)
+    if any(s in _LISTS_ABOVE for s in stems) or (last in _LISTS_LAST and digits < 5):
         return 0.0
-    segments = lower.split("/")[1:]
-    last = segments[-1]
-    ext = _EXT.search(last)
-    stem = last[: ext.start()] if ext and not ext.group(1).isdigit() else last
-    words = len(_WORDS.findall(stem)) if "%" not in stem else len(stem) // 9
-    score = 0.0
-    if words >= 6:
-        score += 0.5
-    elif words >= 4:
+    dated = bool(_DATE_PATH.search(path))
+    score = 0.5 if words >= 6 else 0.4 if words >= 4 else 0.2 if words == 3 else 0.0
+    score += 0.15 if paged else 0.0
+    if digits >= 5 or _HEX_ID.search(last):
         score += 0.4
-    elif words == 3:
-        score += 0.2
-    if ext and ext.group(1) in _PAGE_EXT:
+    if dated:
+        score += 0.5
+    if len(stems) > 1 and any(s in _ARTICLE_WORDS for s in stems[:-1]):
         score += 0.15
-    digits = max((len(d) for d in _DIGITS.findall(stem)), default=0)
-    if digits >= 5 or _HEX_ID.search(stem):
-        score += 0.35
-    elif len(segments) > 1 and any(s.isdigit() and len(s) >= 5 for s in segments[:-1]):
-        score += 0.3
-    if _DATE_PATH.search(lower):
-        score += 0.35
     if query and any(len(v) >= 4 for v in _DIGITS.findall(query)):
-        score += 0.3
-    if any(s.partition(".")[0] in _LISTS for s in segments) or (words <= 2 and digits < 5 and not query):
+        score += 0.4
+    elif words <= 2 and digits < 5 and not dated:
         score -= 0.4
     return max(0.0, min(1.0, score))
+
+
+def _stems(segments: list[str]) -> tuple[list[str], bool]:
+    """Segments without a page's ending or a lone "index" at the end, and whether there was an ending."""
+    ext = _EXT.search(segments[-1])
+    paged = ext is not None and ext.group(1) in _PAGE_EXT
+    last = segments[-1][: ext.start()] if ext is not None and not ext.group(1).isdigit() else segments[-1]
+    stems = [*segments[:-1], last]
+    if last in ("index", "artikel", "article", "story", "amp") and len(stems) > 1:
+        stems.pop()
+    return stems, paged
+
+
+def _slug_words(stem: str) -> int:
+    # Percent-encoded letters of other scripts: about nine bytes of escapes a word.
+    return len(stem) // 18 if stem.count("%") > 3 else len(_WORDS.findall(stem))
 
 
 def id_time(article_id: str, rule: str, zone_offset_s: int) -> int | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from newscrawler.discovery import sitefile
-from newscrawler.discovery.sites import Sites
 from newscrawler.discovery.sitefile import Site
+from newscrawler.discovery.sites import Sites
 from newscrawler.items import Kind, Link
 
 #: Bounds of the interval between two visits of a seed, seconds.

@@ -48,7 +48,6 @@ class _Place:
 
     __slots__ = (
         "article",
-        "home_path",
         "host",
         "id_group",
         "id_rule",
@@ -81,9 +80,13 @@ class Sites:
         self.errors = list(errors)
         self._clock = clock
         self._places: dict[str, _Place] = {}
-        for site in self._sites.values():
-            if site.enabled:
-                self._add_places(site)
+        for site in self.enabled():
+            self._add_places(site)
+        for host, place in list(self._places.items()):  # twins last: a host that a site names is that site's
+            bare = host.removeprefix("www.")
+            for twin in (bare, *(prefix + bare for prefix in _TWINS)):
+                if not bare[0].isdigit() and bare[0] != "[":
+                    self._places.setdefault(twin, place)
 
     def _add_places(self, site: Site) -> None:
         known = _known_urls(site)
@@ -92,11 +95,6 @@ class Sites:
             self._places.setdefault(host, place)
         for alias, host in site.aliases.items():
             self._places.setdefault(alias, by_host[host])
-        for host, place in by_host.items():
-            bare = host.removeprefix("www.")
-            for twin in {bare, *(prefix + bare for prefix in _TWINS)} - by_host.keys():
-                if not bare[0].isdigit():
-                    self._places.setdefault(twin, place)
 
     # ------------------------------------------------------------ making
 
@@ -183,9 +181,8 @@ class Sites:
     def near(self, name: str) -> list[str]:
         """Ids that a person may have meant."""
         names = {alias: s.id for s in self for alias in (s.id, s.id.partition(".")[0], *s.hosts, *s.aliases)}
-        return list(dict.fromkeys(names[n] for n in difflib.get_close_matches(name.lower(), names, n=5, cutoff=0.6)))[
-            :3
-        ]
+        close = difflib.get_close_matches(name.strip().lower(), names, n=5, cutoff=0.6)
+        return list(dict.fromkeys(names[n] for n in close))[:3]
 
     # ------------------------------------------------------------ links
 
@@ -217,20 +214,18 @@ class Sites:
         path = "/" + path
         for sub, replacement in place.rewrites:
             path = sub(replacement, path)
-        if place.scheme:
-            scheme = place.scheme  # the site's home is https: its http links are twins
-        origin = f"{scheme}//{place.host}"
-        canonical = f"{origin}{path}?{query}" if query else origin + path
+        bare = f"{place.scheme or scheme}//{place.host}{path}"
+        canonical = f"{bare}?{query}" if query else bare
+        now_s = self._clock() if now_ms is None else now_ms / 1000
         known = place.known.get(canonical)
-        if known is not None and kind in (None, known[1]):
-            canonical, kind, band = known
-            return self._link(place, canonical, urls.url_id(canonical), kind, depth, parent, band, hint, now_ms)
+        if known is not None and (kind is None or kind is known[1]):
+            return _listed(known[0], known[1], known[2], now_s, depth, parent, hint)
         article_id = ""
-        if place.article is not None and kind in (None, Kind.ARTICLE) and (match := place.article(path)):
+        if place.article is not None and (kind is None or kind is Kind.ARTICLE) and (match := place.article(path)):
             kind = Kind.ARTICLE
             if place.id_group:
                 article_id = match.group(place.id_group) or ""
-                canonical = origin + path  # the id in the path says it all
+                canonical = bare  # the id in the path says it all
         elif kind is None:
             reason = articles.refuse(path, query)
             if reason is not None:
@@ -238,44 +233,40 @@ class Sites:
             kind = _guess(path, query, place)
         elif articles.is_asset(path):
             return _TYPE
-        now_s = (now_ms if now_ms is not None else self._clock() * 1000) / 1000
         if kind is not Kind.ARTICLE:
-            uid = urls.url_id(canonical)
-            return self._link(place, canonical, uid, kind, depth, parent, _BANDS[kind], hint, int(now_s * 1000))
+            return _listed(canonical, kind, _BANDS[kind], now_s, depth, parent, hint)
         uid = urls.url_id(f"{place.site.id}:{article_id}" if article_id else canonical)
-        published = published_s(hint, place.offset_s) if hint else None
-        written = (
-            articles.id_time(article_id, place.id_rule, place.offset_s) if published is None and article_id else None
-        )
-        if max_age is not None and (
-            (published is not None and now_s - published > max_age)
-            or (written is not None and now_s - written > max_age + _DRAWER_S)
-        ):
+        dated = _dated(place, article_id, hint, now_s, max_age)
+        if dated is None:
             return _AGE
-        born = published if published is not None else written
-        if born is None:
-            # Undated: what a list shows at the top is new; what hangs below an article is older by its depth.
-            band, score = (1 if depth <= 1 else 2), -now_s + depth * _DAY_S / 2
-        else:
-            band, score = (0 if now_s - born < _DAY_S else 2), -float(min(born, now_s))
-        return Link(canonical, uid, place.host, Kind.ARTICLE, depth, parent, band, score, 0, hint)
+        band, score = dated
+        if score == 0.0:
+            # Undated: what a list shows is new; what hangs below an article is older by its depth.
+            band, score = (1 if depth <= 1 else 2), depth * _DAY_S / 2 - now_s
+        return Link(canonical, uid, place.host, kind, depth, parent, band, score, 0, hint)
 
-    def _link(
-        self,
-        place: _Place,
-        url: str,
-        uid: bytes,
-        kind: Kind,
-        depth: int,
-        parent: bytes | None,
-        band: int,
-        hint: dict[str, Any] | None,
-        now_ms: int | None,
-    ) -> Link:
-        now_s = (now_ms if now_ms is not None else self._clock() * 1000) / 1000
-        # A day ahead of any article's time: a list that is due comes before the articles of its band.
-        domain = place.host if url.split("/", 3)[2] == place.host else url.split("/", 3)[2]
-        return Link(url, uid, domain, kind, depth, parent, band, -now_s - _DAY_S + depth, 0, hint)
+
+def _listed(
+    url: str, kind: Kind, band: int, now_s: float, depth: int, parent: bytes | None, hint: dict[str, Any] | None
+) -> Link:
+    """A link that is no article. A day ahead of any article's time: a list that is due comes first in its band."""
+    return Link(url, urls.url_id(url), url.split("/", 3)[2], kind, depth, parent, band, depth - now_s - _DAY_S, 0, hint)
+
+
+def _dated(
+    place: _Place, article_id: str, hint: dict[str, Any] | None, now_s: float, limit: float | None
+) -> tuple[int, float] | None:
+    """(band, score) by the time that the hint or the id tells, (2, 0.0) if neither does; None = too old."""
+    born: float | None = published_s(hint, place.offset_s) if hint else None
+    grace = 0
+    if born is None and article_id and place.id_rule:
+        born = articles.id_time(article_id, place.id_rule, place.offset_s)
+        grace = _DRAWER_S
+    if born is None:
+        return 2, 0.0
+    if limit is not None and now_s - born > limit + grace:
+        return None
+    return (0 if now_s - born < _DAY_S else 2), -float(min(born, now_s))
 
 
 _BANDS = {
@@ -333,7 +324,7 @@ def _known_urls(site: Site) -> dict[str, tuple[str, Kind, int]]:
 
 
 def published_s(hint: Mapping[str, Any], zone_offset_s: int = 0) -> float | None:
-    """Seconds since the epoch of ``hint["published"]`` (ISO; without an offset: in the site's zone), None if there is none."""
+    """Seconds since the epoch of ``hint["published"]`` (ISO; without an offset: in the site's zone), else None."""
     value = hint.get("published")
     if not isinstance(value, str):
         return None
