@@ -108,13 +108,13 @@ def split(text: str) -> list[str]:
         text = re.sub(r"<[^<>]{1,200}>", " ; ", text)
     if _SOURCE.match(text) and not _LEAD.match(text):
         return []
-    text = _CREDIT.sub("", text)
     text = _URL.sub(" ; ", text)
     text = _HANDLE.sub(" ", text)
     text = re.sub(r"^(?:By|Von)(?=[A-ZÄÖÜ][a-zäöü])", "", text)
     for _ in range(2):
         text = _LEAD_COLON.sub("", text) if ":" in text[:60] else text
         text = _LEAD.sub("", text)
+    text = _CREDIT.sub("", text)
     text = re.sub(r"^\W*(?:theo|according to)\s.*$", "", text, flags=re.I)
     text = re.sub(r"\((?:theo|nguồn|source|via)[^)]*\)", " ", text, flags=re.I)
     return [part for part in (p.strip() for p in _SPLIT.split(text)) if part]

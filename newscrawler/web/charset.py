@@ -43,6 +43,7 @@ _BY_LANGUAGE = {
 }
 _MEASURED = ("windows-1252", "cp932", "euc_jp", "gb18030", "big5", "cp949", "windows-1251", "iso8859_2", "windows-1258")
 _MIXED = re.compile("(?<=[A-Za-z])[\u0370-\u04ff\u3040-\u9fff\uac00-\ud7a3]|[\u0370-\u04ff](?=[a-z])")
+_LANG = re.compile(rb"""<html[^>]{0,300}\blang\s*=\s*["']?([A-Za-z]{2})""", re.IGNORECASE)
 _TAG = re.compile(rb"<[^>]{0,2000}>")
 
 
@@ -101,14 +102,16 @@ def _wide(body: bytes) -> str | None:
 
 
 def _measure(body: bytes, declared: str | None, language: str | None) -> str:
-    lang = (language or "")[:2].lower()
+    stated = _LANG.search(body[:2048])
+    lang = (language or (stated[1].decode("ascii") if stated else ""))[:2].lower()
+    own = _BY_LANGUAGE.get(lang, ())
     names: list[str] = []
-    for name in (declared, *_BY_LANGUAGE.get(lang, ()), *_MEASURED):
+    for name in (declared, *own, *_MEASURED):
         if name and name not in names:
             names.append(name)
     sample = _TAG.sub(b" ", body[:SAMPLE_BYTES])
     scored = [
-        (_plausible(sample, name, lang) + (0.05 if name == declared else 0.0), -i, name) for i, name in enumerate(names)
+        (_plausible(sample, name, lang) + 0.05 * (name == declared) + 0.1 * (name in own), -i, name) for i, name in enumerate(names)
     ]
     return max(scored)[2]
 
@@ -136,6 +139,11 @@ def _plausible(sample: bytes, name: str, language: str) -> float:
             points += 0.6
         else:
             points += 0.1
+    # Korean news has next to no Chinese characters, Japanese and Chinese have no Hangul at all.
+    hangul = sum("\uac00" <= c <= "\ud7a3" for c in other)
+    han = sum("\u4e00" <= c <= "\u9fff" for c in other)
+    if hangul and han:
+        points -= 2.0 * min(hangul, han)
     return points / len(other)
 
 
