@@ -59,6 +59,9 @@ appendfsync everysec
 aof-load-truncated yes
 aof-use-rdb-preamble yes
 no-appendfsync-on-rewrite no
+# A rewrite forks; a queue that grows by millions would do it every few seconds at the default of 64mb.
+auto-aof-rewrite-percentage 100
+auto-aof-rewrite-min-size 256mb
 save ""
 # The queue must never be evicted: a full Redis refuses writes, and the workers wait.
 maxmemory-policy noeviction

@@ -28,9 +28,12 @@ local function count(name, n)
   tally[name] = (tally[name] or 0) + (n or 1)
 end
 
+local before = { S.fence, S.turn, S.queued, S.waiting }
+-- An idle worker's calls write nothing: each write would be a write to the append-only file.
 local function write_state()
-  call("HMSET", P .. ":state", "fence", S.fence, "turn", S.turn,
-    "queued", S.queued, "waiting", S.waiting)
+  if S.fence ~= before[1] or S.turn ~= before[2] or S.queued ~= before[3] or S.waiting ~= before[4] then
+    call("HMSET", P .. ":state", "fence", S.fence, "turn", S.turn, "queued", S.queued, "waiting", S.waiting)
+  end
   for name, n in pairs(tally) do
     call("HINCRBY", P .. ":stat", name, n)
   end

@@ -27,10 +27,7 @@ end
 -- The best URL of the domain, if it may be fetched now. A domain that may not be is put right by save_domains().
 local function grant(granted, name)
   local d = touch(name)
-  if not d then
-    for class = 0, 2 do call("ZREM", ready_key(class), name) end
-    return false
-  end
+  if not d then return false end
   local at = ready_at(d)
   if at == 0 or at > now then return false end
   if needs_robots(d) then
@@ -62,17 +59,22 @@ end
 -- Up to k URLs: classes in turns, a class with nothing due passes its turn on; inside a class the
 -- domain that has waited longest; inside a domain the lowest queue score.
 local function lease(k)
-  local granted, ready, at = {}, {}, { 1, 1, 1 }
-  for class = 0, 2 do
-    ready[class + 1] = call("ZRANGEBYSCORE", ready_key(class), "-inf", now, "LIMIT", 0, k + 8)
+  local granted, ready, at, offset = {}, {}, { 1, 1, 1 }, { 0, 0, 0 }
+  local chunk, left, tries = floor(k / 2) + 4, k, 2 * k + 16
+  -- The domains of a class whose time has come, by chunks: they leave the set only in place_domains().
+  local function has_next(class)
+    if ready[class] and (at[class] <= #ready[class] or #ready[class] < chunk) then return at[class] <= #ready[class] end
+    ready[class] = call("ZRANGEBYSCORE", ready_key(class - 1), "-inf", now, "LIMIT", offset[class], chunk)
+    offset[class], at[class] = offset[class] + chunk, 1
+    return #ready[class] > 0
   end
-  local left = k
-  while left > 0 do
+  while left > 0 and tries > 0 do
+    tries = tries - 1
     local class
     for i = 0, 8 do
       local turn = (S.turn + i) % 9
       class = TURNS[turn + 1] + 1
-      if at[class] <= #ready[class] then
+      if has_next(class) then
         S.turn = turn
         break
       end
