@@ -1,0 +1,128 @@
+"""A site from its home page: feeds, sitemaps, sections, language. Pure; the caller fetched the page.
+
+What is found is a proposal for an operator: only named seeds are visited every few minutes, so that a
+menu entry too many costs a fetch now and then, and one too few is found through the links anyway.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from selectolax.lexbor import LexborNode
+
+from newscrawler.discovery import articles
+from newscrawler.extraction.document import Document
+from newscrawler.web import urls
+
+#: A menu has 10 to 60 sections; a site map of thousands is cut here.
+MAX_SECTIONS = 80
+MAX_FEEDS = 60
+_MAX_NAME = 40
+_MAX_LINKS = 5_000
+
+_MENUS = "nav, header, [role=navigation], [class*=menu], [id*=menu], [class*=nav], [id*=nav], [class*=category]"
+_FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml")
+_FEED_URL = re.compile(r"\.(?:rss|atom|rdf)$|/(?:rss|feeds?|atom)(?:/[^?#]*)?/?$|/rss\.xml$", re.I)
+_SITEMAP_URL = re.compile(r"sitemap[^/]*\.(?:xml|txt)(?:\.gz)?$", re.I)
+_SERVICE = re.compile(
+    r"(?:^|[/-])(?:lien-he|contact|gioi-thieu|about|quang-cao|advert|toa-soan|dieu-khoan|terms|privacy|chinh-sach-bao-mat|"
+    r"cookie|imprint|impressum|dat-bao|subscribe|newsletter|rss|sitemap|app|ung-dung|video|videos|photo|anh|podcast|tv|"
+    r"e-?paper|help|faq|careers|shop|store|login|account|tim-kiem|search)(?:[/.-]|$)",
+    re.I,
+)
+
+
+@dataclass(slots=True)
+class Found:
+    """What a home page names. URLs are canonical, in the order of the page, on hosts of the site only."""
+
+    name: str = ""
+    language: str = ""
+    feeds: list[str] = field(default_factory=list)
+    sitemaps: list[str] = field(default_factory=list)
+    sections: list[str] = field(default_factory=list)
+
+
+def examine(page: Document, robots_sitemaps: list[str] | None = None) -> Found:
+    """``robots_sitemaps``: the Sitemap lines of the site's robots.txt."""
+    host = urls.domain_of(page.url).removeprefix("www.")
+    base = urls.Base(page.base_url)
+    found = Found(name=_name(page), language=_language(page))
+    for address in robots_sitemaps or []:
+        _take(found.sitemaps, urls.canonicalize(address), host)
+    address: str | None
+    for node in page.tree.css("link[href]"):
+        kind, rel = (node.attrs.get("type") or "").lower(), (node.attrs.get("rel") or "").lower().split()
+        if "alternate" in rel and kind.startswith(_FEED_TYPES):
+            _take(found.feeds, _address(base, node), host)
+        elif "sitemap" in rel:
+            _take(found.sitemaps, _address(base, node), host)
+    for node in page.tree.css("a[href]")[:_MAX_LINKS]:
+        address = _address(base, node) or ""
+        path = urlsplit(address).path
+        if _SITEMAP_URL.search(path):
+            _take(found.sitemaps, address, host)
+        elif _FEED_URL.search(path) and len(found.feeds) < MAX_FEEDS:
+            _take(found.feeds, address, host)
+    _sections(page, base, host, found)
+    return found
+
+
+def _sections(page: Document, base: urls.Base, host: str, found: Found) -> None:
+    """Top-level sections first: where the list is cut, what they hold stands on them as well."""
+    named: list[str] = []
+    nodes = [node for menu in page.tree.css(_MENUS) for node in menu.css("a[href]")]
+    for node in nodes[:_MAX_LINKS]:
+        address = _address(base, node)
+        if address and address not in found.feeds and _is_section(address, (node.text() or "").strip()):
+            _take(named, address, host)
+    named.sort(key=lambda address: urlsplit(address).path.strip("/").count("/"))
+    found.sections = named[:MAX_SECTIONS]
+
+
+def _is_section(address: str, name: str) -> bool:
+    """A short path with a short name: a menu entry and no article, service page or picture."""
+    parts = urlsplit(address)
+    path = parts.path
+    if parts.query or path in ("", "/") or not 2 <= len(name) <= _MAX_NAME or path.strip("/").count("/") > 1:
+        return False
+    if _SERVICE.search(path) or _SITEMAP_URL.search(path) or articles.refuse(path, "") is not None:
+        return False
+    return articles.path_score(path) < articles.ARTICLE_SCORE
+
+
+def _address(base: urls.Base, node: LexborNode) -> str | None:
+    joined = urls.join(base, (node.attrs.get("href") or "").strip())
+    return urls.canonicalize(joined) if joined else None
+
+
+def _take(into: list[str], address: str | None, host: str) -> None:
+    if address and address not in into and urls.domain_of(address).removeprefix("www.") == host:
+        into.append(address)
+
+
+def _name(page: Document) -> str:
+    name = page.meta_first("og:site_name", "application-name")
+    if not name:
+        title = page.tree.css_first("title")
+        name = re.split(r"\s[-|–:·]\s", title.text().strip())[0] if title else ""
+    return " ".join(name.split())[:80]
+
+
+def _language(page: Document) -> str:
+    """Two letters of <html lang>, og:locale or Content-Language; "" where the page does not say."""
+    root = page.tree.css_first("html")
+    said = (root.attrs.get("lang") if root else "") or page.meta_first("og:locale", "content-language", "language")
+    match = re.match(r"[A-Za-z]{2}(?![A-Za-z])", (said or "").strip())
+    return match.group(0).lower() if match else ""
+
+
+def looks_like_feed(url: str) -> bool:
+    return bool(_FEED_URL.search(urlsplit(url).path))
+
+
+def looks_like_sitemap(url: str) -> bool:
+    path = urlsplit(url).path
+    return bool(_SITEMAP_URL.search(path)) or bool(re.search(r"/sitemaps?/", path, re.I))
