@@ -21,6 +21,7 @@ from newscrawler.extraction.selectors import SelectorSet, apply
 from newscrawler.frontier import connect
 from newscrawler.frontier import server as embedded
 from newscrawler.frontier.queue import FrontierUnavailable
+from newscrawler.items import Kind, Link
 from newscrawler.selectorstore import gate, schema
 from newscrawler.selectorstore.generate import LEAST_PAGES, MODES, split
 from newscrawler.selectorstore.samples import distinct, make_sample
@@ -222,9 +223,12 @@ class Command(ScrapyCommand):
         for ref, page in wiring.open_raw_store(self._settings).scan():
             host = _host(page.url)
             site = sites.by_host(host)
-            if host == domain or (site is not None and site.id == domain):
-                found[page.url] = (page.url, page.body, page.fetched, ref)
-        return list(found.values())[-2 * SAMPLE_PAGES :]
+            if host != domain and (site is None or site.id != domain):
+                continue
+            found.pop(page.url, None)  # the newest visit counts, and stands last
+            found[page.url] = (page.url, page.body, page.fetched, ref)
+        articles = [row for row in found.values() if _is_article(sites, row[0])]
+        return (articles or list(found.values()))[-2 * SAMPLE_PAGES :]
 
 
 def _context(sites: Sites, url: str, fetched: datetime | None) -> PageContext:
@@ -232,6 +236,12 @@ def _context(sites: Sites, url: str, fetched: datetime | None) -> PageContext:
     if site is None:
         return PageContext(fetched=fetched)
     return PageContext(site_name=site.name, language=site.language, zone=site.zone, fetched=fetched)
+
+
+def _is_article(sites: Sites, url: str) -> bool:
+    """By the site's pattern or the heuristic on addresses; tag pages and the like are no evidence of a template."""
+    link = sites.identify(url)
+    return isinstance(link, Link) and link.kind is Kind.ARTICLE
 
 
 def _host(url: str) -> str:
