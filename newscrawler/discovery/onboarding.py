@@ -50,8 +50,8 @@ def examine(page: Document, robots_sitemaps: list[str] | None = None) -> Found:
     host = urls.domain_of(page.url).removeprefix("www.")
     base = urls.Base(page.base_url)
     found = Found(name=_name(page), language=_language(page))
-    for address in robots_sitemaps or []:
-        _take(found.sitemaps, urls.canonicalize(address), host)
+    for listed in robots_sitemaps or []:
+        _take(found.sitemaps, urls.canonicalize(listed), host)
     address: str | None
     for node in page.tree.css("link[href]"):
         kind, rel = (node.attrs.get("type") or "").lower(), (node.attrs.get("rel") or "").lower().split()

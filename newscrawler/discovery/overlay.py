@@ -1,57 +1,108 @@
-"""What an operator changes at run time: sites switched on or off, seeds added or removed.
+"""What an operator changes at run time: sites switched on or off, seeds added or removed, sites added.
 
 Kept beside the data, not in sites.json, so that an update of that file and the operator's choice do
-not fight: ``{"enabled": {site: bool}, "seeds": {site: {"added": {url: kind}, "removed": [url]}}}``.
+not fight: ``{"enabled": {site: bool}, "seeds": {site: {"added": {url: kind}, "removed": [url]}},
+"sites": [entry as in sites.json]}``.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import os
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from newscrawler.discovery.sitefile import SeedUrl, Site, SitesError
+from newscrawler.discovery.sitefile import SeedUrl, Site, SitesError, site_from_dict
 from newscrawler.discovery.sites import Sites
 from newscrawler.items import Kind
 
 STATE_FILE = "sites-state.json"
 
 
-def read(folder: Path) -> dict[str, Any]:
-    """:raises SitesError: the file is there and cannot be used"""
+@dataclass
+class State:
+    """The file's content. ``seeds`` of a site: ``{"added": {url: kind}, "removed": [url]}``."""
+
+    enabled: dict[str, bool] = field(default_factory=dict)
+    seeds: dict[str, dict[str, Any]] = field(default_factory=dict)
+    sites: list[dict[str, Any]] = field(default_factory=list)
+
+    def add_seed(self, site: str, url: str, kind: Kind) -> None:
+        entry = self._entry(site)
+        entry["removed"] = [u for u in entry["removed"] if u != url]
+        entry["added"][url] = str(kind)
+
+    def remove_seed(self, site: str, url: str) -> None:
+        entry = self._entry(site)
+        entry["added"].pop(url, None)
+        if url not in entry["removed"]:
+            entry["removed"].append(url)
+
+    def _entry(self, site: str) -> dict[str, Any]:
+        entry = self.seeds.setdefault(site, {})
+        entry.setdefault("added", {})
+        entry.setdefault("removed", [])
+        return entry
+
+
+def read(folder: Path) -> State:
+    """An absent file is no change at all.
+
+    :raises SitesError: the file is there and cannot be used; ignoring it would crawl what was switched off
+    """
     path = folder / STATE_FILE
     try:
-        state = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return {}
+        return State()
     except (OSError, ValueError) as exc:
-        raise SitesError(str(path), "", "", f"cannot be read: {exc}") from exc
-    if not isinstance(state, dict):
-        raise SitesError(str(path), "", "", "must be an object")
+        raise SitesError(str(path), "", "", f"cannot be read: {exc}; mend or delete it") from exc
+    if not isinstance(data, dict):
+        raise SitesError(str(path), "", "", "must be an object; mend or delete it")
+    state = State(data.get("enabled", {}), data.get("seeds", {}), data.get("sites", []))
+    _check(state, str(path))
     return state
 
 
-def write(folder: Path, state: dict[str, Any]) -> None:
-    """In one step: a crash leaves the old or the new file."""
+def _check(state: State, path: str) -> None:
+    if not isinstance(state.enabled, dict) or not all(isinstance(on, bool) for on in state.enabled.values()):
+        raise SitesError(path, "", "enabled", "must be an object: site -> true or false")
+    if not isinstance(state.sites, list):
+        raise SitesError(path, "", "sites", "must be a list")
+    if not isinstance(state.seeds, dict):
+        raise SitesError(path, "", "seeds", "must be an object: site -> changes")
+    for site, entry in state.seeds.items():
+        added = entry.get("added", {}) if isinstance(entry, dict) else None
+        if not isinstance(added, dict) or not isinstance(entry.get("removed", []), list):
+            raise SitesError(path, site, "seeds", 'must be {"added": {url: kind}, "removed": [url]}')
+
+
+def write(folder: Path, state: State) -> None:
+    """In one step: a crash leaves the old or the new file. OSError if the folder cannot be written."""
     folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / f"{STATE_FILE}.part"
-    partial.write_text(json.dumps(state, ensure_ascii=False, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    partial = folder / f"{STATE_FILE}.{os.getpid()}"
+    data = {name: value for name, value in vars(state).items() if value}
+    partial.write_text(json.dumps(data, ensure_ascii=False, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     partial.replace(folder / STATE_FILE)
 
 
 def applied(sites: Sites, folder: Path) -> Sites:
-    """The sites with the operator's changes of ``folder``."""
+    """The sites with the operator's changes of ``folder``. A site of the operator's that has come into sites.json
+    since is the file's."""
     state = read(folder)
-    if not state:
+    if state == State():
         return sites
-    return sites.replaced([_changed(site, state) for site in sites])
+    taken = {name for site in sites for name in (site.id, *site.hosts, *site.aliases)}
+    own = [site_from_dict(entry, str(folder / STATE_FILE), f"#{n}") for n, entry in enumerate(state.sites, 1)]
+    own = [site for site in own if not taken & {site.id, *site.hosts, *site.aliases}]
+    return sites.replaced([_changed(site, state) for site in [*sites, *own]])
 
 
-def _changed(site: Site, state: dict[str, Any]) -> Site:
-    seeds = state.get("seeds", {}).get(site.id, {})
-    removed = set(seeds.get("removed", ()))
-    added: dict[str, str] = seeds.get("added", {})
+def _changed(site: Site, state: State) -> Site:
+    entry = state.seeds.get(site.id, {})
+    removed = set(entry.get("removed", ()))
+    added: dict[str, str] = entry.get("added", {})
 
     def seed_urls(old: tuple[SeedUrl, ...], kind: Kind) -> tuple[SeedUrl, ...]:
         known = {seed.url for seed in old}
@@ -61,7 +112,7 @@ def _changed(site: Site, state: dict[str, Any]) -> Site:
     sections = [*site.sections, *(u for u, k in added.items() if k == Kind.SECTION and u not in site.sections)]
     return replace(
         site,
-        enabled=state.get("enabled", {}).get(site.id, site.enabled),
+        enabled=state.enabled.get(site.id, site.enabled),
         sections=tuple(u for u in sections if u not in removed),
         feeds=seed_urls(site.feeds, Kind.FEED),
         sitemaps=seed_urls(site.sitemaps, Kind.SITEMAP),

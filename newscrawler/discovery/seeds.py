@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from newscrawler.discovery import sitefile
-from newscrawler.discovery.sitefile import Site
+from newscrawler.discovery.sitefile import Site, expand, zone_offset_s
 from newscrawler.discovery.sites import Sites
 from newscrawler.items import Kind, Link
 
@@ -17,6 +17,30 @@ MANY_KNOWN = 0.67
 FEW_KNOWN = 0.33
 _STEP = 1.5
 
+#: First interval of each kind of seed, seconds; news and latest are kinds of sitemaps. The share of known
+#: links moves it within the bounds.
+FIRST_INTERVAL_S = {"home": 300.0, "feed": 300.0, "news": 300.0, "latest": 300.0, "section": 900.0}
+OTHER_SITEMAP_S = 86_400.0
+#: In the first days of a month (or shard of days) the one before is still read: late entries land there.
+_OVERLAP = timedelta(days=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A start as an operator sees it. ``label``: home, feed, section, or the kind of the sitemap."""
+
+    site: str
+    label: str
+    kind: Kind
+    url: str
+    interval_s: float
+    status: str = ""
+    confidence: str = ""
+
+    @property
+    def dead(self) -> bool:
+        return self.status == "dead"
+
 
 def next_interval(known_share: float, current_s: float) -> float:
     """Seconds until the next visit: longer where nearly all links were known, shorter where few were."""
@@ -24,24 +48,31 @@ def next_interval(known_share: float, current_s: float) -> float:
     return min(LONGEST_S, max(SHORTEST_S, current_s * factor))
 
 
-def seed_links(site: Site, now_ms: int) -> list[Link]:
-    """Home page, feeds, sitemaps, sections of a site, as links that are admitted when their visit is due.
-
-    Feeds and sitemaps that are known to be dead are left out. A sitemap of a month or a few days stands
-    for today's and, in its first days, the one before.
-    """
-    sites = Sites([site])
-    now = datetime.fromtimestamp(now_ms / 1000, UTC) + timedelta(seconds=sitefile.zone_offset_s(site.zone))
-    wanted = [(Kind.HOME, site.home)]
-    wanted += [(Kind.FEED, feed.url) for feed in site.feeds if feed.status != "dead"]
+def seeds(site: Site, now_ms: int) -> list[Seed]:
+    """All starts of a site, dead ones too. A sitemap of a month or a few days stands for that of ``now_ms``
+    and, in its first days, the one before."""
+    now = datetime.fromtimestamp(now_ms / 1000 + zone_offset_s(site.zone), UTC)
+    trust = site.confidence.get("sections", site.confidence.get("overall", ""))
+    found = [Seed(site.id, "home", Kind.HOME, site.home, FIRST_INTERVAL_S["home"])]
+    for feed in site.feeds:
+        found.append(Seed(site.id, "feed", Kind.FEED, feed.url, FIRST_INTERVAL_S["feed"], feed.status, feed.confidence))
     for sitemap in site.sitemaps:
-        if sitemap.status != "dead":
-            days = (now, now - timedelta(days=2)) if "{" in sitemap.url else (now,)
-            wanted += [(Kind.SITEMAP, sitefile.expand(sitemap.url, day)) for day in days]
-    wanted += [(Kind.SECTION, url) for url in site.sections]
+        interval = FIRST_INTERVAL_S.get(sitemap.kind, OTHER_SITEMAP_S)
+        for url in dict.fromkeys(expand(sitemap.url, day) for day in (now, now - _OVERLAP)):
+            found.append(
+                Seed(site.id, sitemap.kind, Kind.SITEMAP, url, interval, sitemap.status, sitemap.confidence)
+            )
+    for url in site.sections:
+        found.append(Seed(site.id, "section", Kind.SECTION, url, FIRST_INTERVAL_S["section"], confidence=trust))
+    return found
+
+
+def seed_links(site: Site, now_ms: int) -> list[Link]:
+    """The starts of a site as links that are admitted when their visit is due; dead ones are left out."""
+    sites = Sites([site])
     links: dict[bytes, Link] = {}
-    for kind, address in wanted:
-        found = sites.identify(address, kind=kind, now_ms=now_ms)
+    for seed in seeds(site, now_ms):
+        found = None if seed.dead else sites.identify(seed.url, kind=seed.kind, now_ms=now_ms)
         if isinstance(found, Link) and found.url_id not in links:
             found.revisit = True
             links[found.url_id] = found
