@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from scrapy.exceptions import UsageError
 
-__all__ = ["UsageError", "add_json_option", "fail", "note", "print_object", "print_rows"]
+__all__ = ["UsageError", "add_json_option", "fail", "note", "print_object", "print_rows", "run_apart"]
+
+T = TypeVar("T")
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +30,18 @@ def fail(message: str) -> NoReturn:
 def note(message: str) -> None:
     """A line for the person at the terminal; stdout is for data."""
     print(message, file=sys.stderr)
+
+
+def run_apart(work: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine before or after a crawl. ``asyncio.run`` would leave the thread without an event loop, and the
+    crawl that starts afterwards fails on it."""
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
 
 
 def _plain(value: Any) -> Any:

@@ -50,6 +50,8 @@ logger = logging.getLogger(__name__)
 # scrapy-redis 0.9.1 still hands the spider to the stats; harmless, and not the user's to mend
 warnings.filterwarnings("ignore", "Passing a 'spider' argument to StatsCollector", module="scrapy_redis")
 
+#: The slot of DOWNLOAD_SLOTS, without a delay of its own: the frontier's gate is the delay.
+SLOT = "frontier"
 #: Finished pages are collected this long before one call takes them all, seconds. Longer gains
 #: nothing (docs/performance.md) and keeps a domain waiting.
 COLLECT_S = 0.01
@@ -567,5 +569,5 @@ class Pump:
             entry = await self.frontier.robots(lease.domain)
             rules = None if entry is None else RobotsRules.parse_answer(entry.status, entry.body, self.user_agent)
             cached = self.rules[lease.domain] = (lease.robots_version, rules)
-        meta = {"lease": lease, "robots": cached[1]}
+        meta = {"lease": lease, "robots": cached[1], "download_slot": SLOT}
         return Request(lease.url, spider.parse, errback=spider.failed, dont_filter=True, meta=meta)

@@ -47,6 +47,9 @@ CONCURRENT_ITEMS = 1
 CONCURRENT_REQUESTS = 32
 # The gate of the frontier hands a domain to one fetch at a time in the whole fleet.
 CONCURRENT_REQUESTS_PER_DOMAIN = 1
+# All leased requests share this slot of Scrapy's downloader: DOWNLOAD_DELAY is kept by the gate, for the
+# fleet; kept a second time here, in this worker's seconds, it would only add up.
+DOWNLOAD_SLOTS = {"frontier": {"concurrency": 1000, "delay": 0}}
 DOWNLOAD_TIMEOUT = 30  # s
 # Bytes, after decompression. News pages are 60-400 kB; a page over it is REFUSED(size).
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -76,7 +75,7 @@ class Command(ScrapyCommand):
         self.crawler_process.crawl("news", urls=urls)
         self.crawler_process.start()
         try:
-            rows = asyncio.run(self._rows(index, urls))
+            rows = cli.run_apart(self._rows(index, urls))
         finally:
             embedded.stop_if_last(wiring.data_dir(self.settings))
         self._print(rows, opts.as_json)

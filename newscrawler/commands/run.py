@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import signal
 import socket
@@ -12,6 +11,7 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings
@@ -50,11 +50,15 @@ class Command(ScrapyCommand):
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
         assert self.settings is not None
-        own = {"CRAWL_FOREVER": not opts.until_done, "SCHEDULER_IDLE_BEFORE_CLOSE": 3}
+        own: dict[str, Any] = {"CRAWL_FOREVER": not opts.until_done, "SCHEDULER_IDLE_BEFORE_CLOSE": 3}
         if opts.pages:
             own["CLOSESPIDER_PAGECOUNT"] = opts.pages
         if opts.minutes:
             own["CLOSESPIDER_TIMEOUT"] = round(opts.minutes * 60)
+        if not self.settings.get("LOG_FILE"):  # the terminal is for the display and the summary
+            log = wiring.data_dir(self.settings) / "logs" / "crawl.log"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            own["LOG_FILE"] = str(log)
         self.settings.setdict(own, priority="command")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -94,7 +98,7 @@ class Command(ScrapyCommand):
             finally:
                 await client.aclose()
 
-        asyncio.run(load())
+        cli.run_apart(load())
 
     def _verdict(self, crawler) -> int:  # type: ignore[no-untyped-def]
         """0 when anything was fetched; a crawl that got nothing, or that had to stop, is a failure."""

@@ -294,7 +294,8 @@ def _guess(path: str, query: str, place: _Place) -> Kind:
         score -= 0.25
     if score >= articles.ARTICLE_SCORE:
         return Kind.ARTICLE
-    return Kind.SECTION if not query and path.count("/") <= 2 + path.endswith("/") and score < 0.2 else Kind.PAGE
+    # A short path may be a section, a tag or an imprint: only what the file or the navigation names is revisited.
+    return Kind.PAGE
 
 
 def _known_urls(site: Site) -> dict[str, tuple[str, Kind, int]]:

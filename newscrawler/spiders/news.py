@@ -145,7 +145,9 @@ class NewsSpider(Spider):
             await asyncio.sleep(self._floor_s(lease))
             try:
                 answer = await self.crawler.engine.download_async(  # type: ignore[union-attr]
-                    Request(target, meta={"robots_hop": True, "lease": lease}, dont_filter=True)
+                    Request(
+                        target, meta={"robots_hop": True, "lease": lease, "download_slot": "frontier"}, dont_filter=True
+                    )
                 )
             except Exception as exc:
                 page.outcome, page.reason = judge_error(exc)

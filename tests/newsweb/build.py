@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 from tests.newsweb.faults import BAD_FEEDS, BAD_SITEMAPS, FAULTS
 from tests.newsweb.language import rng_for, slugify
-from tests.newsweb.templates import IP_SITES, TEMPLATES, Template
+from tests.newsweb.named import named_site, read_sites
+from tests.newsweb.templates import IP_SITES, TEMPLATES
 from tests.newsweb.world import CHANNELS, DAY, HOUR, SimClock, WebSite, World
 
 
@@ -87,121 +84,9 @@ def names_world(plan: Plan, clock: SimClock, sites_file: Path) -> World:
     """Every enabled site of a sites.json under its own names, over HTTPS."""
     world = World(plan.seed, clock)
     for entry in read_sites(sites_file):
-        world.add_site(_named_site(world, entry))
+        world.add_site(named_site(world, entry))
     fill(world, replace(plan, faults="none"))
     return world
-
-
-def read_sites(path: Path) -> list[dict[str, Any]]:
-    data = json.loads(path.read_text(encoding="utf-8"))
-    rows = data["sites"] if isinstance(data, dict) and "sites" in data else data
-    if isinstance(rows, dict):
-        rows = [{"id": key, **value} for key, value in rows.items()]
-    return [row for row in rows if row.get("enabled", True)]
-
-
-def _path(url: str) -> str:
-    parts = urlsplit(url)
-    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-
-
-def _named_site(world: World, entry: dict[str, Any]) -> WebSite:
-    ident = str(entry["id"])
-    hosts = [str(h).lower() for h in entry.get("hosts") or [ident]]
-    home = str(entry.get("home") or f"https://{hosts[0]}/")
-    host = urlsplit(home).netloc.lower() or hosts[0]
-    template = TEMPLATES.get(ident) or TEMPLATES.get(host.removeprefix("www.")) or _unknown(entry, host)
-    sections = [
-        (p, _label(p)) for url in entry.get("sections") or [] if (p := _path(_url(url))) != "/"
-    ] or template.sections()
-    aliases = tuple(h for h in [*hosts, *map(str, entry.get("aliases") or [])] if h != host)
-    feeds = [(_path(_url(f)), _section_of(_path(_url(f)), sections)) for f in entry.get("feeds") or []]
-    maps = [_path(_url(m)) for m in entry.get("sitemaps") or []]
-    for url in [*(entry.get("feeds") or []), *(entry.get("sitemaps") or []), *(entry.get("sections") or [])]:
-        other = urlsplit(_url(url)).netloc.lower()
-        if other and other != host and other not in aliases:
-            aliases += (other,)
-    twin = next((h for h in aliases if h.startswith(("m.", "amp."))), "")
-    template = _fitting(template, entry, host, sections)
-    site = WebSite(
-        world,
-        ident,
-        ident,
-        template,
-        "https",
-        host,
-        sections,
-        home=_path(home),
-        feeds=feeds,
-        sitemaps=maps,
-        twin_host=twin,
-        aliases=tuple(a for a in aliases if a != twin),
-        crawl_delay=0.0,
-        floor_s=float(entry.get("delay_s") or 0.0),
-        robots=template.robots,
-        challenge=template.challenge,
-    )
-    site.latest = frozenset(
-        p for p, _ in sections if re.search(r"/(tin-moi|tin-tuc-24h|tin-24h|doc-nhanh|tin-moi-cap-nhat)\b", p)
-    )
-    site.news_sitemaps = [
-        m for m in maps if re.search("news", m) and not re.search(r"sitemap-index|latest|/news-\d", m)
-    ]
-    return site
-
-
-def _url(value: Any) -> str:
-    return str(value["url"]) if isinstance(value, dict) else str(value)
-
-
-def _label(path: str) -> str:
-    return path.strip("/").split("/")[-1].split(".")[0].replace("-", " ").capitalize() or "Tin"
-
-
-def _section_of(path: str, sections: list[tuple[str, str]]) -> int | None:
-    """The section that a feed belongs to, by its last word; None = all of the site."""
-    word = re.sub(r"(-\d+)?(\.rss)?$", "", path.rsplit("/", 1)[-1])
-    found = [i for i, (p, _) in enumerate(sections) if word and slugify(_label(p)) == word]
-    return found[0] if found else None
-
-
-def _unknown(entry: dict[str, Any], host: str) -> Template:
-    return replace(TEMPLATES["tienphong.vn"], name=str(entry.get("name") or host), shape="/{slug}-post{id}.html")
-
-
-def _fitting(template: Template, entry: dict[str, Any], host: str, sections: list[tuple[str, str]]) -> Template:
-    """The template with a shape of address that the site's article_pattern matches; says so when none does."""
-    pattern = entry.get("article_pattern")
-    if not pattern:
-        return template
-    shapes = dict.fromkeys((template.shape, *(t.shape for t in TEMPLATES.values())))
-    for shape in shapes:
-        for ids, sample in (
-            (template.ids, _sample_id(template)),
-            ("seq", "4954454"),
-            ("seq", "777777"),
-            ("stamp", "20261001172513622"),
-        ):
-            path = shape.format(
-                slug="tin-thu-mot-hai-ba",
-                id=sample,
-                section=sections[0][0].strip("/").split("/")[0].split(".")[0],
-                num=41,
-            )
-            if re.search(str(pattern), f"https://{host}{path}"):
-                return (
-                    template
-                    if (shape, ids) == (template.shape, template.ids)
-                    else replace(template, shape=shape, ids=ids)
-                )
-    print(f"newsweb: no shape of address fits article_pattern site={entry['id']} pattern={pattern}", file=sys.stderr)
-    return template
-
-
-def _sample_id(template: Template) -> str:
-    if template.ids == "seq":
-        return str(template.first_id + 11)
-    return "20261001172513622" if template.ids == "stamp" else template.ids[3:] + "261001172513622"
 
 
 def _own_feeds(site: WebSite) -> None:
@@ -242,10 +127,15 @@ def _feed_works(site: WebSite) -> bool:
     return bool(good)
 
 
+def _sitemap_works(site: WebSite) -> bool:
+    """A sitemap lists all articles, not those of two days only."""
+    return bool(site.sitemap_rules) or any(site.sitemap_kind(m) in ("index", "month", "all") for m in site.sitemaps)
+
+
 def _fill_site(world: World, site: WebSite, plan: Plan, index: int) -> None:
     rng = rng_for(plan.seed, "fill", site.key)
     start = world.started
-    single = [("list",)] + ([("feed",)] if _feed_works(site) else []) + ([("sitemap",)] if site.sitemaps else [])
+    single = [("list",)] + ([("feed",)] if _feed_works(site) else []) + ([("sitemap",)] if _sitemap_works(site) else [])
     specials = {3 + 4 * k: _SPECIALS[(index * 3 + k) % len(_SPECIALS)] for k in range(3)}
     if index % 4 == 1:
         specials[15] = "video"
@@ -260,7 +150,7 @@ def _fill_site(world: World, site: WebSite, plan: Plan, index: int) -> None:
         if number == 9:
             old = f"/tin-cu-{story.number}.html"
             site.redirects[old] = story.path
-    for _ in range(2 if site.sitemaps else 0):
+    for _ in range(2 if _sitemap_works(site) else 0):
         world.new_story(
             site, start - plan.too_old_days * DAY * rng.uniform(1, 3), special="too-old", channels=("sitemap",)
         )

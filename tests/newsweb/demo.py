@@ -55,6 +55,8 @@ def settings(web: NewswebProcess, data: Path, redis_url: str) -> dict[str, str]:
         "SELECTORS_DIR": str(web.selectors_dir),
         "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8",
         "ARTICLE_MAX_AGE_DAYS": "7",
+        # two minutes are half an hour of the web's time: a first back-off of a minute would be all of it
+        "BACKOFF_START_S": "3",
         "STATS_FILE": str(data / "stats.json"),
         "API_PORT": str(free_port()),
     }
@@ -183,6 +185,10 @@ def show(verdict: dict[str, Any]) -> None:
     print(f"Stored that should not be    {len(coverage.unexpected)}")
     for field, share in coverage.shares().items():
         print(f"  {field:<12} right         {share:.1%}")
+    for field, rows in coverage.wrong.items():
+        for url, wanted, got in rows[:3]:
+            print(f"    {field} of {url}\n      wanted {str(wanted)[:300]!r}\n      got    {str(got)[:300]!r}")
+    print(f"Stored in an older wording   {len(coverage.stale)} (edited since; looked at again after 15 min, 1 h, 6 h, 1 d)")
     print(f"Fetches sooner than allowed  {len(verdict['politeness'])}")
     left = verdict["left"]
     print(

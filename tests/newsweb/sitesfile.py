@@ -21,50 +21,42 @@ def css(path: str) -> str:
 
 
 def site_entry(site: WebSite) -> dict[str, Any]:
-    twins = [h for h in (site.twin_host, *site.aliases) if h]
-    pattern = site.template.article_pattern
-    return {
+    template = site.template
+    entry: dict[str, Any] = {
         "id": site.id,
         "name": site.name,
-        "hosts": [site.host],
-        "aliases": dict.fromkeys(twins, site.host),
         "class": "mid",
         "class_reason": "simulated site",
         "delay_s": site.floor_s,
         "home": site.base + site.home,
-        "sections": [site.base + p for p, _ in site.sections],
-        "feeds": [site.base + p for p, _ in site.feeds],
-        "sitemaps": [site.base + p for p in site.sitemaps],
-        "article_pattern": pattern,
-        "id_group": 1 if site.template.ids != "slug" else 0,
-        "zone": "Asia/Ho_Chi_Minh",
-        "language": "vi",
-        "enabled": True,
-        "confidence": {},
-        "notes": [f"template {site.template.key}"],
+        "hosts": [site.host],
+        "aliases": {host: site.host for host in (site.twin_host, *site.aliases) if host},
+        "sections": [site.base + path for path, _ in site.sections],
+        "feeds": [site.base + path for path, _ in site.feeds],
+        "sitemaps": [site.base + path for path in site.sitemaps],
+        "article_pattern": template.path_regex.pattern,
+        "id_group": 1,
+        "id_time": {"stamp": "stamp", "vc:": "prefix3"}.get(
+            template.ids[:3] if ":" in template.ids else template.ids, ""
+        ),
+        "notes": [f"template {template.key}"],
     }
+    if template.twin == ".amp":
+        entry["path_rewrites"] = [[r"\.amp$", "." + template.shape.rpartition(".")[2]]]
+    return entry
 
 
 def bench_entry(host: str) -> dict[str, Any]:
     return {
         "id": host,
         "name": f"Bench {host}",
-        "hosts": [host],
-        "aliases": {},
         "class": "mid",
         "class_reason": "benchmark",
-        "delay_s": 0.0,
+        "delay_s": 0,
         "home": f"http://{host}/",
-        "sections": [],
-        "feeds": [],
-        "sitemaps": [],
+        "hosts": [host],
         "article_pattern": ARTICLE_PATTERN,
         "id_group": 1,
-        "zone": "Asia/Ho_Chi_Minh",
-        "language": "vi",
-        "enabled": True,
-        "confidence": {},
-        "notes": [],
     }
 
 
@@ -112,7 +104,7 @@ def write_world(world: World, sites_file: Path | None, selectors: Path | None) -
     if selectors:
         selectors.mkdir(parents=True, exist_ok=True)
         for number, site in enumerate(world.sites):
-            if number % WITHOUT_SET != 2:
+            if number % WITHOUT_SET != 1:
                 _write_set(selectors, selector_set(site.id, site.template.markup))
 
 

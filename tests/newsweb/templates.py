@@ -60,11 +60,6 @@ class Template:
         pattern = re.escape(self.shape).replace(r"\{slug\}", r"[\w-]+").replace(r"\{section\}", r"[\w/-]+")
         return re.compile("^" + pattern.replace(r"\{num\}", r"\d+").replace(r"\{id\}", digits) + "$")
 
-    @property
-    def article_pattern(self) -> str:
-        """For sites.json, to be searched in the whole address."""
-        return self.path_regex.pattern.replace("^", r"^https?://[^/]+", 1)
-
     def sections(self) -> list[tuple[str, str]]:
         """(path, label) of the default sections; used where no sites file says more."""
         return [
