@@ -1,0 +1,317 @@
+"""`scrapy seeds VERB`: where crawls start: list, add, remove, and offer to the frontier what is due."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from scrapy.commands import ScrapyCommand
+from scrapy.settings import BaseSettings
+
+from newscrawler import cli, wiring
+from newscrawler.commands import sites as sites_command
+from newscrawler.discovery import onboarding, overlay, proposal
+from newscrawler.discovery.seeds import seed_links
+from newscrawler.discovery.sites import Refusal, Site, Sites, SitesError
+from newscrawler.extraction.document import Document
+from newscrawler.fetching import FetchedPage, fetch_polite
+from newscrawler.frontier import connect
+from newscrawler.frontier import server as embedded
+from newscrawler.frontier.queue import Frontier, FrontierError
+from newscrawler.httpclient import FetchError
+from newscrawler.items import Kind
+from newscrawler.web import urls
+from newscrawler.web.robots import RobotsRules
+
+VERBS = {
+    "list": "[SITE]                 a row per seed, those known to be dead too",
+    "add": "URL [--kind KIND]       a feed, sitemap or section; of a home page it shows what there is to add",
+    "remove": "URL                  visit it no more as a seed",
+    "refresh": "[--site A,B] [--every 5m]   offer the seeds that are due to the frontier",
+}
+KINDS = {"feed": Kind.FEED, "sitemap": Kind.SITEMAP, "section": Kind.SECTION}
+_EVERY = re.compile(r"(\d+)([smh])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+class Command(ScrapyCommand):
+    requires_project = True
+    requires_crawler_process = False
+    default_settings = {"LOG_ENABLED": False}
+
+    def syntax(self) -> str:
+        return "list [SITE] | add URL | remove URL | refresh [options]"
+
+    def short_desc(self) -> str:
+        return "List, add and remove the seeds of sites; offer those that are due to the frontier"
+
+    def long_desc(self) -> str:
+        return (
+            "Verbs: " + "; ".join(f"{verb} {' '.join(text.split())}" for verb, text in VERBS.items()) + ". "
+            "Changes are kept in DATA_DIR, sites.json stays as it is. "
+            "The home page of a site that is not known yet gives an entry for sites.json."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        cli.add_json_option(parser)
+        parser.add_argument("--kind", choices=tuple(KINDS), help="add: what the URL is; default: by its look")
+        parser.add_argument("--yes", action="store_true", help="add: take everything that a known home page names")
+        parser.add_argument("--site", metavar="A,B", help="refresh: these sites only (default: all that are enabled)")
+        parser.add_argument("--every", metavar="TIME", help="refresh: again and again, e.g. 5m, until Ctrl-C")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        verb, rest = (args[0], args[1:]) if args else ("list", [])
+        if verb not in VERBS:
+            raise cli.UsageError(f"unknown verb {verb!r}; there are: {', '.join(VERBS)}", print_help=False)
+        if verb == "refresh":
+            self.exitcode = refresh(self.settings, rest, opts)
+            return
+        sites = sites_command.load(self.settings)
+        if verb == "list":
+            chosen = [sites_command.named(sites, name) for name in rest] or list(sites)
+            rows = [row for site in chosen for row in seed_rows(site)]
+            cli.print_rows(rows, ("site", "kind", "status", "url", "note"), opts.as_json)
+            return
+        if len(rest) != 1 or urls.canonicalize(rest[0]) is None:
+            raise cli.UsageError(f"one http(s) address is needed: scrapy seeds {verb} URL", print_help=False)
+        if verb == "add":
+            add(self.settings, sites, rest[0], opts)
+        else:
+            remove(self.settings, sites, rest[0], opts.as_json)
+
+
+def seed_rows(site: Site) -> list[dict[str, Any]]:
+    """Every seed as the file and the operator name it; sitemaps of a month with their placeholders."""
+
+    def made(kind: Kind, url: str, status: str = "", note: str = "") -> dict[str, Any]:
+        return {"site": site.id, "kind": str(kind), "status": status or None, "url": url, "note": note or None}
+
+    return [
+        made(Kind.HOME, site.home),
+        *(made(Kind.FEED, s.url, s.status, s.note) for s in site.feeds),
+        *(made(Kind.SITEMAP, s.url, s.status, s.note) for s in site.sitemaps),
+        *(made(Kind.SECTION, url) for url in site.sections),
+    ]
+
+
+# ---------------------------------------------------------------- add, remove
+def add(settings: BaseSettings, sites: Sites, url: str, opts: argparse.Namespace) -> None:
+    kind = KINDS[opts.kind] if opts.kind else _kind_by_look(url)
+    host = urls.domain_of(url)
+    site = sites.find(host)
+    if kind is not None or (site is not None and urlsplit(url).path not in ("", "/")):
+        known = site or sites_command.named(sites, host)
+        link = Sites([replace(known, enabled=True)]).identify(url, kind=kind or Kind.SECTION)
+        if isinstance(link, Refusal):
+            cli.fail(f"{url} is not taken: {link.reason}")
+        _store(settings, known, {link.url: link.kind}, opts.as_json)
+        return
+    page, document, found = _examined(settings, url)
+    if site is None:
+        _propose(settings, page, document, found, keep=opts.yes)
+        return
+    new = _unknown_seeds(site, found)
+    if opts.yes:
+        _store(settings, site, new, opts.as_json)
+        return
+    rows = [{"site": site.id, "kind": str(k), "url": u} for u, k in new.items()]
+    cli.print_rows(rows, ("site", "kind", "url"), opts.as_json)
+    cli.note(f"{len(new)} new for {site.id}; nothing was changed. `scrapy seeds add {url} --yes` takes all of them")
+
+
+def _propose(
+    settings: BaseSettings, page: FetchedPage, document: Document, found: onboarding.Found, *, keep: bool
+) -> None:
+    """Prints an entry for sites.json; ``keep`` puts it into the operator's changes, so that it is crawled."""
+    entry = proposal.entry(found, document, datetime.now(UTC).date().isoformat())
+    cli.print_object(entry)
+    what = f"{page.url}: {len(found.feeds)} feeds, {len(found.sitemaps)} sitemaps, {len(found.sections)} sections. "
+    if not keep:
+        cli.note(what + 'Nothing was changed: read the entry, then --yes, or put it into "sites" of sites.json.')
+        return
+    folder = wiring.data_dir(settings)
+    try:
+        state = overlay.read(folder)
+        state["sites"] = [*(site for site in state.get("sites", ()) if site.get("id") != entry["id"]), entry]
+        overlay.write(folder, state)
+    except (SitesError, OSError) as exc:
+        cli.fail(str(exc))
+    cli.note(what + f"{entry['id']} is crawled from the next start on.")
+
+
+def _kind_by_look(url: str) -> Kind | None:
+    if onboarding.looks_like_sitemap(url):
+        return Kind.SITEMAP
+    return Kind.FEED if onboarding.looks_like_feed(url) else None
+
+
+def _unknown_seeds(site: Site, found: onboarding.Found) -> dict[str, Kind]:
+    """What the page names and the site does not have, dead ones counted as known: nobody should add them again."""
+    sites = Sites([replace(site, enabled=True)])
+    have = {urls.canonicalize(row["url"]) for row in seed_rows(site)}
+    new: dict[str, Kind] = {}
+    for kind, addresses in (
+        (Kind.FEED, found.feeds),
+        (Kind.SITEMAP, found.sitemaps),
+        (Kind.SECTION, found.sections),
+    ):
+        for address in addresses:
+            link = sites.identify(address, kind=kind)
+            if not isinstance(link, Refusal) and link.url not in have and address not in have:
+                new.setdefault(link.url, kind)
+    return new
+
+
+def _examined(settings: BaseSettings, url: str) -> tuple[FetchedPage, Document, onboarding.Found]:
+    """The home page, fetched as politely as any page. Exit 1 when it cannot be had."""
+    try:
+        page = asyncio.run(fetch_polite(url, settings))
+        sitemaps = _robots_sitemaps(settings, urls.domain_of(page.url))
+    except (FetchError, FrontierError, wiring.StartRefused, ValueError) as exc:
+        cli.fail(f"{url} was not fetched: {exc}")
+    if page.status != 200:
+        cli.fail(f"{url} answered {page.status}; a home page is needed to find seeds")
+    document = Document(page.body, page.url, page.header("content-type"))
+    return page, document, onboarding.examine(document, sitemaps)
+
+
+def _robots_sitemaps(settings: BaseSettings, domain: str) -> list[str]:
+    """Of the robots.txt that was read on the way to the page."""
+
+    async def ask(frontier: Frontier) -> list[str]:
+        entry = await frontier.robots(domain)
+        if entry is None:
+            return []
+        return RobotsRules.parse_answer(entry.status, entry.body, str(settings["ROBOTSTXT_USER_AGENT"])).sitemaps
+
+    return with_frontier(settings, Sites(), ask)
+
+
+def _store(settings: BaseSettings, site: Site, added: dict[str, Kind], as_json: bool) -> None:
+    folder = wiring.data_dir(settings)
+    try:
+        state = overlay.read(folder)
+        seeds = state.setdefault("seeds", {}).setdefault(site.id, {})
+        seeds.setdefault("added", {}).update({url: str(kind) for url, kind in added.items()})
+        seeds["removed"] = [url for url in seeds.get("removed", ()) if url not in added]
+        overlay.write(folder, state)
+    except (SitesError, OSError) as exc:
+        cli.fail(str(exc))
+    rows = [{"site": site.id, "kind": str(kind), "url": url} for url, kind in added.items()]
+    cli.print_rows(rows, ("site", "kind", "url"), as_json)
+    if not site.enabled:
+        cli.note(f"{site.id} is switched off: `scrapy sites enable {site.id}`")
+
+
+def remove(settings: BaseSettings, sites: Sites, url: str, as_json: bool) -> None:
+    site = sites_command.named(sites, urls.domain_of(url))
+    wanted = {url, urls.canonicalize(url)}
+    row = next((r for r in seed_rows(site) if r["url"] in wanted and r["kind"] != Kind.HOME), None)
+    if row is None:
+        cli.fail(f"{url} is no feed, sitemap or section of {site.id}; see `scrapy seeds list {site.id}`")
+    folder = wiring.data_dir(settings)
+    try:
+        state = overlay.read(folder)
+        seeds = state.setdefault("seeds", {}).setdefault(site.id, {})
+        if seeds.setdefault("added", {}).pop(row["url"], None) is None:
+            seeds["removed"] = sorted({*seeds.get("removed", ()), row["url"]})
+        overlay.write(folder, state)
+    except (SitesError, OSError) as exc:
+        cli.fail(str(exc))
+    cli.print_rows([row], ("site", "kind", "url"), as_json)
+
+
+# ---------------------------------------------------------------- refresh
+def refresh(settings: BaseSettings, rest: list[str], opts: argparse.Namespace) -> int:
+    """Offers once, or every so often until Ctrl-C; then a frontier that is away is waited for."""
+    if rest:
+        raise cli.UsageError("refresh takes no address; name sites with --site A,B", print_help=False)
+    every_s = _every_s(opts.every) if opts.every else 0.0
+    names = [name.strip() for name in (opts.site or "").split(",") if name.strip()]
+
+    async def loop() -> None:
+        while True:
+            sites = _chosen(settings, names)
+            try:
+                rows = await _with_frontier(settings, sites, partial(_offer, sites=sites, settings=settings))
+            except FrontierError as exc:
+                if not every_s:
+                    raise
+                cli.note(f"not offered, trying again in {every_s:.0f} s: {exc}")
+            else:
+                cli.print_rows(rows, ("site", "offered", "due", "refused"), opts.as_json)
+            if not every_s:
+                return
+            await asyncio.sleep(every_s)
+
+    try:
+        asyncio.run(loop())
+    except KeyboardInterrupt:
+        return 0
+    except (FrontierError, wiring.StartRefused) as exc:
+        cli.fail(str(exc))
+    finally:
+        _stop_embedded(settings)
+    return 0
+
+
+def _every_s(text: str) -> float:
+    match = _EVERY.fullmatch(text.strip())
+    if match is None or not int(match[1]):
+        raise cli.UsageError(f"--every {text}: must be like 30s, 5m or 1h", print_help=False)
+    return float(int(match[1]) * _SECONDS[match[2]])
+
+
+def _chosen(settings: BaseSettings, names: list[str]) -> Sites:
+    sites = sites_command.load(settings)
+    if not names:
+        return sites
+    return sites.only([sites_command.named(sites, name).id for name in names])
+
+
+async def _offer(frontier: Frontier, *, sites: Sites, settings: BaseSettings) -> list[dict[str, Any]]:
+    """A row per site: seeds offered, those that were due, those refused by the queue (reason and number)."""
+    await frontier.put_domains(wiring.domain_policies(sites, settings))
+    now_ms = await frontier.operator.now_ms()
+    rows = []
+    for site in sites.enabled():
+        links = seed_links(site, now_ms)
+        result = await frontier.add(links)
+        refused = ", ".join(f"{reason} {number}" for reason, number in result.refused.items())
+        rows.append({"site": site.id, "offered": len(links), "due": result.added, "refused": refused or None})
+    return rows
+
+
+Work = Callable[[Frontier], Awaitable[Any]]
+
+
+async def _with_frontier(settings: BaseSettings, sites: Sites, work: Work) -> Any:
+    config = wiring.frontier_config(settings, loopback_only=wiring.all_loopback(sites, settings))
+    frontier = Frontier(connect(wiring.redis_url(settings)), config, wiring.worker_id())
+    try:
+        await frontier.open()
+        return await work(frontier)
+    finally:
+        await frontier.close()
+
+
+def with_frontier(settings: BaseSettings, sites: Sites, work: Work) -> Any:
+    """Runs ``work`` on the frontier of these settings; an embedded server is stopped after when nobody else uses it."""
+    try:
+        return asyncio.run(_with_frontier(settings, sites, work))
+    finally:
+        _stop_embedded(settings)
+
+
+def _stop_embedded(settings: BaseSettings) -> None:
+    if not settings.get("REDIS_URL"):
+        embedded.stop_if_last(wiring.data_dir(settings))
