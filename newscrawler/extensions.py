@@ -385,7 +385,7 @@ class StatsFile:
     def from_crawler(cls, crawler: Crawler) -> StatsFile:
         path = crawler.settings.get("STATS_FILE")
         if not path:
-            raise NotConfigured("STATS_FILE is not set")
+            raise NotConfigured  # without a text: Scrapy would warn of it
         return cls(crawler, Path(path))
 
     def write(self) -> None:

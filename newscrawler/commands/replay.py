@@ -17,6 +17,7 @@ from newscrawler.frontier import server as embedded
 from newscrawler.frontier.queue import Frontier
 from newscrawler.items import Kind
 from newscrawler.rawstore.replay import ReplayError, load_index
+from newscrawler.web.urls import canonicalize
 
 
 class Command(ScrapyCommand):
@@ -60,6 +61,8 @@ class Command(ScrapyCommand):
             "ARTICLE_MAX_AGE_DAYS": 0,
             "FRONTIER_MAX_DEPTH": 0,
             "SELECTOR_GENERATION": "off",
+            "LOG_LEVEL": "WARNING",
+            "CONCURRENT_REQUESTS": 32,
             "REDIS_URL": "",
         }
         self.settings.setdict(own, priority="cmdline")
@@ -71,8 +74,11 @@ class Command(ScrapyCommand):
         except ReplayError as exc:
             cli.fail(str(exc))
         urls = list(index.urls())
-        check(self.settings, {"urls": urls})
-        self.crawler_process.crawl("news", urls=urls)
+        usable = [url for url in urls if canonicalize(url)]  # the others are listed below with their reason
+        if not usable:
+            cli.fail(f"{args[0]}: no page has an http(s) address")
+        check(self.settings, {"urls": usable})
+        self.crawler_process.crawl("news", urls=usable)
         self.crawler_process.start()
         try:
             rows = cli.run_apart(self._rows(index, urls))
@@ -82,7 +88,7 @@ class Command(ScrapyCommand):
 
     async def _rows(self, index: Any, urls: list[str]) -> list[dict[str, Any]]:
         assert self.settings is not None
-        sites = Sites().for_urls(urls)
+        sites = Sites().for_urls(urls)  # passes over what is no address
         client = connect(wiring.redis_url(self.settings), single=False)
         frontier = Frontier(client, wiring.frontier_config(self.settings, loopback_only=True), "replay-report")
         store = wiring.open_article_store(self.settings)
