@@ -77,7 +77,7 @@ class Command(ScrapyCommand):
             return
         sites = sites_command.load(self.settings)
         if verb == "list":
-            chosen = [sites_command.named(sites, name) for name in rest] or list(sites)
+            chosen = [_site(sites, name) for name in rest] or list(sites)
             rows = [row for site in chosen for row in seed_rows(site)]
             cli.print_rows(rows, ("site", "kind", "status", "url", "note"), opts.as_json)
             return
@@ -87,6 +87,16 @@ class Command(ScrapyCommand):
             add(self.settings, sites, rest[0], opts)
         else:
             remove(self.settings, sites, rest[0], opts.as_json)
+
+
+def _site(sites: Sites, name: str) -> Site:
+    """:raises UsageError: no such site or host; names those that may have been meant"""
+    site = sites.find(name)
+    if site is None:
+        near = sites.near(name)
+        hint = f"did you mean {', '.join(near)}?" if near else "see `scrapy sites list`"
+        raise cli.UsageError(f"unknown site {name!r}; {hint}", print_help=False)
+    return site
 
 
 def seed_rows(site: Site) -> list[dict[str, Any]]:
@@ -109,7 +119,7 @@ def add(settings: BaseSettings, sites: Sites, url: str, opts: argparse.Namespace
     host = urls.domain_of(url)
     site = sites.find(host)
     if kind is not None or (site is not None and urlsplit(url).path not in ("", "/")):
-        known = site or sites_command.named(sites, host)
+        known = site or _site(sites, host)
         link = Sites([replace(known, enabled=True)]).identify(url, kind=kind or Kind.SECTION)
         if isinstance(link, Refusal):
             cli.fail(f"{url} is not taken: {link.reason}")
@@ -141,7 +151,7 @@ def _propose(
     folder = wiring.data_dir(settings)
     try:
         state = overlay.read(folder)
-        state["sites"] = [*(site for site in state.get("sites", ()) if site.get("id") != entry["id"]), entry]
+        state.sites = [*(site for site in state.sites if site.get("id") != entry["id"]), entry]
         overlay.write(folder, state)
     except (SitesError, OSError) as exc:
         cli.fail(str(exc))
@@ -200,9 +210,8 @@ def _store(settings: BaseSettings, site: Site, added: dict[str, Kind], as_json: 
     folder = wiring.data_dir(settings)
     try:
         state = overlay.read(folder)
-        seeds = state.setdefault("seeds", {}).setdefault(site.id, {})
-        seeds.setdefault("added", {}).update({url: str(kind) for url, kind in added.items()})
-        seeds["removed"] = [url for url in seeds.get("removed", ()) if url not in added]
+        for url, kind in added.items():
+            state.add_seed(site.id, url, kind)
         overlay.write(folder, state)
     except (SitesError, OSError) as exc:
         cli.fail(str(exc))
@@ -213,7 +222,7 @@ def _store(settings: BaseSettings, site: Site, added: dict[str, Kind], as_json: 
 
 
 def remove(settings: BaseSettings, sites: Sites, url: str, as_json: bool) -> None:
-    site = sites_command.named(sites, urls.domain_of(url))
+    site = _site(sites, urls.domain_of(url))
     wanted = {url, urls.canonicalize(url)}
     row = next((r for r in seed_rows(site) if r["url"] in wanted and r["kind"] != Kind.HOME), None)
     if row is None:
@@ -221,9 +230,7 @@ def remove(settings: BaseSettings, sites: Sites, url: str, as_json: bool) -> Non
     folder = wiring.data_dir(settings)
     try:
         state = overlay.read(folder)
-        seeds = state.setdefault("seeds", {}).setdefault(site.id, {})
-        if seeds.setdefault("added", {}).pop(row["url"], None) is None:
-            seeds["removed"] = sorted({*seeds.get("removed", ()), row["url"]})
+        state.remove_seed(site.id, row["url"])
         overlay.write(folder, state)
     except (SitesError, OSError) as exc:
         cli.fail(str(exc))
@@ -275,7 +282,7 @@ def _chosen(settings: BaseSettings, names: list[str]) -> Sites:
     sites = sites_command.load(settings)
     if not names:
         return sites
-    return sites.only([sites_command.named(sites, name).id for name in names])
+    return sites.only([_site(sites, name).id for name in names])
 
 
 async def _offer(frontier: Frontier, *, sites: Sites, settings: BaseSettings) -> list[dict[str, Any]]:
