@@ -88,7 +88,7 @@ _TRACKING_PREFIXES = ("utm_", "pk_", "mtm_", "hmb_", "stm_", "ga_", "fb_", "__cf
 # A URL that is canonical as it stands: the common case, one match instead of taking it apart. No
 # nested repetition: it has to fail in linear time. Dot segments and ";jsessionid" are left to the rest.
 _CLEAN = re.compile(
-    r"https?://[a-z0-9][a-z0-9.-]*[a-z0-9](?::(?!80/|443/)[1-9][0-9]{0,3})?/[A-Za-z0-9._~!$&'()*+,=:@/-]*"
+    r"https?://[a-z0-9][a-z0-9.-]{0,250}[a-z0-9](?::(?!80/|443/)[1-9][0-9]{0,3})?/[A-Za-z0-9._~!$&'()*+,=:@/-]*"
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
