@@ -59,6 +59,8 @@ _DATE_PATH = re.compile(rf"/{_DATE}(?=/|-|$)")
 _DATE_END = re.compile(rf"/{_DATE}/?$")
 _PAGING = re.compile(r"(?:/(?:page|trang|p)[/-]?|-p|-trang-)(\d+)(?:\.\w+)?/?$")
 _HEX_ID = re.compile(r"(?:^|[-_])(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{10,}(?:$|[-_.])|[0-9a-f]{8}-[0-9a-f]{4}-")
+#: A number behind such a word is that of a topic page: "dai-hoi-dang-event1234".
+_LIST_ID = re.compile(r"-(?:event|topic|tag|su-kien-|chu-de-)\d+$")
 #: Lists are paged newest first; what is deeper is either known or older than the age limit.
 MAX_PAGING = 20
 MAX_SEGMENTS = 12
@@ -140,7 +142,7 @@ def path_score(path: str, query: str = "") -> float:
     last = stems[-1]
     words = max(_slug_words(s) for s in stems[-2:])
     digits = max((len(d) for s in stems for d in _DIGITS.findall(s)), default=0)
-    if any(s in _LISTS_ABOVE for s in stems) or (last in _LISTS_LAST and digits < 5):
+    if any(s in _LISTS_ABOVE for s in stems) or (last in _LISTS_LAST and digits < 5) or _LIST_ID.search(last):
         return 0.0
     dated = bool(_DATE_PATH.search(path))
     score = 0.5 if words >= 6 else 0.4 if words >= 4 else 0.2 if words == 3 else 0.0
