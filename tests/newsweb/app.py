@@ -73,7 +73,7 @@ class SiteApp:
             return self._list(site, ("home",), headers, now, HTML, lambda: self._home(site, now))
         if path in routes.feeds:
             return self._feed(site, path, routes.feeds[path], headers, now)
-        kind = routes.sitemap_kind(path)
+        kind = site.sitemap_kind(path)
         if kind:
             return self._sitemap(site, path, kind, headers, now)
         place = routes.page_of(target) or routes.page_of(path)
@@ -111,7 +111,7 @@ class SiteApp:
         if site.template.twin == "amp" and host == site.twin_host:
             return False
         routes = self.routes[site.id]
-        return host in (site.twin_host, *site.aliases) and path not in routes.feeds and not routes.sitemap_kind(path)
+        return host in (site.twin_host, *site.aliases) and path not in routes.feeds and not site.sitemap_kind(path)
 
     def frame(self, site: WebSite) -> Frame:
         if site.id not in self.frames:
@@ -166,13 +166,13 @@ class SiteApp:
         bad = faults.bad_xml(path, site.base, "")
         if bad is not None:
             return self._wire(Answer(200, bad, "application/gzip" if path.endswith(".gz") else XML))
-        month = re.search(r"(\d{4})-(\d{1,2})", path)
+        numbers = [int(n) for n in re.findall(r"\d+", path)]  # year, month and on some sites two days
         make: dict[str, Callable[[], str]] = {
             "index": lambda: lists.sitemap_index(site, now),
             "news": lambda: lists.news_sitemap(site, now),
             "sections": lambda: lists.categories_sitemap(site),
             "feed": lambda: lists.feed_xml(site, path, None, now),
-            "month": lambda: lists.articles_sitemap(site, now, f"{month[1]}-{int(month[2]):02d}" if month else ""),
+            "month": lambda: lists.articles_sitemap(site, now, numbers),
             "all": lambda: lists.articles_sitemap(site, now),
         }
         return self._list(site, ("sitemap", path), headers, now, XML, make[kind])
@@ -304,17 +304,3 @@ class Routes:
 
     def page_of(self, target: str) -> tuple[int | None, int, str] | None:
         return self.pages.get(target)
-
-    def sitemap_kind(self, path: str) -> str:
-        """What the sitemap at ``path`` holds; "" = there is no sitemap at that path."""
-        if path not in self.site.sitemaps and not path.startswith("/sitemaps/"):
-            return ""
-        if path in self.site.news_sitemaps:
-            return "news"
-        if re.search("categor|topics", path):
-            return "sections"
-        if path.endswith(".rss"):
-            return "feed"
-        if re.search(r"\d{4}-\d{1,2}", path):
-            return "month"
-        return "index" if re.search(r"/sitemap(-index)?\.xml$", path) else "all"

@@ -188,7 +188,9 @@ def show(verdict: dict[str, Any]) -> None:
     for field, rows in coverage.wrong.items():
         for url, wanted, got in rows[:3]:
             print(f"    {field} of {url}\n      wanted {str(wanted)[:300]!r}\n      got    {str(got)[:300]!r}")
-    print(f"Stored in an older wording   {len(coverage.stale)} (edited since; looked at again after 15 min, 1 h, 6 h, 1 d)")
+    print(
+        f"Stored in an older wording   {len(coverage.stale)} (edited since; looked at again after 15 min, 1 h, 6 h, 1 d)"
+    )
     print(f"Fetches sooner than allowed  {len(verdict['politeness'])}")
     left = verdict["left"]
     print(

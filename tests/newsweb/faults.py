@@ -120,7 +120,7 @@ FAULTS: dict[str, Fault] = {
         Fault("lie-utf8", "DONE", lambda p, h, b: _reencoded(p, "cp1258", "utf-8", "utf-8"), optional=True),
         Fault("no-charset", "DONE", lambda p, h, b: _reencoded(p, "utf-8", "", ""), found=True),
         Fault("cut-html", "DONE", lambda p, h, b: Answer(200, p[: len(p) * 2 // 3]), optional=True),
-        Fault("short-body", "FAILED", lambda p, h, b: Answer(200, p, end="short")),
+        Fault("short-body", "FAILED", lambda p, h, b: Answer(200, p, end="short"), busy=True),
         Fault("empty", "NOT_ARTICLE", lambda p, h, b: Answer(200, b"")),
         Fault("nested", "NOT_ARTICLE", _nested),
         Fault("binary", "REFUSED", lambda p, h, b: Answer(200, b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 200)),

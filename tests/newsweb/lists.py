@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -154,14 +155,19 @@ def sitemap_index(site: WebSite, now: float) -> str:
     return f'{_XML}<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{body}</sitemapindex>'
 
 
-def articles_sitemap(site: WebSite, now: float, month: str = "") -> str:
-    """``month`` is "2026-11", or "" for all."""
-    rows = [s for s in listed(site, now, "sitemap") if not month or f"{dates.local(s.published):%Y-%m}" == month]
+def articles_sitemap(site: WebSite, now: float, shard: list[int] | None = None) -> str:
+    """``shard``: year and month, on some sites first and last day; None = all."""
+    rows = [s for s in listed(site, now, "sitemap") if not shard or _in_shard(dates.local(s.published), shard)]
     body = "".join(
         f"<url><loc>{s.url}</loc><lastmod>{dates.iso(s.current(now).at)}</lastmod><priority>0.7</priority></url>"
         for s in rows
     )
     return f'{_XML}<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{body}</urlset>'
+
+
+def _in_shard(day: datetime, shard: list[int]) -> bool:
+    year, month, first, last = (*shard, 1, 31) if len(shard) == 2 else (*shard, 1, 31)[:4]
+    return (day.year, day.month) == (year, month) and first <= day.day <= last
 
 
 def news_sitemap(site: WebSite, now: float) -> str:

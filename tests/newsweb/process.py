@@ -44,7 +44,7 @@ class NewswebProcess:
             command += ["--sites-file", str(self.sites_file), "--selectors-dir", str(self.selectors_dir)]
         for name, value in options.items():
             flag = "--" + name.replace("_", "-")
-            command += [flag] if value is True else [] if value in (False, None) else [flag, str(value)]
+            command += [flag] if value is True else [] if value is False or value is None else [flag, str(value)]
         self.log = (folder / "newsweb.log").open("ab")
         self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=self.log, text=True)
         try:

@@ -71,6 +71,7 @@ class Frame:
             f"<script>window.__ADS__={self.state};</script>"
         )
         self.prefix = prefix
+        self.topics = rng.sample(site.world.language.forms[200:4000], k=8)
 
     def page(self, head: str, body: str) -> str:
         return (
@@ -109,7 +110,7 @@ def article_page(story: Story, version: Version, frame: Frame, now: float, side:
     body = _body(story, version, m, rng, picks)
     parts += [wrap(m.body, sapo + body)] if m.sapo_in_body else [sapo, wrap(m.body, body)]
     parts.append(author_below)
-    tags = "".join(f'<a href="/tu-khoa/{slugify(t)}">{escape(t)}</a> ' for t in site.world.language.words(rng, 4))
+    tags = "".join(f'<a href="/tu-khoa/{slugify(t)}">{escape(t)}</a> ' for t in rng.sample(frame.topics, 3))
     parts.append(f'<div class="tags-box">Từ khóa: {tags}</div>')
     below = frame.sidebar(older[:20], "Cùng chuyên mục") + frame.sidebar(older[10:40], "Đọc nhiều")
     return frame.page(_head(story, version, m, path), wrap(m.wrap, "".join(parts)) + below)
@@ -182,7 +183,7 @@ def _inline(text: str, site: WebSite, rng: random.Random) -> str:
     at = rng.randrange(2, len(words) - 3)
     piece = escape(" ".join(words[at : at + 2]), quote=False)
     if dice < 0.12:
-        piece = f'<a href="/chu-de/{slugify(piece)}" class="link-inline">{piece}</a>'
+        piece = f'<a href="/chu-de/{slugify(site.name)}-{rng.randrange(5)}" class="link-inline">{piece}</a>'
     else:
         piece = f"<strong>{piece}</strong>" if dice < 0.25 else f"<em>{piece}</em>"
     return f"{escape(' '.join(words[:at]), quote=False)} {piece} {escape(' '.join(words[at + 2 :]), quote=False)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from bisect import bisect_right, insort
 from collections.abc import Iterator
@@ -209,6 +210,7 @@ class WebSite:
     latest: frozenset[str] = frozenset()  # section paths that list everything, such as /tin-tuc-24h
     feeds: list[tuple[str, int | None]] = field(default_factory=list)  # (path, section or None for all)
     sitemaps: list[str] = field(default_factory=list)  # paths
+    sitemap_rules: list[re.Pattern[str]] = field(default_factory=list)  # monthly and other shards
     news_sitemaps: list[str] = field(default_factory=list)
     twin_host: str = ""
     aliases: tuple[str, ...] = ()  # further hosts that answer as this site
@@ -268,6 +270,22 @@ class WebSite:
             found.append(story.url.rpartition(".")[0] + ".amp")
         found += [self.base + old for old, new in self.redirects.items() if new == story.path]
         return found
+
+    def sitemap_kind(self, path: str) -> str:
+        """What the sitemap at ``path`` holds; "" = there is no sitemap at that path."""
+        if any(rule.match(path) for rule in self.sitemap_rules):
+            return "month"
+        if path not in self.sitemaps and not re.match(r"/sitemaps/(articles-\d|categories\.xml)", path):
+            return ""
+        if path in self.news_sitemaps:
+            return "news"
+        if re.search("categor|topics", path):
+            return "sections"
+        if path.endswith(".rss"):
+            return "feed"
+        if re.search(r"\d{4}-\d{1,2}", path):
+            return "month"
+        return "index" if re.search(r"/sitemap(-index)?\.xml$", path) else "all"
 
     def story_path(self, slug: str, story: Story) -> str:
         shape = self.template.shape
