@@ -50,7 +50,7 @@ def named_site(world: World, entry: dict[str, Any]) -> WebSite:
         *(urlsplit(u).netloc.lower() for us in seeds.values() for u in us),
     ]
     aliases = tuple(dict.fromkeys(h for h in others if h and h != host))
-    twin = next((h for h in aliases if h.startswith(("m.", "amp."))), "")
+    twin = next((h for h in aliases if h.startswith("amp." if template.twin == "amp" else "m.")), "")
     maps = [_path(u) for u in seeds["sitemaps"]]
     site = WebSite(
         world, ident, ident, template, "https", host, sections, home=_path(home), twin_host=twin,
