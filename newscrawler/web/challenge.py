@@ -45,7 +45,7 @@ def challenge_reason(status: int, body: bytes, headers: Mapping[str, str] | None
                 return name
         if _CAPTCHA.search(body):
             return "captcha"
-    if status == 200 and len(body) <= SMALL_BYTES and not _PARAGRAPH.search(body):
-        if _COOKIE_SCRIPT.search(body) or (_META_REFRESH.search(body) and b"<script" in body.lower()):
-            return "cookie"
-    return None
+    if status != 200 or len(body) > SMALL_BYTES or _PARAGRAPH.search(body):
+        return None
+    reloads = _COOKIE_SCRIPT.search(body) or (_META_REFRESH.search(body) and b"<script" in body.lower())
+    return "cookie" if reloads else None

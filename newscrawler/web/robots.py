@@ -9,6 +9,7 @@ from protego import Protego
 #: RFC 9309 2.5: at least this much is read; the rest is not.
 MAX_BYTES = 500 * 1024
 _WORD = re.compile(r"[A-Za-z_-]+")
+_GROUP = re.compile(r"^([ \t]*user[- ]?agents?[ \t]*:[ \t]*)([^\r\n#]*)", re.I | re.M)
 
 
 class RobotsRules:
@@ -30,10 +31,13 @@ class RobotsRules:
     def parse(cls, body: bytes, user_agent: str) -> RobotsRules:
         """``user_agent``: the product token that groups are matched against, e.g. "newscrawler"."""
         token = _WORD.match(user_agent)
-        text = body[:MAX_BYTES].removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").replace("\x00", "")
+        agent = token.group(0) if token else user_agent
+        if len(body) > MAX_BYTES:  # a line cut in the middle would be another rule
+            body = body[: body.rfind(b"\n", 0, MAX_BYTES) + 1]
+        text = body.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").replace("\x00", "")
         if text.lstrip()[:1] == "<":  # a page instead of rules: there are none in it
             return cls(None, user_agent, True)
-        return cls(Protego.parse(text), token.group(0) if token else user_agent, True)
+        return cls(Protego.parse(_GROUP.sub(lambda m: m.group(1) + _group_name(m.group(2), agent), text)), agent, True)
 
     @classmethod
     def parse_answer(cls, status: int, body: bytes, user_agent: str) -> RobotsRules:
@@ -47,3 +51,13 @@ class RobotsRules:
         if self._protego is None:
             return self._everything
         return bool(self._protego.can_fetch(url, self._agent))
+
+
+def _group_name(written: str, agent: str) -> str:
+    """RFC 9309 2.2.1: a group is ours when its product token equals ours, case aside. Protego takes every token that
+    ours begins with ("news"), and does not see ours in "newscrawler/1.0"."""
+    written = written.strip()
+    if written == "*":
+        return "*"
+    token = _WORD.match(written)
+    return agent if token is not None and token.group(0).lower() == agent.lower() else f"other-{written}"

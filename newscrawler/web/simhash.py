@@ -17,7 +17,8 @@ def simhash(tokens: Iterable[str], shingle: int = 3) -> int:
     if not words:
         return 0
     runs = [" ".join(words[i : i + shingle]) for i in range(max(1, len(words) - shingle + 1))]
-    hashes = np.fromiter((xxhash.xxh3_64_intdigest(run) for run in runs), dtype=np.uint64, count=len(runs))
+    digests = (xxhash.xxh3_64_intdigest(run.encode("utf-8", "surrogatepass")) for run in runs)
+    hashes = np.fromiter(digests, dtype=np.uint64, count=len(runs))
     ones = ((hashes[:, None] >> _BITS) & np.uint64(1)).sum(axis=0)
     bits = (ones * 2 > len(runs)).astype(np.uint64)
     return int((bits << _BITS).sum())

@@ -9,8 +9,9 @@ Found = Literal["html", "xml", "other"]
 
 #: File types whose first bytes say so; whatever the header says, they are no page.
 _MAGIC = (
-    b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"RIFF", b"%PDF", b"PK\x03\x04", b"PK\x05\x06", b"Rar!", b"7z\xbc\xaf", b"\x00\x00\x01\x00",
-    b"OggS", b"ID3", b"\x1aE\xdf\xa3", b"MZ", b"\x7fELF", b"wOFF", b"wOF2", b"BM", b"fLaC", b"\xca\xfe\xba\xbe", b"\x28\xb5\x2f\xfd", b"BZh",
+    b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"RIFF", b"%PDF", b"PK\x03\x04", b"PK\x05\x06", b"Rar!", b"7z\xbc\xaf",
+    b"\x00\x00\x01\x00", b"OggS", b"ID3", b"\x1aE\xdf\xa3", b"MZ", b"\x7fELF", b"wOFF", b"wOF2", b"BM", b"fLaC",
+    b"\xca\xfe\xba\xbe", b"\x28\xb5\x2f\xfd", b"BZh",
 )  # fmt: skip
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _XML = re.compile(r"<\?xml\b|<(?:rss|feed|rdf:rdf|urlset|sitemapindex)\b", re.I)
