@@ -48,7 +48,7 @@ class Operator:
     """
 
     def __init__(self, client: Redis, shards: int, scripts: Scripts | None = None) -> None:
-        self.client = client
+        self.client: Any = client  # answers are bytes, which the stubs do not know
         self.shards = shards
         self.scripts = scripts or Scripts(client)
 

@@ -57,7 +57,8 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-#: Most links, and most acks, of one script call: a script stops Redis for everybody while it runs. 250 new links take about 6 ms.
+#: Most links, and most acks, of one script call: a script stops Redis for everybody while it runs.
+#: 250 new links take about 6 ms.
 MAX_LINKS = 250
 MAX_ACKS = 64
 
@@ -70,7 +71,7 @@ class Frontier:
     """
 
     def __init__(self, client: Redis, config: FrontierConfig, worker: str) -> None:
-        self.client = client
+        self.client: Any = client  # answers are bytes, which the stubs do not know
         self.config = config
         self.worker = worker
         self.scripts = Scripts(client)
@@ -106,7 +107,7 @@ class Frontier:
                 await self.give_back(held)
         except FrontierUnavailable as exc:
             logger.warning("Leases could not be given back, they run out by themselves error=%s", exc)
-        await self.client.aclose()  # type: ignore[attr-defined]
+        await self.client.aclose()
 
     async def _check_meta(self) -> None:
         meta = await self.client.hgetall(keys.META)
@@ -382,7 +383,7 @@ class Frontier:
     async def robots(self, domain: str) -> RobotsEntry | None:
         """The robots.txt that the fleet shares; ``None`` = none was fetched yet."""
         with translated():
-            entry = await self.client.hgetall(keys.robots(self._shard(domain), domain))
+            entry: Any = await self.client.hgetall(keys.robots(self._shard(domain), domain))
         if not entry:
             return None
         return RobotsEntry(
