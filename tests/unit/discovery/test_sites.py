@@ -21,7 +21,10 @@ GOOD: dict[str, Any] = {
     "hosts": ["bao.vn", "xe.bao.vn"],
     "aliases": {"bao.com.vn": "bao.vn"},
     "sections": ["https://bao.vn/thoi-su"],
-    "feeds": [{"url": "https://bao.vn/rss/home.rss", "status": "live"}, {"url": "https://bao.com.vn/a.rss", "status": "dead"}],
+    "feeds": [
+        {"url": "https://bao.vn/rss/home.rss", "status": "live"},
+        {"url": "https://bao.com.vn/a.rss", "status": "dead"},
+    ],
     "sitemaps": [{"url": "https://bao.vn/news.xml", "kind": "news"}, "https://bao.vn/sitemap.xml"],
     "article_pattern": r"-(\d{17})\.htm$",
     "id_group": 1,
@@ -266,7 +269,9 @@ def test_what_an_operator_changed_is_applied(tmp_path: Path, sites: Sites) -> No
     assert changed.sections == ("https://bao.vn/thoi-su", "https://bao.vn/the-thao")
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"enabled": {"bao.vn": "no"}}', '{"seeds": {"bao.vn": []}}', '{"sites": {}}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"enabled": {"bao.vn": "no"}}', '{"seeds": {"bao.vn": []}}', '{"sites": {}}']
+)
 def test_a_broken_state_file_is_an_error_not_a_forgotten_switch(tmp_path: Path, sites: Sites, text: str) -> None:
     (tmp_path / overlay.STATE_FILE).write_text(text, encoding="utf-8")
     with pytest.raises(SitesError, match=overlay.STATE_FILE):
