@@ -127,7 +127,10 @@ FAULTS: dict[str, Fault] = {
         Fault("big", "REFUSED", lambda p, h, b: Answer(200, chunks=(b"<p>" + b"tin tuc moi " * 87_381 + b"</p>", 50))),
         Fault("gzip-bomb", "REFUSED", lambda p, h, b: Answer(200, gzip_bomb(60), encoding="gzip")),
         Fault(
-            "bad-gzip", "FAILED", lambda p, h, b: Answer(200, gzip.compress(p)[:-2000] + b"\x00" * 400, encoding="gzip")
+            "bad-gzip",
+            "FAILED",
+            lambda p, h, b: Answer(200, gzip.compress(p)[:-2000] + b"\x00" * 400, encoding="gzip"),
+            busy=True,
         ),
         Fault("status-403", "REFUSED", _status(403)),
         Fault("status-404", "GONE", _status(404)),
