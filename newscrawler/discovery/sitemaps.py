@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from newscrawler.discovery import xmltext
-from newscrawler.discovery.feeds import parse_date, plain
+from newscrawler.discovery.feeds import parse_date, parse_feed, plain
 from newscrawler.discovery.xmltext import child_text, local
 
 #: sitemaps.org: at most this many addresses in one file.
@@ -32,16 +32,21 @@ class Sitemap:
 
 def parse_sitemap(body: bytes, url: str) -> Sitemap:
     """Never raises: what cannot be read is in ``error``, which is "cut off" where a part was read."""
-    listed = _text_list(body)
-    if listed is not None:
-        return Sitemap(entries=listed)
     try:
+        body = xmltext.unpacked(body)
+        listed = _text_list(body)
+        if listed is not None:
+            return Sitemap(entries=listed)
         parsed = xmltext.parse(body)
     except xmltext.XmlRefused as exc:
         return Sitemap(error=str(exc))
     root = parsed.root
     sitemap = Sitemap(error="cut off" if parsed.cut_off else "")
     kind = local(root.tag)
+    if kind in ("rss", "feed", "rdf"):  # sitemaps.org allows feeds, and some sites have them under such a name
+        feed = parse_feed(body, url)
+        sitemap.entries = [SitemapEntry(e.url, title=e.title, published=e.published) for e in feed.entries]
+        return sitemap
     if kind not in ("urlset", "sitemapindex"):
         sitemap.error = f"no sitemap: <{kind[:40]}>"
         return sitemap

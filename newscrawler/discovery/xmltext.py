@@ -30,7 +30,7 @@ class Parsed:
 
 def parse(body: bytes) -> Parsed:
     """:raises XmlRefused: empty, too large, with entity declarations, a page instead of XML, or unreadable"""
-    body = _unpacked(body)
+    body = unpacked(body)
     if not body.strip():
         raise XmlRefused("empty")
     # Entities expand (billion laughs) and read files (XXE). No feed needs them, so the whole document goes.
@@ -50,7 +50,8 @@ def parse(body: bytes) -> Parsed:
     return Parsed(root, bool(errors))
 
 
-def _unpacked(body: bytes) -> bytes:
+def unpacked(body: bytes) -> bytes:
+    """The body, out of gzip where it is packed. :raises XmlRefused: broken, or larger than MAX_BYTES unpacked"""
     if body[:2] == b"\x1f\x8b":
         unpack = zlib.decompressobj(wbits=31)
         try:
