@@ -175,7 +175,7 @@ def _syndicate(world: World, sites: list[WebSite], plan: Plan) -> None:
 
 def _fill_faults(world: World, site: WebSite, plan: Plan) -> None:
     rng = rng_for(plan.seed, "faults", site.key)
-    busy = site.name == "Báo Bận"
+    busy = site.busy = site.name == "Báo Bận"
     wanted = set(FAULTS) if plan.faults in ("all", "quiet") else set(plan.faults.split(","))
     names = [
         f.name

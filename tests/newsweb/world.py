@@ -220,6 +220,7 @@ class WebSite:
     robots: str = "plain"
     robots_503: int = 1  # with robots = 5xx: so many answers are 503 first
     challenge: bool = False
+    busy: bool = False  # has answers that make a polite crawler back off for long
     relayout_at: float | None = None
     faults: dict[str, str] = field(default_factory=dict)  # article id -> fault name (faults.py)
     stories: list[Story] = field(default_factory=list)  # ordered by published
@@ -326,6 +327,7 @@ class WebSite:
             "robots": self.robots,
             "disallow": list(self.disallows()),
             "challenge": self.challenge,
+            "busy": self.busy,
             "relayout_at": self.relayout_at,
             "home": self.base + self.home,
             "path_regex": self.template.path_regex.pattern,

@@ -626,3 +626,9 @@ def test_old_articles_are_expected_without_an_age_limit() -> None:
     assert judge.coverage(truth, []).missed == []
     assert len(judge.coverage(truth, [], age_limit=False).missed) == 1
     assert judge.coverage(truth, [stored(row(1))], age_limit=False).unexpected == []
+
+
+@pytest.mark.parametrize(("hours", "missed"), [(1, 0), (7, 1)])
+def test_a_host_that_makes_crawlers_wait_gets_time(hours: float, missed: int) -> None:
+    world = {**WORLD, "started": 0.0, "now": hours * 3600.0}
+    assert len(judge.coverage([world, {**SITE, "busy": True}, row(1)], []).missed) == missed
