@@ -1,0 +1,111 @@
+"""A site's seeds from its home page."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from newscrawler.discovery.onboarding import MAX_SECTIONS, Found, examine, looks_like_feed, looks_like_sitemap
+from newscrawler.extraction.document import Document
+
+HOME = """<!DOCTYPE html><html lang="vi-VN"><head><title>Báo Mới - Tin hôm nay</title>
+<link rel="alternate" type="application/rss+xml" href="/rss/home.rss"><link rel="alternate" hreflang="en" href="/en/">
+<link rel="sitemap" type="application/xml" href="/sitemap.xml"></head><body>
+<header><a href="/"><img src="/logo.png"></a><ul class="main-menu">
+<li><a href="/thoi-su">Thời sự</a><li><a href="/the-gioi.htm?utm_source=menu">Thế giới</a><li><a href="/thoi-su/giao-thong">Giao thông</a>
+<li><a href="https://www.bao.vn/kinh-te">Kinh tế</a><li><a href="https://quangcao.khac.vn/a">Đối tác</a>
+<li><a href="/video">Video</a><li><a href="/dang-nhap">Đăng nhập</a><li><a href="/tim-kiem">Tìm</a><li><a href="/lien-he">Liên hệ</a>
+<li><a href="/anh.jpg">Ảnh</a><li><a href="#top">Lên đầu</a><li><a href="/thoi-su?trang=2">Trang 2</a>
+<li><a href="/gia-vang-hom-nay-tang-manh-phien-thu-tu-4954454.html">Giá vàng tăng</a><li><a href="/a/b/c">Sâu</a></ul></header>
+<main><a href="/khong-trong-menu">Không phải mục</a><a href="/rss">RSS</a><a href="/rss/the-thao.rss">RSS thể thao</a></main>
+<footer><a href="/sitemap-news.xml">Sơ đồ</a></footer></body></html>"""
+
+
+def found(html: str = HOME, robots: list[str] | None = None) -> Found:
+    return examine(Document(html.encode(), "https://bao.vn/"), robots)
+
+
+def test_feeds_are_those_declared_and_those_linked() -> None:
+    assert found().feeds == ["https://bao.vn/rss/home.rss", "https://bao.vn/rss", "https://bao.vn/rss/the-thao.rss"]
+
+
+def test_sitemaps_are_of_robots_and_page() -> None:
+    listed = ["https://bao.vn/news.xml", "https://khac.vn/sitemap.xml", "nonsense"]
+    assert found(robots=listed).sitemaps == ["https://bao.vn/news.xml", "https://bao.vn/sitemap.xml", "https://bao.vn/sitemap-news.xml"]
+
+
+def test_sections_are_the_menus_entries_without_service_pages_articles_and_other_hosts() -> None:
+    assert found().sections == [
+        "https://bao.vn/thoi-su",
+        "https://bao.vn/the-gioi.htm",
+        "https://www.bao.vn/kinh-te",
+        "https://bao.vn/thoi-su/giao-thong",
+    ]
+
+
+def test_name_and_language() -> None:
+    assert (found().name, found().language) == ("Báo Mới", "vi")
+    named = HOME.replace("<head>", '<head><meta property="og:site_name" content="Báo  Mới Nhất">')
+    assert found(named).name == "Báo Mới Nhất"
+
+
+@pytest.mark.parametrize(
+    ("html", "language"),
+    [
+        ("<html lang=EN_us>", "en"),
+        ('<html><meta property="og:locale" content="de_DE">', "de"),
+        ("<html lang='vietnamese'>", ""),
+        ("<html>", ""),
+        ("<html lang=''>", ""),
+    ],
+)
+def test_language_is_two_letters_or_nothing(html: str, language: str) -> None:
+    assert found(html).language == language
+
+
+def test_a_menu_without_end_is_cut_and_top_level_sections_come_first() -> None:
+    links = "".join(f'<a href="/muc-{chr(97 + n // 26)}{chr(97 + n % 26)}/phu">Phụ</a>' for n in range(200))
+    sections = found(f"<html><nav>{links}<a href='/chinh'>Chính</a></nav></html>").sections
+    assert len(sections) == MAX_SECTIONS
+    assert sections[0] == "https://bao.vn/chinh"
+
+
+@pytest.mark.parametrize("html", ["", "<", "<html><nav><a href='http://['>x y</a><a>no</a></nav>", "\x00" * 100])
+def test_a_page_that_names_nothing_gives_nothing(html: str) -> None:
+    assert found(html) == Found(name="", language="")
+
+
+@pytest.mark.parametrize("path", ["/rss", "/rss/home.rss", "/feed/", "/index.rss", "/atom.xml/../a.atom", "/feeds/all"])
+def test_the_shape_of_a_feed(path: str) -> None:
+    assert looks_like_feed(f"https://bao.vn{path}")
+    assert not looks_like_sitemap(f"https://bao.vn{path}")
+
+
+@pytest.mark.parametrize("path", ["/sitemap.xml", "/sitemap-news.xml.gz", "/google-news-sitemap.xml", "/sitemaps/news-2026-9.xml", "/sitemap.txt"])
+def test_the_shape_of_a_sitemap(path: str) -> None:
+    assert looks_like_sitemap(f"https://bao.vn{path}")
+
+
+@pytest.mark.parametrize("path", ["/thoi-su", "/rss-la-gi-4954454.html", "/feedback", "/so-do.html"])
+def test_the_shape_of_neither(path: str) -> None:
+    assert not looks_like_feed(f"https://bao.vn{path}")
+    assert not looks_like_sitemap(f"https://bao.vn{path}")
+
+
+@pytest.mark.parametrize(
+    ("file", "url", "wanted"),
+    [
+        ("tuoitre_list.html.gz", "https://tuoitre.vn/", ["thoi-su.htm", "the-gioi.htm", "kinh-doanh.htm", "phap-luat.htm"]),
+        ("vietnamnet_list.html.gz", "https://vietnamnet.vn/", ["thoi-su", "kinh-doanh", "the-thao", "giao-duc", "suc-khoe"]),
+        ("nld_list.html.gz", "https://nld.com.vn/", ["thoi-su.htm", "quoc-te.htm", "kinh-te.htm", "phap-luat.htm"]),
+        ("dantri_list.html.gz", "https://dantri.com.vn/", ["the-gioi.htm", "kinh-doanh.htm", "suc-khoe.htm", "cong-nghe.htm"]),
+        ("cnn_home.html.gz", "https://www.cnn.com/", ["WORLD/", "US/", "TECH/"]),
+    ],
+)
+def test_real_pages_give_their_sections(shared_pages: Path, file: str, url: str, wanted: list[str]) -> None:
+    result = examine(Document(gzip.decompress((shared_pages / "sections" / file).read_bytes()), url))
+    assert {url + path for path in wanted} <= set(result.sections)
+    assert result.language == ("en" if "cnn" in file else "vi")
+    assert result.feeds
