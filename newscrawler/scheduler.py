@@ -38,7 +38,7 @@ from newscrawler.rawstore import RawStoreUnavailable
 from newscrawler.store.base import StoreUnavailable
 from newscrawler.web.outcomes import retry_after_s
 from newscrawler.web.robots import RobotsRules
-from newscrawler.wiring import Services, StartRefused, domain_policies
+from newscrawler.wiring import Services, StartRefused, domain_policies, refuse_to_flush
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -132,11 +132,7 @@ class Scheduler(RedisScheduler):
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Scheduler:
         settings = crawler.settings
-        if not settings.getbool("SCHEDULER_PERSIST") or settings.getbool("SCHEDULER_FLUSH_ON_START"):
-            raise StartRefused(
-                "SCHEDULER_PERSIST=False and SCHEDULER_FLUSH_ON_START=True would empty the queue of the whole fleet; "
-                "use `scrapy frontier purge DOMAIN` instead"
-            )
+        refuse_to_flush(settings)
         services = Services.of(crawler)
         # a running crawler's settings are frozen, and the embedded server's URL is not in them
         server = get_redis_from_settings(

@@ -6,6 +6,7 @@ Services do not import one another and never see settings; adapters and commands
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import socket
 import uuid
@@ -20,6 +21,7 @@ from newscrawler.discovery import overlay, revisits
 from newscrawler.discovery.sites import Sites, SitesError
 from newscrawler.frontier import server as embedded
 from newscrawler.frontier.queue import DomainPolicy, Frontier, FrontierConfig, FrontierUnavailable
+from newscrawler.httpclient import FetchRules
 from newscrawler.web import network
 from newscrawler.web import urls as weburls
 
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
     from newscrawler.rawstore import RawStore
     from newscrawler.selectorstore.store import SelectorStore
     from newscrawler.store.base import ArticleStore
+
+
+#: What `scrapy crawl news` takes after -a; scrapyd adds _job.
+SPIDER_ARGS = ("sites", "urls", "since")
 
 
 class StartRefused(ValueError):
@@ -60,7 +66,9 @@ def redis_url(settings: BaseSettings) -> str:
             "REDIS_URL is not set: a worker started by scrapyd would crawl from a queue of its own, beside the fleet's. "
             "Set REDIS_URL in scrapyd's environment or schedule with -d setting=REDIS_URL=redis://host:6379/0"
         )
-    return embedded.ensure(data_dir(settings), settings.get("REDIS_SERVER_BIN") or "")
+    url = embedded.ensure(data_dir(settings), settings.get("REDIS_SERVER_BIN") or "")
+    atexit.register(embedded.stop_if_last, data_dir(settings))  # whatever way this process ends in order
+    return url
 
 
 def worker_id(job: str | None = None) -> str:
@@ -139,6 +147,15 @@ def all_loopback(sites: Sites, settings: BaseSettings) -> bool:
     return bool(hosts) and all(network.is_loopback_host(host, override) for host in hosts)
 
 
+def refuse_to_flush(settings: BaseSettings) -> None:
+    """:raises StartRefused: scrapy-redis' settings that empty the queue"""
+    if not settings.getbool("SCHEDULER_PERSIST") or settings.getbool("SCHEDULER_FLUSH_ON_START"):
+        raise StartRefused(
+            "SCHEDULER_PERSIST=False and SCHEDULER_FLUSH_ON_START=True would empty the queue of the whole fleet; "
+            "use `scrapy frontier purge DOMAIN` instead"
+        )
+
+
 def preflight(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
     """Everything that would make a crawl fail at once, looked at before the reactor starts.
 
@@ -147,10 +164,20 @@ def preflight(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
     """
     if not str(settings.get("USER_AGENT") or "").strip():
         raise StartRefused("USER_AGENT is empty: a crawler says who it is; set it with a contact of yours")
+    refuse_to_flush(settings)
+    unknown = sorted(name for name in spider_args if name not in SPIDER_ARGS and not name.startswith("_"))
+    if unknown:
+        raise ValueError(f"unknown argument -a {unknown[0]}=; the spider takes {', '.join(SPIDER_ARGS)}")
     revisits.max_age_s(spider_args.get("since"), settings.getfloat("ARTICLE_MAX_AGE_DAYS"))
+    FetchRules.from_settings(settings)  # a wrong setting of the guard is named here, before anything runs
     sites = load_sites(settings, only=spider_args.get("sites"), urls=spider_args.get("urls"))
     if not sites.enabled():
         raise StartRefused("no site is enabled; see `scrapy sites list`, then `scrapy sites enable SITE`")
+    if settings.getfloat("DOWNLOAD_DELAY") <= 0 and not all_loopback(sites, settings):
+        raise StartRefused(
+            f"DOWNLOAD_DELAY is {settings.getfloat('DOWNLOAD_DELAY'):g}, which is accepted only where every admitted "
+            "host is in 127.0.0.0/8; set it to 1 or more seconds"
+        )
     url = redis_url(settings)
     client = redis.Redis.from_url(url, socket_connect_timeout=5, socket_timeout=5)
     try:

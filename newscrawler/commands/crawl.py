@@ -24,6 +24,11 @@ class Command(CrawlCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
+        for arg in args:
+            if arg.startswith("-"):
+                raise cli.UsageError(f"unknown option {arg}", print_help=False)
+            if self.crawler_process is not None and arg not in self.crawler_process.spider_loader.list():
+                raise cli.UsageError(f"unknown spider {arg}; there is one: news", print_help=False)
         if args == ["news"]:
             check(self.settings, opts.spargs)
         super().run(args, opts)

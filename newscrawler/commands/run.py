@@ -63,6 +63,8 @@ class Command(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None and self.crawler_process is not None
+        if args and args[0].startswith("-"):
+            raise cli.UsageError(f"unknown option {args[0]}", print_help=False)
         if args:
             raise cli.UsageError(f"unexpected argument: {args[0]} (sites are given as --sites {args[0]})", print_help=False)
         spider_args = {name: value for name, value in (("sites", opts.sites), ("since", opts.since)) if value}

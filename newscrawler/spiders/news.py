@@ -87,6 +87,10 @@ class NewsSpider(Spider):
             seeds = [link for site in services.sites.enabled() for link in seed_links(site, scheduler.now_ms)]
         added = await scheduler.add(seeds)
         await services.selectors.refresh()
+        for error in services.sites.errors:
+            logger.warning("Site left out error=%s", error)
+        for message in services.selectors.shipped_errors:
+            logger.warning("Selector set left out error=%s", message)
         logger.info("Seeds offered sites=%d seeds=%d due=%d", len(services.sites.enabled()), len(seeds), added)
         for _ in ():
             yield _

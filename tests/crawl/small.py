@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import Counter
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from newscrawler.frontier import connect, server
 from newscrawler.frontier.queue import Counts, Frontier, FrontierConfig
@@ -17,8 +16,6 @@ from newscrawler.web.urls import domain_of
 from tests.crawl.harness import Scrapy
 from tests.newsweb import judge
 from tests.newsweb.process import NewswebProcess
-
-T = TypeVar("T")
 
 #: A web that a crawl finishes in seconds: no story appears or changes by itself, no fault, no delay worth a wait.
 QUIET: dict[str, Any] = {"rate": 0, "delay": 0.02, "faults": "none"}
