@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import re
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -256,6 +257,7 @@ def refresh(settings: BaseSettings, rest: list[str], opts: argparse.Namespace) -
                 cli.note(f"not offered, trying again in {every_s:.0f} s: {exc}")
             else:
                 cli.print_rows(rows, ("site", "offered", "due", "refused"), opts.as_json)
+                sys.stdout.flush()  # a log of --every is read while it grows
             if not every_s:
                 return
             await asyncio.sleep(every_s)
