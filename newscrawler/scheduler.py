@@ -228,7 +228,7 @@ class Scheduler(RedisScheduler):
         self.pump.fetched(request, response.status, response.headers.get(b"Retry-After"))
 
     def _left_downloader(self, request: Request) -> None:
-        self.pump.fetched(request, 0, None)  # no answer came; nothing happens after _downloaded
+        self.pump.left_downloader(request)  # before the errback; nothing happens after _downloaded
 
     def _refused(self, request: Request, reason: str) -> None:
         self.crawler.stats.inc_value(metrics.labelled(metrics.LINKS_REFUSED, reason))
@@ -238,12 +238,13 @@ class Scheduler(RedisScheduler):
 class InFlight:
     """A lease between its hand-out and its ack."""
 
-    __slots__ = ("fetched", "lease", "page", "reason", "started", "verdict")
+    __slots__ = ("fetched", "lease", "left", "page", "reason", "started", "verdict")
 
     def __init__(self, lease: Lease) -> None:
         self.lease = lease
         self.started = time.monotonic()
-        self.fetched = False
+        self.fetched = False  # an answer came and was told
+        self.left = 0.0  # when the downloader let it go without an answer; 0 = it did not, or was never asked
         self.page: Page | None = None
         self.verdict: Outcome | None = None  # a bad end, wins over the page's own outcome
         self.reason = ""
@@ -395,8 +396,18 @@ class Pump:
         self.fetches.append(Fetched(held.lease, latency_s * 1000, status, after_s))
         self.wake.set()
 
+    def left_downloader(self, request: Request) -> None:
+        """The fetch ended without an answer for us; why, and whether the site is to blame, the errback says."""
+        held = self.inflight.get(request)
+        if held is not None and not held.fetched:
+            held.left = time.monotonic()
+
     def _finish(self, held: InFlight) -> None:
         ack = held.ack()
+        if not held.fetched and held.left:
+            # A refusal is ours (too large, wrong address): the site answered, and is not backed off from.
+            status = 200 if ack.outcome is Outcome.REFUSED else 0
+            self.fetches.append(Fetched(held.lease, (held.left - held.started) * 1000, status))
         self.acks.append(ack)
         self.stats.inc_value(metrics.labelled(metrics.PAGE_OUTCOME, ack.outcome))
         if ack.outcome is not Outcome.DONE:
