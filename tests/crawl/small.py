@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 from collections import Counter
 from pathlib import Path
@@ -120,6 +121,17 @@ def page_hits(web: NewswebProcess) -> Counter[str]:
     return Counter(
         f"http://{hit['host']}{hit['path']}" for hit in web.hits() if hit["status"] == 200 and not hit["path"].startswith("/robots")
     )
+
+
+def redis_servers(data: Path) -> list[int]:
+    """Process ids of the servers of a data folder; each works in its folder, whatever its socket is called."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            is_redis = b"redis-server" in (process / "cmdline").read_bytes()
+            if is_redis and (process / "cwd").resolve() == (data / "redis").resolve():
+                found.append(int(process.name))
+    return found
 
 
 def sql(path: Path, statement: str) -> None:
