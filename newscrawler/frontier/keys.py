@@ -18,7 +18,7 @@ Cluster can spread the shards.
     {f0}:lease          hash   url id -> fence, worker, domain (records.LEASE)
     {f0}:deadlines      zset   url id -> ms of the server's real time at which the lease runs out
     {f0}:quar           hash   url id -> what is in quarantine (records.QUARANTINE)
-    {f0}:moved          hash   url id -> domain that it left for another one: links to it there are known
+    {f0}:moved          hash   url id + domain that it left -> domain it went to, "" = in another shard
     {f0}:rb:<domain>    hash   status, body, fetched, version of its robots.txt
     {f0}:log:<domain>   list   the last fetches (records.LOG)
     {f0}:seen           string generations of the seen filter (cmsgpack)

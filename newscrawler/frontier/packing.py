@@ -112,14 +112,17 @@ def resolve_move(ack: Ack) -> tuple[Ack, Link | None]:
     return replace(ack), link
 
 
-def ack(end: Ack, groups: list[list[Any]]) -> list[Any]:
-    """A of _ack.lua, in that order. What the visit did not tell stays as it was."""
+def ack(end: Ack, groups: list[list[Any]], *, moved_away: bool = False) -> list[Any]:
+    """A of _ack.lua, in that order. What the visit did not tell stays as it was.
+
+    :param moved_away: the URL went to a domain of another shard and was added there
+    """
     lease = end.lease
     moved = 0
     url = lease.url
     if end.moved_to and end.outcome is Outcome.RETRY:
         is_same_domain = domain_of(end.moved_to) == lease.domain
-        moved = 1 if is_same_domain else 2
+        moved = 1 if is_same_domain else 3 if moved_away else 2  # 2: as the last of ``groups``
         url = end.moved_to if is_same_domain else url
     scheme, tail = records.split_url(url, lease.domain)
     is_redone = end.outcome in (Outcome.RETRY, Outcome.CHALLENGE)

@@ -249,12 +249,17 @@ class Frontier:
                 own = []
             room -= len(own)
             ack, moved = packing.resolve_move(ack)
+            is_away = False
             if moved is not None and self._shard(moved.domain) == shard:
                 own.append(moved)
-            elif moved is not None and not (await self._add(self._shard(moved.domain), [moved], moved=True)).taken:
+            elif moved is not None and (await self._add(self._shard(moved.domain), [moved], moved=True)).taken:
+                is_away = True
+            elif moved is not None:
                 ack.outcome, ack.reason, ack.moved_to = Outcome.REFUSED, "queue_full", None
             groups, order = packing.group_links(own, moved_last=moved)
-            plan.setdefault(shard, packing.Share()).acks.append((ack, packing.ack(ack, groups), order))
+            plan.setdefault(shard, packing.Share()).acks.append(
+                (ack, packing.ack(ack, groups, moved_away=is_away), order)
+            )
         if ahead:
             step.added.merge(await self.add(ahead))
         return plan

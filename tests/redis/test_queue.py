@@ -350,6 +350,23 @@ async def test_a_moved_url_keeps_its_id_on_another_domain(r: Any) -> None:
     (again,) = step.leases
     assert (again.url, again.domain, again.url_id) == ("https://a.vn/tin-1.html", "a.vn", lease.url_id)
     assert await check(r) == {lease.url_id: "leased"}
+    old = link("/tin-1.html", "m.a.vn")
+    assert (await f.add([old])).seen == 1, "links to the place that it left are known"
+    await f.step(0, [done(again)])
+    assert (await f.add([old])).seen == 1
+    assert await check(r) == {lease.url_id: "finished"}
+
+
+async def test_a_url_that_wanders_between_domains_is_given_up(r: Any) -> None:
+    f = await frontier(r, domains=("a.vn", "m.a.vn"))
+    await f.add([link("/tin-1.html", "m.a.vn")])
+    other = {"a.vn": "m.a.vn", "m.a.vn": "a.vn"}
+    for _ in range(6):
+        (lease,) = (await f.step(1)).leases
+        moved = f"https://{other[lease.domain]}/tin-1.html"
+        await f.step(0, [done(lease, Outcome.RETRY, reason="moved", moved_to=moved)])
+        assert len(await check(r)) == 1
+    assert [q.reason for q in await f.operator.quarantined()] == ["redirect loop"]
 
 
 async def test_links_of_an_ack_are_queued_with_it(r: Any) -> None:

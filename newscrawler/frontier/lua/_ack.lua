@@ -135,9 +135,10 @@ local function ack(a)
   if not h then
     call("HDEL", P .. ":r:" .. name, id)
     put_in_quarantine(id, name, "poison", raw)
-  elseif a[A.moved] == 2 and (letters == "" or letters:find("[as]$")) then
+  elseif a[A.moved] == 3 or (a[A.moved] == 2 and letters:find("[as]$")) then
     call("HDEL", P .. ":r:" .. name, id)  -- it lives on under another domain, as one of the links
-    call("HSET", P .. ":moved", id, name)
+    local groups = a[A.links]
+    call("HSET", P .. ":moved", id .. name, a[A.moved] == 2 and groups[#groups][1] or "")
   else
     if a[A.rest] == "" then a[A.rest] = raw:sub(HEADER_SIZE + 1) end  -- the worker could not read it
     if a[A.moved] == 1 then h.scheme = a[A.scheme] end

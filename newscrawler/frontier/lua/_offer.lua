@@ -14,6 +14,18 @@ local function is_due_again(f, d, revisit)
   return now_s >= next_s
 end
 
+-- Whether the URL lives on under another domain to which it was redirected, as _ack.lua noted. "" stands for one
+-- in another shard, which cannot be looked at from here.
+local function has_left(id, name)
+  for _ = 1, 6 do
+    local target = call("HGET", P .. ":moved", id .. name)
+    if not target then return false end
+    if target == "" or call("HEXISTS", P .. ":r:" .. target, id) == 1 then return true end
+    name = target
+  end
+  return false
+end
+
 -- The queue is full. Three offers of one URL, then it is dropped, and counted: a drop that nobody counts is a loss.
 local function refuse_full(name, d, id, h)
   local key, field = P .. ":o:" .. name, id:sub(1, 8)
@@ -49,7 +61,7 @@ local function offer(name, link)
   if f and flags < 2 and not is_due_again(f, d, flags % 2 == 1) then return "s" end
   local is_hit = is_seen(id)
   if is_hit and not f then
-    if flags < 2 and call("HEXISTS", P .. ":moved", id) == 1 then return "s" end
+    if flags < 2 and has_left(id, name) then return "s" end
     count("filter_lied")
   end
 
@@ -71,7 +83,7 @@ local function offer(name, link)
     call("HDEL", bucket, field)
     if f.outcome == OUT.FAILED then call("HDEL", P .. ":quar", id) end
   end
-  if flags >= 2 then call("HDEL", P .. ":moved", id) end
+  if is_hit then call("HDEL", P .. ":moved", id .. name) end
   call("HSET", P .. ":r:" .. name, id, write_header(h, link:sub(LINK_SIZE + 1)))
   if not is_hit then add_seen(id) end
   if due > now then
