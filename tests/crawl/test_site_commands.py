@@ -199,3 +199,23 @@ def test_a_home_page_that_does_not_answer_is_exit_1(fleet: Scrapy, web: FaultSer
     web._answers["/"] = whole(b"gone", status="404 Not Found")
     done = fleet.run("seeds", "add", f"http://127.0.9.9:{web.ports['new']}/")
     assert done.returncode == 1 and "answered 404" in done.stderr
+
+
+def test_the_home_page_of_a_known_site_gives_what_it_does_not_have(fleet: Scrapy, web: FaultServer) -> None:
+    base = f"http://127.0.9.9:{web.ports['new']}"
+    known = {
+        "id": "moi.vn",
+        "home": f"{base}/",
+        "sections": [f"{base}/thoi-su"],
+        "feeds": [{"url": f"{base}/rss/home.rss", "status": "dead"}],
+    }
+    (fleet.folder / "sites.json").write_text(json.dumps({"sites": [known]}), encoding="utf-8")
+    new = [
+        {"site": "moi.vn", "kind": "sitemap", "url": f"{base}/sitemap-news.xml"},
+        {"site": "moi.vn", "kind": "section", "url": f"{base}/the-thao"},
+    ]  # the feed is known to be dead
+    assert lines(fleet.run("seeds", "add", f"{base}/", "--json")) == new
+    assert not (fleet.data / overlay.STATE_FILE).exists()
+    assert lines(fleet.run("seeds", "add", f"{base}/", "--yes", "--json")) == new
+    assert urls_of(fleet, "moi.vn", "sitemap") == [f"{base}/sitemap-news.xml"]
+    assert lines(fleet.run("seeds", "add", f"{base}/", "--json")) == []

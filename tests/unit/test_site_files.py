@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import jsonschema
 import pytest
@@ -109,6 +111,7 @@ def test_article_addresses_are_known_by_the_pattern(site_id: str) -> None:
     for url in addresses:
         link = identify(url)
         assert link.kind is Kind.ARTICLE, url
+        assert re.search(site.article_pattern, urlsplit(link.url).path), url  # not by the heuristic alone
         ids.add(link.url_id)
         if site.id_group:
             # a free slug: only the pattern's id can make these two equal
