@@ -26,6 +26,8 @@ PAID_STUB_CHARS = 400
 VIDEO_CHARS = 350
 # A headline says less about a section page: so many linked headings and no sign of one article.
 _LISTING_HEADINGS = 12
+# Links on the root of a host that make it a home page rather than a page with one text.
+_HOME_LINKS = 60
 
 
 def _none() -> FieldValue:
@@ -203,21 +205,20 @@ def _is_listing(out: Extraction, doc: Document, context: PageContext, seen: witn
     """A home or section page: many linked headings, nothing that says "one article"."""
     if context.url_is_article or seen.has_article or doc.meta_first("article:published_time"):
         return False
-    kind = (doc.meta_first("og:type") or "").lower()
-    if kind == "article" and context.url_is_article is None:
-        return False
     path = urlsplit(doc.url).path.strip("/")
     is_root = not path or path in ("index.html", "index.php", "index.htm")
     linked = len(doc.tree.css("h1 a[href],h2 a[href],h3 a[href],h4 a[href],a[href] h2,a[href] h3"))
     if linked < _LISTING_HEADINGS:
-        return is_root and context.url_is_article is False
-    length = len(out.content.value or "")
-    declared = bool(seen.types & {"collectionpage", "itemlist", "searchresultspage"})
-    paragraphs = [p for p in (out.content.value or "").split("\n\n") if len(p) > 200]
-    if is_root or declared or context.url_is_article is False:
+        return is_root and len(doc.tree.css("a[href]")) >= _HOME_LINKS
+    if is_root or context.url_is_article is False or seen.types & {"collectionpage", "searchresultspage"}:
         return True
+    dated = out.published.confidence
+    if not out.title.origin.startswith(("generic:", "selector:")):
+        return dated < 0.75  # no visible heading is the page's title: a section's name stands in the menu
     # Teasers are many and short; an article has long paragraphs or outweighs its linked headings.
-    return len(paragraphs) < 3 and length < 120 * linked and not (out.published.confidence >= 0.8)
+    content = out.content.value or ""
+    long_paragraphs = sum(len(p) > 200 for p in content.split("\n\n"))
+    return dated < 0.6 and long_paragraphs < 3 and len(content) < 120 * linked
 
 
 def prediction(found: Extraction) -> dict[str, Any]:

@@ -21,7 +21,7 @@ _UPDATED = re.compile(
     r"updat|modif|edited|last[-_ ]?change|revis|changed|cập nhật|aktualisiert|stand:|geändert|mis à jour|mise à jour|actualizad"
     r"|aggiornat|atualizad|oppdatert|opdateret|uppdaterad|bijgewerkt|обновлен|更新|수정|갱신", re.I)
 _PUBLISHED = re.compile(
-    r"publish|posted|created|first|original|pubdate|release|issued|ngày đăng|xuất bản|đăng lúc|veröffentlicht|erschienen|erstellt|publié"
+    r"publish|posted|created|first|original|pubdate|release|issued|xuất bản|\bđăng\b(?! nhập| ký)|veröffentlicht|erschienen|erstellt|publié"
     r"|publicado|pubblicato|publicerad|publisert|gepubliceerd|опубликован|発売|公開|掲載|入力|입력|등록|发布", re.I)
 _DATE_CLASS = re.compile(r"date|time|publish|posted|byline|meta|dateline|datum|fecha|ngay|thoigian|zeit|stamp|created", re.I)
 _FOREIGN = re.compile(
@@ -278,6 +278,8 @@ def _text_stamp(text: str, node: LexborNode, how: Rules, order: int, stop: froze
     if updated and updated.start() > 8:
         text = text[: updated.start()]  # the first date of two is the first publication
         updated = None
+    elif updated and published and published.start() > updated.end():
+        text, published, updated = text[published.start() :], None, None
     stamp = next(_parsed(text[published.start() :] if published and published.start() < 60 else text, how, "text", 0.68), None)
     if stamp is None and published:
         stamp = next(_parsed(text, how, "text", 0.66), None)

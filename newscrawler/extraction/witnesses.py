@@ -26,7 +26,11 @@ _VIDEO = ("videoobject",)
 _MAX_BYTES = 2_000_000
 _MAX_NODES = 5_000
 # What is read out of JSON that no mending makes valid.
-_SALVAGE = re.compile(r"""(?m)^\s*"(headline|datePublished|dateModified)"\s*:\s*(?:"(.{1,300}?)"|'(.{1,300}?)'),?\s*$""")
+_SALVAGE = re.compile(r"""(?m)^[ \t]*"(headline|datePublished|dateModified)" ?: ?(?:"(.{1,300}?)"|'(.{1,300}?)'),?[ \t]*$""")
+
+_VALUE = re.compile(r"""(:\s?")(.{0,1000}?)("\s?)(?=\s{0,20}(?:,\s{0,40}"[@\w]{1,40}"\s?:|[}\]]))""", re.S)
+# The costly mending is for scripts of ordinary size only.
+_MEND_CHARS = 60_000
 
 PUBLISHED_META = (
     "article:published_time", "article:published", "og:published_time", "og:article:published_time", "datepublished",
@@ -142,19 +146,19 @@ def load_mended(text: str) -> list[Any]:
 def _mendings(text: str) -> Iterator[str]:
     yield text
     text = re.sub(r"^\s*(?:<!--|//\s*<!\[CDATA\[|/\*\s*<!\[CDATA\[\s*\*/|<!\[CDATA\[)", "", text)
-    text = re.sub(r"(?:-->|//\s*\]\]>|/\*\s*\]\]>\s*\*/|\]\]>)\s*;?\s*$", "", text).strip().rstrip(";")
+    text = re.sub(r"(?:-->|//\s*\]\]>|/\*\s*\]\]>\s*\*/|\]\]>)[\s;]*$", "", text).strip().rstrip(";")
     yield text
     if "&quot;" in text:
         text = html.unescape(text)
         yield text
-    text = re.sub(r"(?m)^\s*//[^\n]*$", "", text)
+    text = re.sub(r"(?m)^[ \t]*//[^\n]*$", "", text)
     text = re.sub(r",\s*(?=[}\]])", "", text)  # a comma before the end
-    text = re.sub(r"(?<=[}\]\"])\s*\n\s*(?=\"[\w@]+\"\s*:)", ",\n", text)  # a comma that was forgotten
+    text = re.sub(r"(?<=[}\]\"])[ \t]*\n\s*(?=\"[\w@]+\"\s*:)", ",\n", text)  # a comma that was forgotten
     text = re.sub(r"\\(?![\"\\/bfnrtu])", r"\\\\", text)  # \' and other escapes that JSON does not know
     yield text
-    # Quotes inside a value: escape every quote that is not beside a structural sign.
-    yield re.sub(r'(?<![\[{:,\s\\])"(?!\s*[\]}:,])', r"\"", text)
-    yield re.sub(r'(?<=[\w.!?…”’)])"(?=[\s\w][^:,\]}]*[^:,\]}\s"])', r"\"", text)
+    # Quotes inside a value: a value ends at the quote before the next key or the end of the object.
+    if len(text) <= _MEND_CHARS:
+        yield _VALUE.sub(lambda m: m[1] + re.sub(r'(?<!\\)"', r'\\"', m[2]) + m[3], text)
 
 
 def _concatenated(text: str) -> list[Any]:

@@ -110,9 +110,10 @@ def _measure(body: bytes, declared: str | None, language: str | None) -> str:
         if name and name not in names:
             names.append(name)
     sample = _TAG.sub(b" ", body[:SAMPLE_BYTES])
-    scored = [
-        (_plausible(sample, name, lang) + 0.05 * (name == declared) + 0.1 * (name in own), -i, name) for i, name in enumerate(names)
-    ]
+    scored = []
+    for order, name in enumerate(names):
+        expected = 0.05 * (name == declared) + 0.1 * (name in own)
+        scored.append((_plausible(sample, name, lang) + expected, -order, name))
     return max(scored)[2]
 
 
@@ -135,6 +136,8 @@ def _plausible(sample: bytes, name: str, language: str) -> float:
             points -= 2.0  # a combining mark that did not compose stands for a wrong charset
         elif kind[0] == "L":
             points += _letter_points(code, language)
+        elif "\u3000" <= c <= "\u3002" or c in "，！？：；（）":
+            points += 1.0  # the full stop and comma of Chinese and Japanese
         elif kind[0] in "PZ":
             points += 0.6
         else:
@@ -154,6 +157,8 @@ def _letter_points(code: int, language: str) -> float:
         return 1.0
     if 0x4E00 <= code <= 0x9FFF:
         return 0.9
+    if 0x3105 <= code <= 0x312F:
+        return -1.0  # Bopomofo stands in school books only
     if 0xFF61 <= code <= 0xFF9F:
         return 0.2  # half-width kana: what other charsets look like when read as Shift_JIS
     if 0x0400 <= code <= 0x04FF:
