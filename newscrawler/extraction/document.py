@@ -28,7 +28,7 @@ MAX_TAGS = 200_000
 LXML_MAX_CHARS = 3 * 1024 * 1024
 LXML_MAX_DEPTH = 250
 
-# Below these counts the worst nesting costs lexbor under 0.1 s, so that ordinary pages skip the scan.
+# Below these counts the worst nesting costs lexbor about a second (39 open tags, then 5,000 of them deep).
 _FEW_TAGS = 5_000
 _FEW_OPEN_FORMATTING = 40
 _TAGS = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]{0,30})[^>]*>?")
