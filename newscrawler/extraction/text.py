@@ -12,58 +12,112 @@ from newscrawler.extraction.blocks import Block
 #: Shorter than this is no article text (a caption, a notice).
 MIN_CONTENT_CHARS = 40
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff\ufffc]")
-_SPACES = re.compile(r"[ \t\u00a0\u2000-\u200a\u202f\u205f\u3000]+")
-_KEY = re.compile(r"[\W_]+")
+_KEY = re.compile(r"[^\W_]+")
 
 # A line of its own that leads away from the article, in any place.
 _AWAY = re.compile(
-    r"^\W{0,4}(?:>>|→|►|▶|»|đọc thêm|xem thêm|đọc tiếp|tin liên quan|tin cùng chuyên mục|bài liên quan|mời (?:bạn |quý )?(?:độc giả |đọc giả )?(?:xem|đọc)"
-    r"|từ khóa|ý kiến của bạn|lưu bài viết|chia sẻ|theo dõi\b.{0,60}\btrên|bình luận|read more\b|read also|also read|read next|see also|related\s*:|related (?:articles?|stories|posts|news|topics|coverage)|more on this"
-    r"|more from|click here|sign up|subscribe|follow us|join us on|share this|share on|download (?:the|our) app|get the latest|watch:|watch more|listen:|recommended|you may also like|you might also like|don't miss|editor'?s? picks?"
-    r"|advertisement|advertising|anzeige\b|werbung|sponsored|story continues below|continue reading|article continues|scroll (?:down|to)|loading|lesen sie (?:auch|mehr|hier|dazu)|lesen sie:|mehr zum thema|mehr dazu|mehr zu|auch interessant"
-    r"|das könnte sie|weiterlesen|weitere (?:artikel|informationen|themen|nachrichten|infos)|jetzt (?:abonnieren|lesen|anmelden)|newsletter|folgen sie|teilen\b|zum thema\b|zur startseite|zum seitenanfang|zurück zu|alle rechte"
-    r"|lire aussi|à lire aussi|voir aussi|a lire|leer más|lea también|le puede interesar|te puede interesar|ver también|leia (?:também|mais)|veja também|saiba mais|leggi anche|guarda anche|читайте также|читать также|lees ook|läs också|læs også|les også|czytaj (?:też|także)|zobacz także|baca juga|関連記事|あわせて読みたい)",
+    r"^\W{0,4}(?:>>|→|►|▶|»|đọc thêm|xem thêm|đọc tiếp|tin liên quan|tin cùng chuyên mục|bài liên quan"
+    r"|mời (?:bạn |quý )?(?:độc giả |đọc giả )?(?:xem|đọc)"
+    r"|từ khóa|ý kiến của bạn|lưu bài viết|chia sẻ|theo dõi\b.{0,60}\btrên|bình luận|read more\b|read also"
+    r"|also read|read next|see also|related\s*:|related (?:articles?|stories|posts|news|topics|coverage)"
+    r"|more on this"
+    r"|more from|click here|sign up|subscribe|follow us|join us on|share this|share on|download (?:the|our) app"
+    r"|get the latest|watch:|watch more|listen:|recommended|you may also like|you might also like|don't miss"
+    r"|editor'?s? picks?"
+    r"|advertisement|advertising|anzeige\b|werbung|sponsored|story continues below|continue reading"
+    r"|article continues|scroll (?:down|to)|loading|lesen sie (?:auch|mehr|hier|dazu)|lesen sie:|mehr zum thema"
+    r"|mehr dazu|mehr zu|auch interessant"
+    r"|das könnte sie|weiterlesen|weitere (?:artikel|informationen|themen|nachrichten|infos)|jetzt (?:abonnieren"
+    r"|lesen|anmelden)|newsletter|folgen sie|teilen\b|zum thema\b|zur startseite|zum seitenanfang|zurück zu"
+    r"|alle rechte"
+    r"|lire aussi|à lire aussi|voir aussi|a lire|leer más|lea también|le puede interesar|te puede interesar"
+    r"|ver también|leia (?:também|mais)|veja também|saiba mais|leggi anche|guarda anche|читайте также"
+    r"|читать также|lees ook|läs också|læs også|les også|czytaj (?:też|także)|zobacz także|baca juga|関連記事"
+    r"|あわせて読みたい)",
     re.I,
 )
 # Notices at the end: everything from here on is not the article.
 _END = re.compile(
-    r"^\W{0,3}(?:ý kiến của bạn|comments?\W*$|\d+ comments?\W*$|kommentare?\W*$|leave a (?:reply|comment)|schreibe einen kommentar|post a comment|join the conversation|copyright\b|©|\(c\)\s+\d{4}|all rights reserved"
-    r"|\(\*\)\s*không sao chép|about the author|über (?:den autor|die autorin)|tags?\s*:|từ khóa\b|schlagwörter|stichwörter|filed under|topics\s*:)", re.I)
+    r"^\W{0,3}(?:ý kiến của bạn|comments?\W*$|\d+ comments?\W*$|kommentare?\W*$|leave a (?:reply|comment)"
+    r"|schreibe einen kommentar|post a comment|join the conversation|copyright\b|©|\(c\)\s+\d{4}"
+    r"|all rights reserved"
+    r"|\(\*\)\s*không sao chép|about the author|über (?:den autor|die autorin)|tags?\s*:|từ khóa\b|schlagwörter"
+    r"|stichwörter|filed under|topics\s*:)",
+    re.I,
+)
 # Titles of boxes: at the end they end the article, in the middle they are one line of clutter.
 _BOX = re.compile(
-    r"^\W{0,3}(?:tin liên quan|tin cùng chuyên mục|bài liên quan|đọc thêm|xem thêm|related (?:articles?|stories|posts|news|topics|content)\W*$|mehr zum thema\W*$|das könnte (?:sie|dich)|auch interessant\W*$|you (?:may|might) also like"
-    r"|more (?:stories|news|articles)\b.{0,30}$|recommended for you|read more on|most (?:read|popular)\W*$|meistgelesen|latest news\W*$)", re.I)
+    r"^\W{0,3}(?:tin liên quan|tin cùng chuyên mục|bài liên quan|đọc thêm|xem thêm|related (?:articles?|stories"
+    r"|posts|news|topics|content)\W*$|mehr zum thema\W*$|das könnte (?:sie|dich)|auch interessant\W*$|you (?:may"
+    r"|might) also like"
+    r"|more (?:stories|news|articles)\b.{0,30}$|recommended for you|read more on|most (?:read|popular)\W*$"
+    r"|meistgelesen|latest news\W*$)",
+    re.I,
+)
 _CREDIT = re.compile(
-    r"^\W{0,3}(?:ảnh(?: minh họa)?|video|clip|đồ họa|nguồn(?: ảnh)?|photos?(?: by| credit| courtesy)?|image(?: credit| source)?|picture|credit|source|foto(?:s|graf|credit)?|bild(?:er|quelle|nachweis|credit)?|grafik|quelle|illustration|getty images|(?:©|copyright)\s*(?:ap|afp|dpa|reuters|getty|imago))"
-    r"(?:\s*[:：©/]|\s+(?:via|von|by|credit)\b).{0,140}$|^\W*(?:getty images|reuters|afp|ap photo|dpa|imago|shutterstock|picture alliance).{0,60}$|.{0,100}/\s?(?:getty images|afp|reuters|dpa|ap|shutterstock|imago)\W*$", re.I)
+    r"^\W{0,3}(?:ảnh(?: minh họa)?|video|clip|đồ họa|nguồn(?: ảnh)?|photos?(?: by| credit| courtesy)?"
+    r"|image(?: credit| source)?|picture|credit|source|foto(?:s|graf|credit)?|bild(?:er|quelle|nachweis|credit)?"
+    r"|grafik|quelle|illustration|getty images|(?:©|copyright)\s*(?:ap|afp|dpa|reuters|getty|imago))"
+    r"(?:\s*[:：©/]|\s+(?:via|von|by|credit)\b).{0,140}$|^\W*(?:getty images|reuters|afp|ap photo|dpa|imago"
+    r"|shutterstock|picture alliance).{0,60}$|.{0,100}/\s?(?:getty images|afp|reuters|dpa|ap|shutterstock"
+    r"|imago)\W*$",
+    re.I,
+)
 _BYLINE = re.compile(
-    r"^\W{0,3}(?:(?:by|von|par|por|di|door|tác giả|autor(?:in)?|author|text|written by|posted by|published by)\s*:?\s+[^\W\d_][^.!?]{2,70}|(?:published|posted|updated|last updated|veröffentlicht|aktualisiert|stand|cập nhật|publié|publicado|actualizado|erstellt)\b[^.!?]{0,60}\d.{0,40}"
-    r"|\d+\s*(?:min(?:ute)?s?|phút)\s*(?:read|lesezeit|đọc)?\W*)$", re.I)
+    r"^\W{0,3}(?:(?:by|von|par|por|di|door|tác giả|autor(?:in)?|author|text|written by|posted by"
+    r"|published by)\s*:?\s+[^\W\d_][^.!?]{2,70}|(?:published|posted|updated|last updated|veröffentlicht"
+    r"|aktualisiert|stand|cập nhật|publié|publicado|actualizado|erstellt)\b[^.!?]{0,60}\d.{0,40}"
+    r"|\d+\s*(?:min(?:ute)?s?|phút)\s*(?:read|lesezeit|đọc)?\W*)$",
+    re.I,
+)
 _DATE_LINE = re.compile(
-    r"^\W*(?:(?:thứ|chủ nhật|mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w*\s*\w*[,.]?\s*)?(?:\d{1,2}:\d{2}\s*\w{0,4}[,\s|-]+)?(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}\.?\s+(?:de\s+)?\w{3,10}\.?,?\s+(?:de\s+)?\d{4}|\w{3,10}\.?\s+\d{1,2},?\s+\d{4}|\d{4}-\d\d-\d\d)"
-    r"(?:[\s,|@–-]*(?:um|at|lúc|à)?\s*\d{1,2}[:.h]\d{2}.{0,20})?\W*$", re.I)
+    r"^\W*(?:(?:thứ|chủ nhật|mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa"
+    r"|so)\w*\s*\w*[,.]?\s*)?(?:\d{1,2}:\d{2}\s*\w{0,4}[,\s|-]+)?(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}"
+    r"|\d{1,2}\.?\s+(?:de\s+)?\w{3,10}\.?,?\s+(?:de\s+)?\d{4}|\w{3,10}\.?\s+\d{1,2},?\s+\d{4}|\d{4}-\d\d-\d\d)"
+    r"(?:[\s,|@–-]*(?:um|at|lúc|à)?\s*\d{1,2}[:.h]\d{2}.{0,20})?\W*$",
+    re.I,
+)
 _SAPO_PREFIX = re.compile(
-    r"^(?:\(\s*(?P<name>[A-ZĐÀ-Ỹ][\w.ĐÀ-ỹ ]{1,24})\s*\)\s*[-–—]?\s+|(?P<code>[A-ZĐ]{3,6}|BNEWS)\s*[-–—]\s+)(?=[A-ZĐÀ-Ỹ\"“'])")
+    r"^(?:\(\s*(?P<name>[A-ZĐÀ-Ỹ][\w.ĐÀ-ỹ ]{1,24})\s*\)\s*[-–—]?\s+|(?P<code>[A-ZĐ]{3,6}"
+    r"|BNEWS)\s*[-–—]\s+)(?=[A-ZĐÀ-Ỹ\"“'])"
+)
 _VIETNAMESE = re.compile("[ăđơưạảấầẩẫậắằẳẵặẹẻẽếềểễệỉịọỏốồổỗộớờởỡợụủứừửữựỳỵỷỹ]", re.I)
 # Wire services' and desks' notes under a story.
 _DESK = re.compile(
-    r"^\W{0,3}(?:(?:additional |with )?report(?:ing|s) (?:by|from)\b|with (?:files|reports|additional reporting) (?:from|by)\b|writing by\b|editing by\b|compiled by\b|redaktion\s*:|sendung\s*:|faktencheck\s*:"
-    r"|mit (?:informationen|material) (?:von|der)\b|(?:this|the) (?:article|story|post) (?:was |is |has been )?(?:first |originally )?(?:published|appeared)|(?:first|originally) published (?:in|on|by)\b|dieser (?:artikel|text|beitrag) (?:ist|erschien|wurde) .{0,30}(?:zuerst|erschienen)"
-    r"|(?:follow|write to|contact|email|e-mail|reach) .{0,40}(?:@|\bon twitter\b|\bat\b .{2,40}@)|get in touch with|for more (?:stories|news|information|on)\b|(?:estimated )?(?:reading time|lesezeit|tempo de leitura|temps de lecture|tiempo de lectura|leestijd|thời gian đọc)\b"
-    r"|stay (?:informed|up to date)|sign up (?:for|to)|to (?:comment|order|subscribe)\b|send (?:us )?(?:a )?(?:tips?|feedback)|have (?:a|you) (?:tip|story)|if you (?:have|want to) .{0,30}(?:contact|email)|ihre meinung ist)", re.I)
-_SOURCE_LINE = re.compile(r"^\W*(?:\(?theo\b.{2,60}\)?|nguồn\s*:.{2,60}|\((?:ap|afp|dpa|reuters|ttxvn|sda|apa|dpa/\w+|[a-z]{2,4}/[a-z]{2,6})\))\W*$", re.I)
+    r"^\W{0,3}(?:(?:additional |with )?report(?:ing|s) (?:by|from)\b|with (?:files|reports"
+    r"|additional reporting) (?:from|by)\b|writing by\b|editing by\b|compiled by\b|redaktion\s*:|sendung\s*:"
+    r"|faktencheck\s*:"
+    r"|mit (?:informationen|material) (?:von|der)\b|(?:this|the) (?:article|story|post) (?:was |is "
+    r"|has been )?(?:first |originally )?(?:published|appeared)|(?:first|originally) published (?:in|on|by)\b"
+    r"|dieser (?:artikel|text|beitrag) (?:ist|erschien|wurde) .{0,30}(?:zuerst|erschienen)"
+    r"|(?:follow|write to|contact|email|e-mail|reach) .{0,40}(?:@|\bon twitter\b|\bat\b .{2,40}@)"
+    r"|get in touch with|for more (?:stories|news|information|on)\b|(?:estimated )?(?:reading time|lesezeit"
+    r"|tempo de leitura|temps de lecture|tiempo de lectura|leestijd|thời gian đọc)\b"
+    r"|stay (?:informed|up to date)|sign up (?:for|to)|to (?:comment|order|subscribe)\b"
+    r"|send (?:us )?(?:a )?(?:tips?|feedback)|have (?:a|you) (?:tip|story)|if you (?:have"
+    r"|want to) .{0,30}(?:contact|email)|ihre meinung ist)",
+    re.I,
+)
+_SOURCE_LINE = re.compile(
+    r"^\W*(?:\(?theo\b.{2,60}\)?|nguồn\s*:.{2,60}|\((?:ap|afp|dpa|reuters|ttxvn|sda|apa|dpa/\w+"
+    r"|[a-z]{2,4}/[a-z]{2,6})\))\W*$",
+    re.I,
+)
 _SENTENCE_END = re.compile(r"[.!?…。！？:;»”\"'’)]$")
 
 
 def clean_line(line: str) -> str:
     """NFC, invisible characters out, runs of space to one; line breaks stay."""
-    line = unicodedata.normalize("NFC", _INVISIBLE.sub("", line))
-    return "\n".join(_SPACES.sub(" ", part).strip() for part in line.split("\n")).strip()
+    if not line.isascii():
+        line = unicodedata.normalize("NFC", _INVISIBLE.sub("", line))
+    if "\n" not in line:
+        return " ".join(line.split())
+    return "\n".join([" ".join(part.split()) for part in line.split("\n")]).strip()
 
 
 def key(text: str) -> str:
     """What two equal texts share whatever their spacing, case and signs."""
-    return _KEY.sub("", text.casefold())
+    return "".join(_KEY.findall(text.casefold()))
 
 
 def content_of(blocks: Iterable[Block], headline: str | None = None, site_name: str | None = None) -> str | None:
@@ -85,13 +139,16 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
     seen: set[str] = set()
     blocks = list(blocks)
     for position, block in enumerate(blocks):
-        if not clean_line(block.text):
+        if len(block.text) < 80 and not clean_line(block.text):
             continue
         k = key(block.text)
         if not k and not block.text.strip("_*-–— "):
             continue
-        if head and (k == head or (block.tag == "h1" and sum(len(b.text) for b in kept) < 400)
-                     or (not kept and len(k) < 1.3 * len(head) and head in k)):
+        if head and (
+            k == head
+            or (block.tag == "h1" and sum(len(b.text) for b in kept) < 400)
+            or (not kept and len(k) < 1.3 * len(head) and head in k)
+        ):
             continue
         if len(block.text) < 80 and (_END.match(block.text) or _BOX.match(block.text)):
             written = sum(len(b.text) for b in kept)
@@ -109,8 +166,11 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
 
 def _running(blocks: list[Block]) -> int:
     """Characters of whole sentences that are not links."""
-    return sum(len(b.text) for b in blocks
-               if len(b.text) > 80 and b.link_chars < 0.4 * len(b.text) and _SENTENCE_END.search(b.text))
+    return sum(
+        len(b.text)
+        for b in blocks
+        if len(b.text) > 80 and b.link_chars < 0.4 * len(b.text) and _SENTENCE_END.search(b.text)
+    )
 
 
 def leads_away(block: Block) -> bool:
@@ -130,7 +190,9 @@ def leads_away(block: Block) -> bool:
         return True
     if block.tag in ("h2", "h3", "h4"):
         return False
-    return linked > 0.8 and length < 200 and not (block.tag in ("p", "td") and _SENTENCE_END.search(text) and length > 60)
+    return (
+        linked > 0.8 and length < 200 and not (block.tag in ("p", "td") and _SENTENCE_END.search(text) and length > 60)
+    )
 
 
 def _without_repeated_links(blocks: list[Block]) -> list[Block]:
@@ -155,23 +217,24 @@ def _without_front(blocks: list[Block]) -> list[Block]:
 
 
 def _without_tail(blocks: list[Block]) -> list[Block]:
-    while blocks:
-        last = blocks[-1]
-        text = last.text
-        heading = last.tag[:1] == "h" and last.tag[1:].isdigit()
-        if heading or _SOURCE_LINE.match(text) or _DATE_LINE.match(text) or (_BYLINE.match(text) and len(text) < 80):
-            blocks = blocks[:-1]
-        elif len(blocks) > 2 and _is_signature(last):
-            blocks = blocks[:-1]
-        else:
-            break
+    while blocks and _is_tail(blocks[-1], len(blocks)):
+        blocks = blocks[:-1]
     return blocks
+
+
+def _is_tail(block: Block, position: int) -> bool:
+    text = block.text
+    if block.tag[:1] == "h" and block.tag[1:].isdigit():
+        return True  # a heading of nothing
+    if _SOURCE_LINE.match(text) or _DATE_LINE.match(text) or (len(text) < 80 and _BYLINE.match(text)):
+        return True
+    return position > 2 and _is_signature(block)
 
 
 def _is_signature(block: Block) -> bool:
     text = block.text.strip()
     names = text.strip("()[]- ").split()
-    if not 1 <= len(names) <= 6 or len(text) > 50 or text[-1] in ".!?:;”\"" or block.tag == "li":
+    if not 1 <= len(names) <= 6 or len(text) > 50 or text[-1] in '.!?:;”"' or block.tag == "li":
         return False
     return all(w[:1].isupper() or w in ("và", "-", "/", "&", "und", "and", "von", "van", "de") for w in names)
 
