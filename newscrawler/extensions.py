@@ -140,7 +140,7 @@ class CrawlReporter:
     def spider_opened(self, spider: Spider) -> None:
         services = wiring.Services.of(self.crawler)
         self.worker = services.worker
-        sites = [site.id for site in services.sites.enabled()]
+        sites = services.chosen
         if len(sites) <= PLACES_MOST:
             for site in sites:
                 self.rows.row(site)

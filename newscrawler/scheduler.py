@@ -35,10 +35,10 @@ from newscrawler import metrics
 from newscrawler.frontier.queue import Ack, Fetched, Frontier, FrontierUnavailable, Lease, Step
 from newscrawler.items import Kind, Link, Outcome, Page
 from newscrawler.rawstore import RawStoreUnavailable
-from newscrawler.store.base import StoreUnavailable
+from newscrawler.store.base import StoreRefused, StoreUnavailable
 from newscrawler.web.outcomes import retry_after_s
 from newscrawler.web.robots import RobotsRules
-from newscrawler.wiring import Services, StartRefused, domain_policies, refuse_to_flush
+from newscrawler.wiring import Services, StartRefused, refuse_to_flush
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -167,7 +167,7 @@ class Scheduler(RedisScheduler):
         connect(self._spider_error, signals.spider_error)
         connect(self._downloaded, signals.response_downloaded)
         connect(self._left_downloader, signals.request_left_downloader)
-        return deferred_from_coro(self.pump.start(domain_policies(services.sites, self.crawler.settings)))
+        return deferred_from_coro(self.pump.start(services.policies()))
 
     def close(self, reason: str) -> Deferred[None]:  # type: ignore[override]
         return deferred_from_coro(self._close())
@@ -211,6 +211,9 @@ class Scheduler(RedisScheduler):
             return
         if failure.check(StoreUnavailable, RawStoreUnavailable):
             self.pump.store_failed(request, str(failure.value))
+        elif isinstance(failure.value, StoreRefused):
+            logger.warning("Article refused, comes again url=%s error=%s", request.url, failure.value.reason)
+            self.pump.note(request, Outcome.RETRY, "store refused")
         else:
             self.pump.note(request, Outcome.RETRY, "pipeline")
 
@@ -296,6 +299,8 @@ class Pump:
         self.fetches: list[Fetched] = []
         self.unfetched: list[Lease] = []  # to give back
         self.sending = 0
+        self.adding = 0
+        self.additions = 0
         self.drained_since: float | None = None
         self.now_ms = int(time.time() * 1000)
         self.server_id: str | None = None
@@ -348,6 +353,7 @@ class Pump:
         """What keeps this worker from being done: 0 only when nothing is at work or on the wire here,
         and the last complete look at the frontier found nothing to come."""
         here = len(self.queue.buffer) + len(self.inflight) + len(self.acks) + self.sending + len(self.queue.outbox)
+        here += self.adding
         if here:
             return here
         if self.forever:
@@ -415,8 +421,13 @@ class Pump:
         self.wake.set()
 
     async def add(self, links: list[Link]) -> int:
-        self.drained_since = None
-        result = await self.frontier.add(links)
+        self.adding += 1
+        try:
+            result = await self.frontier.add(links)
+        finally:
+            self.adding -= 1
+            self.additions += 1
+            self.drained_since = None
         self.wake.set()
         return result.added
 
@@ -501,17 +512,21 @@ class Pump:
                 await self.frontier.add(outbox)
                 outbox = []
             if back:
-                await self.frontier.give_back(back)
+                # with what was fetched: a page that the store did not take was asked of its site all the same
+                await self.frontier.give_back(back, fetches)
+                fetches = []
                 self.stats.inc_value(metrics.LEASES_RETURNED, len(back))
                 back = []
             await self._renew()
+            additions = self.additions
             step = await self.frontier.step(k, acks, fetches)
             acks, fetches = [], []
         finally:  # whatever was not taken is offered again; an ack taken twice is refused by its number
             self.acks[:0], self.fetches[:0], self.unfetched[:0], self.queue.outbox[:0] = acks, fetches, back, outbox
             self.sending = 0
         self.stats.inc_value(metrics.FRONTIER_CALLS)
-        await self._take(step, k)
+        # An answer from before an addition that ended meanwhile cannot say that there is nothing to do.
+        await self._take(step, k if additions == self.additions and not self.adding else 0)
 
     async def _renew(self) -> None:
         now = time.monotonic()

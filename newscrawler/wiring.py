@@ -10,7 +10,7 @@ import atexit
 import os
 import socket
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import redis
 
 from newscrawler.discovery import overlay, revisits
-from newscrawler.discovery.sites import Sites, SitesError
+from newscrawler.discovery.sites import Site, Sites, SitesError
 from newscrawler.frontier import server as embedded
 from newscrawler.frontier.queue import DomainPolicy, Frontier, FrontierConfig, FrontierUnavailable
 from newscrawler.httpclient import FetchRules
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
+    from newscrawler.frontier.queue import Lease
     from newscrawler.rawstore import RawStore
     from newscrawler.selectorstore.store import SelectorStore
     from newscrawler.store.base import ArticleStore
@@ -102,20 +103,29 @@ def split_urls(urls: str | Iterable[str]) -> list[str]:
     return [u.strip() for u in (urls.split(",") if isinstance(urls, str) else urls) if u.strip()]
 
 
-def load_sites(settings: BaseSettings, *, only: str | None = None, urls: str | Iterable[str] | None = None) -> Sites:
-    """The sites of this crawl: of SITES_FILE with the operator's changes, or ad hoc for ``urls``.
+def all_sites(settings: BaseSettings) -> Sites:
+    """Every site of SITES_FILE, with the operator's changes.
 
-    :param only: comma-separated site ids
-    :raises newscrawler.discovery.sites.SitesError: the file cannot be read, or a site is not in it
+    :raises newscrawler.discovery.sites.SitesError: the file or the overlay cannot be read
+    """
+    return overlay.applied(Sites.load(settings.get("SITES_FILE") or ""), data_dir(settings))
+
+
+def load_sites(settings: BaseSettings, *, only: str | None = None, urls: str | Iterable[str] | None = None) -> Sites:
+    """The sites that a crawl is for: those of SITES_FILE that are enabled, those named in ``only`` (comma-separated
+    ids, hosts or aliases), or those of ``urls``, made for the purpose where no file knows the host.
+
+    :raises newscrawler.discovery.sites.SitesError: the file cannot be read, or a name or address is wrong
     """
     if urls:
         asked = split_urls(urls)
         for url in asked:
             if weburls.canonicalize(url) is None:
                 raise SitesError("urls", "", "", f"{url!r} is not an http(s) address")
-        return Sites().for_urls(asked)
-    sites = Sites.load(settings.get("SITES_FILE") or "")
-    sites = overlay.applied(sites, data_dir(settings))
+        sites = all_sites(settings).for_urls(asked)
+        hosts = {weburls.domain_of(weburls.canonicalize(url) or "") for url in asked}
+        return sites.only(sorted({site.id for host in hosts if (site := sites.by_host(host)) is not None}))
+    sites = all_sites(settings)
     if only:
         names = [name.strip() for name in only.split(",") if name.strip()]
         try:
@@ -127,12 +137,23 @@ def load_sites(settings: BaseSettings, *, only: str | None = None, urls: str | I
     return sites
 
 
-def domain_policies(sites: Sites, settings: BaseSettings) -> list[DomainPolicy]:
-    """One per host that may be fetched. DOWNLOAD_DELAY is the floor under a site's own delay."""
+def domain_policies(
+    sites: Sites, settings: BaseSettings, *, chosen: Collection[str] | None = None
+) -> list[DomainPolicy]:
+    """One per host of the sites. DOWNLOAD_DELAY is the floor under a site's own delay.
+
+    :param chosen: ids of the only sites that are to be fetched; None = all that are enabled
+    """
     floor = settings.getfloat("DOWNLOAD_DELAY")
     return [
-        DomainPolicy(domain=host, site=site.id, cls=site.cls, floor_ms=round(max(floor, site.delay_s) * 1000))
-        for site in sites.enabled()
+        DomainPolicy(
+            domain=host,
+            site=site.id,
+            cls=site.cls,
+            floor_ms=round(max(floor, site.delay_s) * 1000),
+            enabled=site.enabled and (chosen is None or site.id in chosen),
+        )
+        for site in sites
         for host in site.hosts
     ]
 
@@ -145,6 +166,19 @@ def all_loopback(sites: Sites, settings: BaseSettings) -> bool:
     override = network.parse_overrides(settings.get("RESOLVE_OVERRIDE") or "")
     hosts = [host for site in sites.enabled() for host in site.hosts]
     return bool(hosts) and all(network.is_loopback_host(host, override) for host in hosts)
+
+
+async def try_stores(settings: BaseSettings) -> None:
+    """Opens and closes what articles and pages are written to.
+
+    :raises newscrawler.store.base.StoreUnavailable, newscrawler.rawstore.RawStoreUnavailable: with the reason
+    """
+    store = open_article_store(settings)
+    try:
+        await store.open()
+    finally:
+        await store.close()
+    open_raw_store(settings, worker_id("start")).close()
 
 
 def refuse_to_flush(settings: BaseSettings) -> None:
@@ -195,7 +229,8 @@ class Services:
 
     settings: BaseSettings
     worker: str
-    sites: Sites
+    sites: Sites  # all that may come out of the frontier
+    chosen: list[str]  # ids of those that this crawl is for
     redis_url: str
     loopback_only: bool
     _parts: dict[str, Any] = field(default_factory=dict)
@@ -207,16 +242,32 @@ class Services:
             return existing  # type: ignore[no-any-return]
         settings = crawler.settings
         spider = crawler.spider
-        sites = load_sites(settings, only=getattr(spider, "sites", None), urls=getattr(spider, "urls", None))
+        chosen = load_sites(settings, only=getattr(spider, "sites", None), urls=getattr(spider, "urls", None))
         services = cls(
             settings=settings,
             worker=worker_id(getattr(spider, "_job", None)),
-            sites=sites,
+            sites=all_sites(settings).replaced(chosen),
+            chosen=[site.id for site in chosen.enabled()],
             redis_url=redis_url(settings),
-            loopback_only=all_loopback(sites, settings),
+            loopback_only=all_loopback(chosen, settings),
         )
         crawler._newscrawler_services = services  # type: ignore[attr-defined]
         return services
+
+    def policies(self) -> list[DomainPolicy]:
+        """For the frontier. In a queue of our own the sites that this crawl is not for rest until a crawl is for them;
+        in a shared one they are other workers' business, and this worker helps with what it is handed."""
+        own_queue = not self.settings.get("REDIS_URL")
+        return domain_policies(self.sites, self.settings, chosen=set(self.chosen) if own_queue else None)
+
+    def site_of(self, lease: Lease) -> Site:
+        """The site of a lease; of a host that another worker was asked to crawl, one made for it."""
+        site = self.sites.get(lease.site)
+        if site is None:
+            self.sites = self.sites.for_urls([lease.url])
+            site = self.sites.by_host(lease.domain)
+        assert site is not None, lease.domain
+        return site
 
     @property
     def frontier(self) -> Frontier:

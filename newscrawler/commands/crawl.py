@@ -9,6 +9,8 @@ from scrapy.commands.crawl import Command as CrawlCommand
 from newscrawler import cli, wiring
 from newscrawler.discovery.sites import SitesError
 from newscrawler.frontier.queue import FrontierUnavailable
+from newscrawler.rawstore import RawStoreUnavailable
+from newscrawler.store.base import StoreUnavailable
 
 
 class Command(CrawlCommand):
@@ -37,7 +39,7 @@ class Command(CrawlCommand):
                 cli.note(f"Crawl stopped: {crawler.spider.stop_reason}")
                 self.exitcode = 1
 
-    def _create_crawler(self, spider_name: str):  # type: ignore[no-untyped-def]
+    def _create_crawler(self, spider_name):  # type: ignore[no-untyped-def]
         self.crawler = super()._create_crawler(spider_name)
         return self.crawler
 
@@ -48,8 +50,10 @@ class Command(CrawlCommand):
 def check(settings, spider_args):  # type: ignore[no-untyped-def]
     """Wrong arguments leave with exit code 2, a missing Redis with 1; each says what to do."""
     try:
-        return wiring.preflight(settings, spider_args)
-    except FrontierUnavailable as exc:
+        sites = wiring.preflight(settings, spider_args)
+        cli.run_apart(wiring.try_stores(settings))
+        return sites
+    except (FrontierUnavailable, StoreUnavailable, RawStoreUnavailable) as exc:
         cli.fail(str(exc))
     except (SitesError, ValueError) as exc:
         if isinstance(exc, wiring.StartRefused):

@@ -61,9 +61,7 @@ class Command(ScrapyCommand):
 
 
 async def _reparse(settings: BaseSettings, choice: Choice, dry_run: bool) -> Report:
-    sites = wiring.load_sites(settings)
-    if choice.site is not None:
-        sites.select([choice.site])  # an unknown one is an error, not an empty result
+    sites = wiring.load_sites(settings, only=choice.site)  # an unknown one is an error, not an empty result
     redis: Any = connect(wiring.redis_url(settings), single=False)
     store = wiring.open_article_store(settings)
     raw = wiring.open_raw_store(settings)

@@ -11,7 +11,7 @@ from scrapy.commands import ScrapyCommand
 
 from newscrawler import cli, wiring
 from newscrawler.commands.crawl import check
-from newscrawler.discovery.sites import Refusal, Sites
+from newscrawler.discovery.sites import Refusal
 from newscrawler.frontier import connect
 from newscrawler.frontier import server as embedded
 from newscrawler.frontier.queue import Frontier
@@ -40,7 +40,9 @@ class Command(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         cli.add_json_option(parser)
-        parser.add_argument("--data", metavar="FOLDER", help="folder for queue, articles, raw pages (default: DATA_DIR/replay)")
+        parser.add_argument(
+            "--data", metavar="FOLDER", help="folder for queue, articles, raw pages (default: DATA_DIR/replay)"
+        )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
@@ -88,7 +90,7 @@ class Command(ScrapyCommand):
 
     async def _rows(self, index: Any, urls: list[str]) -> list[dict[str, Any]]:
         assert self.settings is not None
-        sites = Sites().for_urls(urls)  # passes over what is no address
+        sites = wiring.load_sites(self.settings, urls=[url for url in urls if canonicalize(url)])
         client = connect(wiring.redis_url(self.settings), single=False)
         frontier = Frontier(client, wiring.frontier_config(self.settings, loopback_only=True), "replay-report")
         store = wiring.open_article_store(self.settings)
@@ -99,7 +101,9 @@ class Command(ScrapyCommand):
                 link = sites.identify(url, kind=Kind.ARTICLE)
                 page_id = index.page_id(url)
                 if isinstance(link, Refusal):
-                    rows.append({"id": page_id, "url": url, "stored": False, "outcome": "REFUSED", "reason": link.reason})
+                    rows.append(
+                        {"id": page_id, "url": url, "stored": False, "outcome": "REFUSED", "reason": link.reason}
+                    )
                     continue
                 article = await store.get(link.url_id.hex())
                 record = await frontier.record(link.url_id, link.domain)

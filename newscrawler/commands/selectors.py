@@ -176,7 +176,7 @@ class Command(ScrapyCommand):
         if not refs:
             cli.fail(f"no stored page of {domain}: crawl it first (scrapy crawl news -a sites={domain})")
         services = wiring.Services(
-            settings=settings, worker="reader", sites=wiring.load_sites(settings), redis_url="", loopback_only=False,
+            settings=settings, worker="reader", sites=wiring.load_sites(settings), chosen=[], redis_url="", loopback_only=False,
             _parts={"redis": store.client, "selectors": store, "raw": wiring.open_raw_store(settings)})
         llm = make_llm(settings)
         result = await make_generator(services, GenerationConfig.of(settings), llm).run(domain, forced=True, refs=refs)

@@ -84,14 +84,19 @@ class NewsSpider(Spider):
         if self.urls:
             seeds = asked_links(services.sites, split_urls(self.urls))
         else:
-            seeds = [link for site in services.sites.enabled() for link in seed_links(site, scheduler.now_ms)]
+            seeds = [
+                link
+                for site in map(services.sites.get, services.chosen)
+                if site
+                for link in seed_links(site, scheduler.now_ms)
+            ]
         added = await scheduler.add(seeds)
         await services.selectors.refresh()
         for error in services.sites.errors:
             logger.warning("Site left out error=%s", error)
         for message in services.selectors.shipped_errors:
             logger.warning("Selector set left out error=%s", message)
-        logger.info("Seeds offered sites=%d seeds=%d due=%d", len(services.sites.enabled()), len(seeds), added)
+        logger.info("Seeds offered sites=%d seeds=%d due=%d", len(services.chosen), len(seeds), added)
         for _ in ():
             yield _
 
@@ -171,8 +176,8 @@ class NewsSpider(Spider):
         yield page
 
     def _floor_s(self, lease: Lease) -> float:
-        site = Services.of(self.crawler).sites.get(lease.site)
-        return max(self.settings.getfloat("DOWNLOAD_DELAY"), site.delay_s if site else 0.0)
+        site = Services.of(self.crawler).site_of(lease)
+        return max(self.settings.getfloat("DOWNLOAD_DELAY"), site.delay_s)
 
     def _announced_sitemaps(self, rules: RobotsRules, lease: Lease) -> list[Link]:
         sites = Services.of(self.crawler).sites
@@ -277,7 +282,7 @@ class NewsSpider(Spider):
         return self.finder.entry_links(entries, parent=lease.url_id, depth=lease.depth, now_ms=self._now_ms())
 
     def _read_html(self, response: Response, lease: Lease, page: Page) -> None:
-        site = Services.of(self.crawler).sites.get(lease.site)
+        site = Services.of(self.crawler).site_of(lease)
         doc = Document(
             response.body, response.url, _header(response, b"Content-Type"), language=site.language if site else None
         )
