@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 import orjson
+from isal import isal_zlib
 
 from newscrawler.items import Article
 from newscrawler.store.fold import nfc
@@ -65,7 +66,7 @@ def from_dict(plain: dict[str, Any], *, version: int, cluster: str | None, gone:
 
 
 def pack(article: Article) -> bytes:
-    return zlib.compress(orjson.dumps(to_dict(article)), 1)
+    return isal_zlib.compress(orjson.dumps(to_dict(article)), 1)  # a quarter of zlib's price, the same format
 
 
 def unpack(data: bytes, *, version: int, cluster: str | None, gone: bool) -> Article:

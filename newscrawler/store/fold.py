@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 # Letters with a stroke have no decomposition.
 _STROKED = {
@@ -76,9 +76,8 @@ def folded_words(text: str) -> list[str]:
 
 
 def fold_words(words: list[str]) -> list[str]:
-    """``folded_words`` of a text from its ``exact_words``: half the price."""
-    joined = " ".join(words)
-    return list(words) if joined.isascii() else joined.translate(_tables()[1]).split()
+    """``folded_words`` of a text from its ``exact_words``: a third of the price, most words are known."""
+    return [folded for word in words if (folded := _fold_word(word))]
 
 
 def word_spans(text: str) -> Iterator[tuple[int, int, str, str]]:
@@ -99,6 +98,11 @@ def _lower_one(char: str) -> str:
 def _words(lower: str) -> list[str]:
     # The plain pattern is a third of the price and right for every alphabet without marks of its own.
     return (_pattern() if _special().search(lower) else _PLAIN).findall(lower)
+
+
+@lru_cache(maxsize=50_000)
+def _fold_word(word: str) -> str:
+    return word if word.isascii() else word.translate(_tables()[1])
 
 
 @cache

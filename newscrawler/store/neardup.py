@@ -8,6 +8,7 @@ candidate among 10,000; banded simhash found 2 to 58 % of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import xxhash
@@ -20,6 +21,7 @@ SAME = 0.5
 FEWEST_WORDS = 20
 #: Words beyond this are not looked at.
 MOST_WORDS = 4_000
+_CHUNK = 128
 
 _MIX = np.random.default_rng(0x6E657773).integers(1, 2**63, size=(2, VALUES), dtype=np.uint64)
 _FACTORS = _MIX[0] | np.uint64(1)
@@ -27,12 +29,17 @@ _OFFSETS = _MIX[1]
 _STEPS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9))
 
 
+@lru_cache(maxsize=50_000)
+def _word_hash(word: str) -> int:
+    return xxhash.xxh3_64_intdigest(word.encode())
+
+
 def shingles(words: Sequence[str]) -> np.ndarray:
     """The distinct shingles of folded words as sorted 64-bit hashes; empty for a text that is too short."""
     if len(words) < FEWEST_WORDS:
         return np.empty(0, dtype=np.uint64)
-    encoded = " ".join(words[:MOST_WORDS]).encode().split(b" ")
-    hashes = np.fromiter(map(xxhash.xxh3_64_intdigest, encoded), dtype=np.uint64, count=len(encoded))
+    words = words[:MOST_WORDS]
+    hashes = np.fromiter(map(_word_hash, words), dtype=np.uint64, count=len(words))
     rows = len(hashes) - SHINGLE + 1
     mixed = hashes[:rows] * _STEPS[0]
     for i in range(1, SHINGLE):
@@ -45,7 +52,11 @@ def band_keys(shingle_hashes: np.ndarray) -> list[int]:
     """21 keys of 53 bits (safe in JSON); articles that share one are candidates. [] for a short text."""
     if not len(shingle_hashes):
         return []
-    values = (shingle_hashes[:, None] * _FACTORS + _OFFSETS).min(axis=0)
+    values = np.full(VALUES, np.iinfo(np.uint64).max)
+    for start in range(0, len(shingle_hashes), _CHUNK):  # a table that stays in the processor's cache
+        table = shingle_hashes[start : start + _CHUNK, None] * _FACTORS
+        table += _OFFSETS
+        np.minimum(values, table.min(axis=0), out=values)
     bands = values[: BANDS * ROWS].reshape(BANDS, ROWS)
     key = np.arange(1, BANDS + 1, dtype=np.uint64) * _STEPS[1]
     for i in range(ROWS):
