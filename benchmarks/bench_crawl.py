@@ -146,7 +146,9 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, default=30)
     parser.add_argument("--pages-per-host", type=int, default=161)
     parser.add_argument("--only", choices=("memory", "redis", "ours"), help="one variant")
-    parser.add_argument("--profile", metavar="FILE", help="write a cProfile of our worker (its time is then not the bench's)")
+    parser.add_argument(
+        "--profile", metavar="FILE", help="write a cProfile of our worker (its time is then not the bench's)"
+    )
     parser.add_argument("--keep", metavar="FOLDER", help="keep logs and data here")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="newscrawler-bench-") as tmp:

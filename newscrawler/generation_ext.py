@@ -154,8 +154,10 @@ class SelectorGeneration:
     # ------------------------------------------------------------ signals
     async def spider_opened(self, spider: Spider) -> None:
         services = Services.of(self.crawler)
-        self._tasks = [asyncio.ensure_future(self._loop(self._refresh, self.config.refresh_s)),
-                       asyncio.ensure_future(self._loop(self._work_on_pages, _LOOK_S))]
+        self._tasks = [
+            asyncio.ensure_future(self._loop(self._refresh, self.config.refresh_s)),
+            asyncio.ensure_future(self._loop(self._work_on_pages, _LOOK_S)),
+        ]
         if self.config.mode != "off":
             generator = make_generator(services, self.config, self._llm)
             self._tasks.append(asyncio.ensure_future(self._loop(lambda: self._look_for_job(generator), _LOOK_S)))
@@ -169,8 +171,12 @@ class SelectorGeneration:
         shadow = selectors.probation(item.site) is not None
         if shadow or (item.article.raw_ref and selectors.is_missing(item.site) and self.config.mode != "off"):
             site = Services.of(self.crawler).sites.by_host(item.domain)
-            context = PageContext(site_name=site.name if site else None, language=site.language if site else None,
-                                  zone=site.zone if site else None, fetched=item.fetched)
+            context = PageContext(
+                site_name=site.name if site else None,
+                language=site.language if site else None,
+                zone=site.zone if site else None,
+                fetched=item.fetched,
+            )
             self._pages.append((item.article, item.site, response.body if shadow else b"", context))
 
     def spider_idle(self, spider: Spider) -> None:
@@ -223,7 +229,8 @@ class SelectorGeneration:
         on_probation = selectors.probation(domain)
         if on_probation is not None and body:
             agreed = await asyncio.to_thread(
-                lambda: agrees_with(article, apply(Document(body, article.url), on_probation, context)))
+                lambda: agrees_with(article, apply(Document(body, article.url), on_probation, context))
+            )
             self.stats.inc_value(metrics.labelled(metrics.SELECTOR_SHADOW, "agreed" if agreed else "differed"))
             if not agreed:
                 logger.info("Shadow differs url=%s set=%s", article.url, on_probation.label)

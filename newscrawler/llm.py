@@ -135,15 +135,25 @@ class LLM:
             self._client = None
 
     async def ask(
-        self, system: str, user: str, schema: dict[str, Any], *, max_tokens: int = 1200, reserve: Reserve | None = None,
+        self,
+        system: str,
+        user: str,
+        schema: dict[str, Any],
+        *,
+        max_tokens: int = 1200,
+        reserve: Reserve | None = None,
         usage: Usage | None = None,
     ) -> Answer:
         """The answer as an object that satisfies ``schema``. Raises LLMError; ``usage`` is filled in either case."""
         usage = usage if usage is not None else Usage()
         client = self._connect()
         if self._clock() < self._open_until:
-            raise LLMError("server", f"{self.base_url} failed {BREAKER_FAILURES} times in a row: left alone for "
-                           f"{self._open_until - self._clock():.0f} s", self._open_until - self._clock())
+            raise LLMError(
+                "server",
+                f"{self.base_url} failed {BREAKER_FAILURES} times in a row: left alone for "
+                f"{self._open_until - self._clock():.0f} s",
+                self._open_until - self._clock(),
+            )
         estimate = estimate_tokens(system + user) + max_tokens
         tries = 0
         while True:
@@ -190,7 +200,9 @@ class LLM:
         }
         if self.mode == "json_schema":
             body["response_format"] = {
-                "type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "strict": True, "schema": schema},
+            }
         elif self.mode == "json_object":
             body["response_format"] = {"type": "json_object"}
         try:
@@ -211,8 +223,11 @@ class LLM:
 
     def _status_error(self, exc: Any) -> LLMError:
         status, text = exc.status_code, str(exc)[:300]
-        if status in (400, 404, 422) and self.mode != "plain" and re.search(
-                r"response_format|json_schema|json_object|grammar|schema", text):
+        if (
+            status in (400, 404, 422)
+            and self.mode != "plain"
+            and re.search(r"response_format|json_schema|json_object|grammar|schema", text)
+        ):
             self.mode = LADDER[LADDER.index(self.mode) + 1]
             return LLMError("step", text)
         if status >= 500 or status in (408, 409):

@@ -86,8 +86,11 @@ class ErrorsMonitor(_NewsMonitor):
         pages = self.pages()
         self.assertGreater(pages, 0, msg="no visits were counted")
         bad, most = self.outcome(*_BAD_OUTCOMES), self.setting("MONITOR_MAX_ERROR_SHARE")
-        reasons = {k.partition("/")[2].partition("/")[2]: v for k, v in self.numbers.items()
-                   if k.startswith(f"{metrics.PAGE_REASON}/")}
+        reasons = {
+            k.partition("/")[2].partition("/")[2]: v
+            for k, v in self.numbers.items()
+            if k.startswith(f"{metrics.PAGE_REASON}/")
+        }
         worst = ", ".join(f"{k} {v}" for k, v in sorted(reasons.items(), key=lambda r: -r[1])[:3])
         self.assertLessEqual(bad / pages, most, msg=f"{bad} of {pages} visits failed (at most {most:.0%}): {worst}")
 
@@ -165,8 +168,10 @@ class Webhook(Action):
     @classmethod
     def from_crawler_kwargs(cls, crawler: Any) -> dict[str, Any]:
         settings = crawler.settings
-        return {"url": settings.get("ALERT_WEBHOOK_URL") or "",
-                "secret": os.environ.get(settings["ALERT_WEBHOOK_SECRET_ENV"], "")}
+        return {
+            "url": settings.get("ALERT_WEBHOOK_URL") or "",
+            "secret": os.environ.get(settings["ALERT_WEBHOOK_SECRET_ENV"], ""),
+        }
 
     def run_action(self) -> None:
         payload = self.payload()
@@ -187,8 +192,10 @@ class Webhook(Action):
     def payload(self) -> dict[str, Any]:
         """What the receiver gets: one incident with all monitors that failed."""
         stats = self.data.stats
-        failures = [{"monitor": r.monitor.full_name, "reason": _reason(r.error or r.reason or r.status)}
-                    for r in self.result.monitors_failed_results]
+        failures = [
+            {"monitor": r.monitor.full_name, "reason": _reason(r.error or r.reason or r.status)}
+            for r in self.result.monitors_failed_results
+        ]
         return {
             "event": "monitor.failed", "at_ms": round(time.time() * 1000), "host": socket.gethostname(),
             "pid": os.getpid(), "spider": self.data.spider.name, "job": getattr(self.data.spider, "_job", None),

@@ -72,7 +72,9 @@ class RawStorePipeline:
             return item
         if item.keep_raw and item.body:
             raw = Services.of(self.crawler).raw
-            ref = raw.write(item.url, item.body, item.response_headers, item.status, item.fetched or datetime.now(UTC), item.digest)
+            ref = raw.write(
+                item.url, item.body, item.response_headers, item.status, item.fetched or datetime.now(UTC), item.digest
+            )
             self.stats.inc_value(metrics.RAW_RECORDS)
             if item.article is not None:
                 item.article.raw_ref = ref

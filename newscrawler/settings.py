@@ -64,7 +64,7 @@ COMPRESSION_ENABLED = True
 DNSCACHE_ENABLED = True
 HTTPCACHE_ENABLED = False
 LOG_LEVEL = _env("LOG_LEVEL", "INFO")
-LOG_FORMATTER = "scrapy.logformatter.LogFormatter"
+LOG_FORMATTER = "newscrawler.logformat.PageLogFormatter"
 DEFAULT_REQUEST_HEADERS = {
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.5",
     "Accept-Language": "vi,en;q=0.5",

@@ -63,7 +63,9 @@ class ScriptedLLM:
         if name == "refusal":
             return _completion(None, refusal="I cannot help with that.")
         if name == "empty":
-            return web.json_response({"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": []})
+            return web.json_response(
+                {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": []}
+            )
         if name == "garbage":
             return web.Response(text="<html>not json</html>", content_type="application/json")
         if name == "truncated":
@@ -75,17 +77,28 @@ class ScriptedLLM:
 
 
 def _completion(text: str | None, finish: str = "stop", refusal: str | None = None) -> web.Response:
-    return web.json_response({
-        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "scripted",
-        "choices": [{"index": 0, "finish_reason": finish,
-                     "message": {"role": "assistant", "content": text, "refusal": refusal}}],
-        "usage": {"prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050},
-    })
+    return web.json_response(
+        {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "scripted",
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": finish,
+                    "message": {"role": "assistant", "content": text, "refusal": refusal},
+                }
+            ],
+            "usage": {"prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050},
+        }
+    )
 
 
 def _error(code: int, message: str, headers: dict[str, str] | None = None) -> web.Response:
-    return web.json_response({"error": {"message": message, "type": "scripted", "code": code}}, status=code,
-                             headers=headers or {})
+    return web.json_response(
+        {"error": {"message": message, "type": "scripted", "code": code}}, status=code, headers=headers or {}
+    )
 
 
 async def _serve(server: ScriptedLLM) -> web.AppRunner:

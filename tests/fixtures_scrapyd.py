@@ -32,13 +32,19 @@ class Scrapyd:
         self.url = f"http://127.0.0.1:{self.port}/"
         (folder / "scrapyd.conf").write_text(
             f"[scrapyd]\nbind_address = 127.0.0.1\nhttp_port = {self.port}\npoll_interval = 0.2\nmax_proc = 4\n"
-            "eggs_dir = eggs\nlogs_dir = logs\ndbs_dir = dbs\n")
+            "eggs_dir = eggs\nlogs_dir = logs\ndbs_dir = dbs\n"
+        )
         # The virtual environment's programs, for scrapyd's children as well; nothing of this machine's settings.
         keep = {k: v for k, v in os.environ.items() if not k.startswith(("SCRAPY", "LLM_", "REDIS_URL", "PYTHONPATH"))}
         self.env = {**keep, "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}", **env}
         self.log = (folder / "scrapyd.log").open("wb")
         self.process = subprocess.Popen(
-            [str(BIN / "scrapyd"), "--pidfile=", "--logfile=-"], cwd=folder, env=self.env, stdout=self.log, stderr=self.log)
+            [str(BIN / "scrapyd"), "--pidfile=", "--logfile=-"],
+            cwd=folder,
+            env=self.env,
+            stdout=self.log,
+            stderr=self.log,
+        )
         deadline = time.monotonic() + 30
         while True:
             try:
@@ -64,15 +70,19 @@ class Scrapyd:
         """`scrapyd-deploy` from a copy of the repository: its build folders must not be shared with another test."""
         source = self.folder / "source"
         source.mkdir()
-        shutil.copytree(ROOT / "newscrawler", source / "newscrawler", ignore=shutil.ignore_patterns("__pycache__", "_shipped"))
+        shutil.copytree(
+            ROOT / "newscrawler", source / "newscrawler", ignore=shutil.ignore_patterns("__pycache__", "_shipped")
+        )
         shutil.copytree(ROOT / "selectors", source / "selectors")
         for name in ("setup.py", "requirements.txt", "sites.json"):
             if (ROOT / name).is_file():
                 shutil.copy(ROOT / name, source / name)
         (source / "scrapy.cfg").write_text(
-            f"[settings]\ndefault = newscrawler.settings\n[deploy]\nurl = {self.url}\nproject = {PROJECT}\n")
-        return subprocess.run([str(BIN / "scrapyd-deploy")], cwd=source, env=self.env, capture_output=True, text=True,
-                              timeout=120)
+            f"[settings]\ndefault = newscrawler.settings\n[deploy]\nurl = {self.url}\nproject = {PROJECT}\n"
+        )
+        return subprocess.run(
+            [str(BIN / "scrapyd-deploy")], cwd=source, env=self.env, capture_output=True, text=True, timeout=120
+        )
 
     def schedule(self, job: str, settings: dict[str, str], **args: str) -> str:
         fields = [("project", PROJECT), ("spider", "news"), ("jobid", job), *args.items()]

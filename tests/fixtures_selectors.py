@@ -54,13 +54,19 @@ def made_pages(key: str, count: int, seed: int = 7, markup_at: float | None = No
     site = made_site(key, seed)
     site.relayout_at = markup_at
     now = site.world.clock.now()
-    stories = [
-        site.world.new_story(site, now - 3600.0 * (i + 1)) for i in range(count + 6)]
+    stories = [site.world.new_story(site, now - 3600.0 * (i + 1)) for i in range(count + 6)]
     frame = Frame(site)
     pages = []
     for index, story in enumerate(stories[:count]):
         side = [s for s in stories if s is not story][index % 5 : index % 5 + 8]
         text = article_page(story, story.first, frame, now, side)
-        pages.append(MadePage(story.url, text.encode(), [(b"Content-Type", b"text/html; charset=utf-8")],
-                              datetime.fromtimestamp(now, UTC), story))
+        pages.append(
+            MadePage(
+                story.url,
+                text.encode(),
+                [(b"Content-Type", b"text/html; charset=utf-8")],
+                datetime.fromtimestamp(now, UTC),
+                story,
+            )
+        )
     return pages

@@ -43,7 +43,9 @@ class Command(ScrapyCommand):
         parser.add_argument("--sites", metavar="A,B", help="only these sites (ids of `scrapy sites list`)")
         parser.add_argument("--pages", type=positive, metavar="N", help="stop after this many pages")
         parser.add_argument("--minutes", type=positive_float, metavar="M", help="stop after this many minutes")
-        parser.add_argument("--since", metavar="3d", help="only articles of the last days (3d) or from a day on (2026-11-01)")
+        parser.add_argument(
+            "--since", metavar="3d", help="only articles of the last days (3d) or from a day on (2026-11-01)"
+        )
         parser.add_argument("--until-done", action="store_true", help="stop when nothing is left to fetch")
         parser.add_argument("--no-serve", action="store_true", help="do not serve the search page")
 
@@ -57,7 +59,10 @@ class Command(ScrapyCommand):
             own["CLOSESPIDER_TIMEOUT"] = round(opts.minutes * 60)
         if not self.settings.get("LOG_FILE"):  # the terminal is for the display and the summary
             log = wiring.data_dir(self.settings) / "logs" / "crawl.log"
-            log.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                log.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as exc:
+                cli.fail(f"DATA_DIR cannot be written: {log.parent}: {exc.strerror}")
             own["LOG_FILE"] = str(log)
         self.settings.setdict(own, priority="command")
 
@@ -66,7 +71,9 @@ class Command(ScrapyCommand):
         if args and args[0].startswith("-"):
             raise cli.UsageError(f"unknown option {args[0]}", print_help=False)
         if args:
-            raise cli.UsageError(f"unexpected argument: {args[0]} (sites are given as --sites {args[0]})", print_help=False)
+            raise cli.UsageError(
+                f"unexpected argument: {args[0]} (sites are given as --sites {args[0]})", print_help=False
+            )
         spider_args = {name: value for name, value in (("sites", opts.sites), ("since", opts.since)) if value}
         sites = check(self.settings, spider_args)
         for error in sites.errors:

@@ -61,11 +61,17 @@ class Command(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         cli.add_json_option(parser)
-        parser.add_argument("--version", dest="set_version", type=int, metavar="N",
-                            help="the version that is meant (show, test, approve, rollback)")
+        parser.add_argument(
+            "--version",
+            dest="set_version",
+            type=int,
+            metavar="N",
+            help="the version that is meant (show, test, approve, rollback)",
+        )
         parser.add_argument("--url", help="test: the address that a single page file came from")
-        parser.add_argument("--mode", choices=[m for m in MODES if m != "off"],
-                            help="generate: how, instead of SELECTOR_GENERATION")
+        parser.add_argument(
+            "--mode", choices=[m for m in MODES if m != "off"], help="generate: how, instead of SELECTOR_GENERATION"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         verb, *rest = args or [""]
@@ -124,8 +130,10 @@ class Command(ScrapyCommand):
         return 0
 
     async def _history(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
-        rows = [{**e, "at": datetime.fromtimestamp(e["at_ms"] / 1000, UTC).isoformat(timespec="seconds")}
-                for e in await store.history(args[0])]
+        rows = [
+            {**e, "at": datetime.fromtimestamp(e["at_ms"] / 1000, UTC).isoformat(timespec="seconds")}
+            for e in await store.history(args[0])
+        ]
         if not rows:
             cli.fail(f"nothing is known of {args[0]}; `scrapy selectors list` shows what there is")
         cli.print_rows(rows, ("at", "who", "what", "version", "reason"), opts.as_json)
@@ -176,14 +184,26 @@ class Command(ScrapyCommand):
         if not refs:
             cli.fail(f"no stored page of {domain}: crawl it first (scrapy crawl news -a sites={domain})")
         services = wiring.Services(
-            settings=settings, worker="reader", sites=wiring.load_sites(settings), chosen=[], redis_url="", loopback_only=False,
-            _parts={"redis": store.client, "selectors": store, "raw": wiring.open_raw_store(settings)})
+            settings=settings,
+            worker="reader",
+            sites=wiring.load_sites(settings),
+            chosen=[],
+            redis_url="",
+            loopback_only=False,
+            _parts={"redis": store.client, "selectors": store, "raw": wiring.open_raw_store(settings)},
+        )
         llm = make_llm(settings)
         result = await make_generator(services, GenerationConfig.of(settings), llm).run(domain, forced=True, refs=refs)
         await llm.close()
-        row = {"domain": domain, "state": result.state, "version": result.version, "made_by": result.made_by,
-               "calls": result.spent.attempts, "tokens": result.spent.tokens_in + result.spent.tokens_out,
-               "reason": result.reason}
+        row = {
+            "domain": domain,
+            "state": result.state,
+            "version": result.version,
+            "made_by": result.made_by,
+            "calls": result.spent.attempts,
+            "tokens": result.spent.tokens_in + result.spent.tokens_out,
+            "reason": result.reason,
+        }
         cli.print_rows([row], tuple(row), opts.as_json)
         return 0 if result.state == "probation" else 1
 

@@ -155,9 +155,7 @@ def _lines(value: Any) -> list[str]:
         return [f"{key}: {item}" for key, item in value.items()]
     if not isinstance(value, list):
         return [str(value)] if value not in ("", None) else []
-    return [
-        item if isinstance(item, str) else "  ".join(str(part) for part in item.values() if part) for item in value
-    ]
+    return [item if isinstance(item, str) else "  ".join(str(part) for part in item.values() if part) for item in value]
 
 
 def switch(settings: BaseSettings, sites: Sequence[Site], on: bool) -> None:

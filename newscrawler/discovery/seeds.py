@@ -59,9 +59,7 @@ def seeds(site: Site, now_ms: int) -> list[Seed]:
     for sitemap in site.sitemaps:
         interval = FIRST_INTERVAL_S.get(sitemap.kind, OTHER_SITEMAP_S)
         for url in dict.fromkeys(expand(sitemap.url, day) for day in (now, now - _OVERLAP)):
-            found.append(
-                Seed(site.id, sitemap.kind, Kind.SITEMAP, url, interval, sitemap.status, sitemap.confidence)
-            )
+            found.append(Seed(site.id, sitemap.kind, Kind.SITEMAP, url, interval, sitemap.status, sitemap.confidence))
     for url in site.sections:
         found.append(Seed(site.id, "section", Kind.SECTION, url, FIRST_INTERVAL_S["section"], confidence=trust))
     return found

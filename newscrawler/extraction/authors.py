@@ -10,67 +10,145 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from newscrawler.extraction.document import words
+
 MAX_NAMES = 8
 MAX_WORDS = 6
 
 _URL = re.compile(r"https?://\S+|www\.\S+|\S+@\S+\.\w+", re.I)
 _HANDLE = re.compile(r"(?:^|\s)\(?@[\w.]+\)?")
 # "Theo X" and "Nguồn: X" name where a text was taken from.
-_SOURCE = re.compile(r"^\W*(?:theo|nguồn|nguồn tin|source|sources|quelle|quellen|fuente|fonte|via|ảnh|video|hình|đồ họa|clip|photo|photos"
-                     r"|photographs?|foto|fotos|fotograf|bild|bilder|image|images|illustration|illustrations|grafik|graphics?|camera|crédit photo)\s*(?::|\s)\s*", re.I)
-_CREDIT = re.compile(r"\s*[-–—;|/,.(]*\s*(?:ảnh|video|hình ảnh|đồ họa|clip|photos? by|photographs? by|pictures? by|photography by|illustrations? by|foto|fotos|bild|graphics?)\s*:.*$"
-                     r"|\s*[-–;|,(]?\s*(?:photos|photographs|pictures|photography|illustrations?) by .*$", re.I)
+_SOURCE = re.compile(
+    r"^\W*(?:theo|nguồn|nguồn tin|source|sources|quelle|quellen|fuente|fonte|via|ảnh|video|hình|đồ họa|clip|photo"
+    r"|photos"
+    r"|photographs?|foto|fotos|fotograf|bild|bilder|image|images|illustration|illustrations"
+    r"|grafik|graphics?|camera|crédit photo)\s*(?::|\s)\s*",
+    re.I,
+)
+_CREDIT = re.compile(
+    r"\s*[-–—;|/,.(]*\s*(?:ảnh|video|hình ảnh|đồ họa|clip|photos? by|photographs? by|pictures? by|photography by"
+    r"|illustrations? by|foto|fotos|bild|graphics?)\s*:.*$"
+    r"|\s*[-–;|,(]?\s*(?:photos|photographs|pictures|photography|illustrations?) by .*$",
+    re.I,
+)
 _LEAD = re.compile(
-    r"^\W*(?:(?:written|words|posted|published|reported|reporting|analysis|opinion|story|text|article|edited|compiled|submitted|contributed|created|review|reviewed|interview|geschrieben|verfasst|erstellt|gepostet)\s+(?:by|von)"
-    r"|by|von|vom|par|por|di|da|door|av|af|autor(?:en|in|innen|a|es|as)?|author(?:s|\(s\))?|auteur|autore|tác giả|bài và ảnh|bài|thực hiện|người viết|phóng viên"
-    r"|ein beitrag von|ein artikel von|ein gastbeitrag von|gastbeitrag von|interview von|kommentar von|text und fotos?|redaktion|redakteur(?:in)?|text|texte|words|reporter"
-    r"|yazan|oleh|penulis|автор|текст|от|skrevet av|skriven av|tekst|tekst og foto|szerző|napisał|文|取材|撮影・文|作者|记者|記者)(?:\s*[:：]\s*|\s+)(?=\S)", re.I)
+    r"^\W*(?:(?:written|words|posted|published|reported|reporting|analysis|opinion|story|text|article|edited"
+    r"|compiled|submitted|contributed|created|review|reviewed|interview|geschrieben|verfasst|erstellt"
+    r"|gepostet)\s+(?:by|von)"
+    r"|by|von|vom|par|por|di|da|door|av|af|autor(?:en|in|innen|a|es|as)?|author(?:s|\(s\))?|auteur|autore|tác giả"
+    r"|bài và ảnh|bài|thực hiện|người viết|phóng viên"
+    r"|ein beitrag von|ein artikel von|ein gastbeitrag von|gastbeitrag von|interview von|kommentar von"
+    r"|text und fotos?|redaktion|redakteur(?:in)?|text|texte|words|reporter"
+    r"|yazan|oleh|penulis|автор|текст|от|skrevet av|skriven av|tekst|tekst og foto|szerző|napisał|文|取材|撮影・文"
+    r"|作者|记者|記者)(?:\s*[:：]\s*|\s+)(?=\S)",
+    re.I,
+)
 _LEAD_COLON = re.compile(
-    r"^\W*(?:ein\s+)?(?:\w+\s+){0,3}?(?:autor(?:en|in|innen)?|author|verfasser(?:in)?|tác giả|bài viết|thực hiện|text|von|by|redaktion|journalist(?:in)?|ansprechpartner(?:in)?|editor)\s*[:：]\s*", re.I)
+    r"^\W*(?:ein\s+)?(?:\w+\s+){0,3}?(?:autor(?:en|in|innen)?|author|verfasser(?:in)?|tác giả|bài viết|thực hiện"
+    r"|text|von|by|redaktion|journalist(?:in)?|ansprechpartner(?:in)?|editor)\s*[:：]\s*",
+    re.I,
+)
 _ROLE = re.compile(
-    r"^(?:pv|ctv|btv|bbt|nhóm pv|nhóm phóng viên|phóng viên|biên tập viên|cộng tác viên|tổng hợp|ban biên tập|tòa soạn|ban \w+|staff|staff writer|staff reporter"
-    r"|reporter|editor|editors|editorial|editorial staff|editorial team|editorial board|newsroom|news desk|web desk|online desk|digital desk|desk|contributor|contributors|contributing writer|guest|guest author"
-    r"|guest contributor|correspondent|columnist|journalist|writer|author|authors|admin|administrator|webmaster|redaktion|die redaktion|online-redaktion|onlineredaktion|newsdesk|redaktionsteam|redakteur(?:in)?"
-    r"|redacción|redaccion|redazione|rédaction|la rédaction|redactie|redaktionen|redacția|redakcja|team|das team|unknown|anonymous|no author|letzte aktualisierung|autoreninfo|publié|interview|analyse|kommentar|gastkommentar|essay|reportage|opinion|meinung|feature|bericht|autor\*in|autor:in|anonym|n/?a|none|null|undefined|agencies|agency|agencias|agentur|agenturen"
-    r"|wire|wire reports|wires|wire services|news services|other|various|live|video|foto|fotos|bild|ticker|news|nachrichten|politik|sport|wirtschaft|kultur|presse|pressestelle|pressemitteilung|press release|press association|facebook|twitter|instagram|linkedin|youtube|whatsapp|telegram|e-?mail|share|follow|print|drucken|comments?"
-    r"|read more|profile|bio|autor|autorin|gastautor|gastbeitrag|freelance(?:r)?|special to .*|for .{0,40}|senior .{0,40}|chief .{0,40}|associate .{0,30}|political .{0,30}|national .{0,30}|staff .{0,30}"
-    r"|chefredakteur(?:in)?|ressortleiter(?:in)?|volontär(?:in)?|korrespondent(?:in)?|freier journalist|freie journalistin|mehr|alle artikel|homepage|home|search|login|subscribe|(?:see|view) all.*|more .*|all posts.*|posts by.*|artikel von.*|about the author)$", re.I)
-_AGENCY = frozenset(unicodedata.normalize("NFC", a) for a in (
-    "ap", "afp", "reuters", "thomson reuters", "dpa", "apa", "sda", "sid", "kna", "epd", "ansa", "efe", "tass", "upi", "pti", "ani", "ians",
-    "bernama", "xinhua", "kyodo", "yonhap", "bloomberg", "associated press", "the associated press", "press association", "pa media", "pa", "cnn wire",
-    "agence france-presse", "deutsche presse-agentur", "europa press", "belga", "anp", "ntb", "tt", "ritzau", "interfax", "ria", "dts", "ots", "ddp", "dapd", "awp",
-    "ttxvn", "vna", "vov", "vtv", "bnews", "vietnamplus", "vnanet.vn", "vietnam+", "cnn", "bbc", "news agency", "cp", "the canadian press", "canadian press", "aap",
-    "australian associated press", "getty images", "getty", "shutterstock", "istock", "dpa-afx", "dpa/tmn", "tmn", "red", "msn", "wire", "ots/pr", "presseportal", "pr newswire", "business wire", "keystone-sda", "keystone", "imago",
-    "google", "wordpress", "youtube"))
+    r"^(?:pv|ctv|btv|bbt|nhóm pv|nhóm phóng viên|phóng viên|biên tập viên|cộng tác viên|tổng hợp|ban biên tập"
+    r"|tòa soạn|ban \w+|staff|staff writer|staff reporter"
+    r"|reporter|editor|editors|editorial|editorial staff|editorial team|editorial board|newsroom|news desk"
+    r"|web desk|online desk|digital desk|desk|contributor|contributors|contributing writer|guest|guest author"
+    r"|guest contributor|correspondent|columnist|journalist|writer|author|authors|admin|administrator|webmaster"
+    r"|redaktion|die redaktion|online-redaktion|onlineredaktion|newsdesk|redaktionsteam|redakteur(?:in)?"
+    r"|redacción|redaccion|redazione|rédaction|la rédaction|redactie|redaktionen|redacția|redakcja|team|das team"
+    r"|unknown|anonymous|no author|letzte aktualisierung|autoreninfo|publié|interview|analyse|kommentar"
+    r"|gastkommentar|essay|reportage|opinion|meinung|feature|bericht|autor\*in|autor:in|anonym|n/?a|none|null"
+    r"|undefined|agencies|agency|agencias|agentur|agenturen"
+    r"|wire|wire reports|wires|wire services|news services|other|various|live|video|foto|fotos|bild|ticker|news"
+    r"|nachrichten|politik|sport|wirtschaft|kultur|presse|pressestelle|pressemitteilung|press release"
+    r"|press association|facebook|twitter|instagram|linkedin|youtube|whatsapp|telegram|e-?mail|share|follow|print"
+    r"|drucken|comments?"
+    r"|read more|profile|bio|autor|autorin|gastautor|gastbeitrag|freelance(?:r)?|special to .*|for .{0,40}"
+    r"|senior .{0,40}|chief .{0,40}|associate .{0,30}|political .{0,30}|national .{0,30}|staff .{0,30}"
+    r"|chefredakteur(?:in)?|ressortleiter(?:in)?|volontär(?:in)?|korrespondent(?:in)?|freier journalist"
+    r"|freie journalistin|mehr|alle artikel|homepage|home|search|login|subscribe|(?:see|view) all.*|more .*"
+    r"|all posts.*|posts by.*|artikel von.*|about the author)$",
+    re.I,
+)
+_AGENCY_NAMES = (
+    "ap|afp|reuters|thomson reuters|dpa|apa|sda|sid|kna|epd|ansa|efe|tass|upi|pti|ani|ians|bernama|xinhua|"
+    "kyodo|yonhap|bloomberg|associated press|the associated press|press association|pa media|pa|cnn wire|"
+    "agence france-presse|deutsche presse-agentur|europa press|belga|anp|ntb|tt|ritzau|interfax|ria|dts|"
+    "ots|ddp|dapd|awp|ttxvn|vna|vov|vtv|bnews|vietnamplus|vnanet.vn|vietnam+|cnn|bbc|news agency|cp|"
+    "the canadian press|canadian press|aap|australian associated press|getty images|getty|shutterstock|"
+    "istock|dpa-afx|dpa/tmn|tmn|red|msn|wire|ots/pr|presseportal|pr newswire|business wire|keystone-sda|"
+    "keystone|imago|google|wordpress|youtube"
+)
+_AGENCY = frozenset(_AGENCY_NAMES.split("|"))
 _CORPORATE = re.compile(
-    r"\b(?:redaktion\w*|rédaction|redacci[oó]n|redazione|editorial|editors?|newsroom|news|team|staff|desk|agency|agencies|agentur\w*|media|press(?:e\w*)?|magazin\w*|magazine|zeitung\w*|"
-    r"times|post|tribune|herald|gazette|journal|guardian|telegraph|daily|weekly|online|tv|radio|network|group|gmbh|inc|ltd|llc|ag|e\.?v|verband\w*|verein\w*|stiftung\w*|institut\w*|university|universität|hochschule|foundation|"
-    r"association|ministerium\w*|bundes\w+|company|corporation|committee|council|department|office|bureau|club|blog|\.com|\.de|\.org|\.net|\.vn|www|wiki|shop|studio|verlag|redakteure|báo|tạp chí|đài|tòa soạn|nhóm|ban|thông tấn xã|"
-    r"nhịp sống|trí thức trẻ|tri thức|thông tấn|netzwerk|society|project|center|centre|zentrum|service|services|communications?|reports?|reporters|correspondents|tagesschau|sendung|kanal|welle|rundfunk|fernsehen|channel|contributors?|gesellschaft|union|partei|landesverband|kommunikation)\b", re.I)
+    r"\b(?:redaktion\w*|rédaction|redacci[oó]n|redazione|editorial|editors?|newsroom|news|team|staff|desk|agency"
+    r"|agencies|agentur\w*|media|press(?:e\w*)?|magazin\w*|magazine|zeitung\w*|"
+    r"times|post|tribune|herald|gazette|journal|guardian|telegraph|daily|weekly|online|tv|radio|network|group"
+    r"|gmbh|inc|ltd|llc|ag|e\.?v|verband\w*|verein\w*|stiftung\w*|institut\w*|university|universität|hochschule"
+    r"|foundation|"
+    r"association|ministerium\w*|bundes\w+|company|corporation|committee|council|department|office|bureau|club"
+    r"|blog|\.com|\.de|\.org|\.net|\.vn|www|wiki|shop|studio|verlag|redakteure|báo|tạp chí|đài|tòa soạn|nhóm|ban"
+    r"|thông tấn xã|"
+    r"nhịp sống|trí thức trẻ|tri thức|thông tấn|netzwerk|society|project|center|centre|zentrum|service|services"
+    r"|communications?|reports?|reporters|correspondents|tagesschau|sendung|kanal|welle|rundfunk|fernsehen"
+    r"|channel|contributors?|gesellschaft|union|partei|landesverband|kommunikation)\b",
+    re.I,
+)
 _BAD_WORD = re.compile(
-    r"\b(?:the|this|that|is|are|was|were|has|have|will|with|about|more|read|click|here|subscribe|follow|copyright|rights|reserved|photo|image|minutes?|uhr|min|lesezeit|comments?|kommentare?|share|teilen|updated?|published|veröffentlicht|aktualisiert|"
-    r"ist|sind|wurde|haben|wird|nicht|ein|eine|der|die|das|und|oder|mit|für|auf|bei|zum|zur|im|in|als|nach|les|des|est|sur|pour|dans|una|para|con|los|las|cập nhật|đăng|bình luận|chia sẻ|gmt|trước|phút|giờ|ngày|tháng|january|february|march|april|june|july|"
-    r"august|september|october|november|december|januar|februar|märz|juni|juli|oktober|dezember|monday|tuesday|wednesday|thursday|friday|saturday|sunday|montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag|to|at|on|of|for|from|what|how|why)\b", re.I)
-_PARTICLES = frozenset(["von", "van", "de", "der", "den", "del", "della", "di", "da", "du", "dos", "das", "la", "le", "el", "al", "bin", "ibn", "ben", "zu", "zum", "zur", "vom", "y", "e", "ter", "ten", "af", "av", "mac", "mc", "st", "o'", "d'", "und"])
-_TITLES = re.compile(r"^(?:(?:prof|dr|dipl|ing|mag|med|phil|rer|nat|h\.c|mr|mrs|ms|sir|herr|frau|ths|ts|pgs|gs|bs|luật sư|nhà báo|bác sĩ|nsnd|nsưt)\.?[\s-]+)+(?=\w)", re.I)
+    r"\b(?:the|this|that|is|are|was|were|has|have|will|with|about|more|read|click|here|subscribe|follow|copyright"
+    r"|rights|reserved|photo|image|minutes?|uhr|min|lesezeit|comments?|kommentare?|share|teilen|updated?"
+    r"|published|veröffentlicht|aktualisiert|"
+    r"ist|sind|wurde|haben|wird|nicht|ein|eine|der|die|das|und|oder|mit|für|auf|bei|zum|zur|im|in|als|nach|les"
+    r"|des|est|sur|pour|dans|una|para|con|los|las|cập nhật|đăng|bình luận|chia sẻ|gmt|trước|phút|giờ|ngày|tháng"
+    r"|january|february|march|april|june|july|"
+    r"august|september|october|november|december|januar|februar|märz|juni|juli|oktober|dezember|monday|tuesday"
+    r"|wednesday|thursday|friday|saturday|sunday|montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag|to"
+    r"|at|on|of|for|from|what|how|why)\b",
+    re.I,
+)
+_PARTICLES = words(
+    "af al av ben bin d' da das de del della den der di dos du e el ibn la le mac mc o' st ten ter und "
+    "van vom von y zu zum zur"
+)
+_TITLES = re.compile(
+    r"^(?:(?:prof|dr|dipl|ing|mag|med|phil|rer|nat|h\.c|mr|mrs|ms|sir|herr|frau|ths|ts|pgs|gs|bs|luật sư|nhà báo"
+    r"|bác sĩ|nsnd|nsưt)\.?[\s-]+)+(?=\w)",
+    re.I,
+)
 _SPLIT = re.compile(
-    r"\s*(?:[;|•·\n、，]|,(?!\s*(?:jr|sr|ii|iii|md|phd|ph\.d|m\.d|esq)\b)|\s/\s|/(?=\s*[A-ZĐÀ-Ỹ][\w]+\s)|\s+[-–—]\s+|\s*&\s*"
-    r"|\s+(?:and|und|et|và|y|e|og|och|en|con|with|with additional reporting by|sowie|mit|i|и|ve)\s+(?=(?-i:[^\W\d_a-zß-öø-ÿ])))\s*", re.I)
+    r"\s*(?:[;|•·\n、，]|,(?!\s*(?:jr|sr|ii|iii|md|phd|ph\.d|m\.d|esq)\b)|\s/\s|/(?=\s*[A-ZĐÀ-Ỹ][\w]+\s)"
+    r"|\s+[-–—]\s+|\s*&\s*"
+    r"|\s+(?:and|und|et|và|y|e|og|och|en|con|with|with additional reporting by|sowie|mit|i|и"
+    r"|ve)\s+(?=(?-i:[^\W\d_a-zß-öø-ÿ])))\s*",
+    re.I,
+)
 _TAIL = re.compile(
-    r"\s*(?:[,(\[|•·–—-]+\s*)?(?:(?<!\w)(?:cập nhật|updated|published|posted|aktualisiert|veröffentlicht|stand|erstellt|last updated|am|on|um|at|vor|il|le|el)\b:?\s*)*"
+    r"\s*(?:[,(\[|•·–—-]+\s*)?(?:(?<!\w)(?:cập nhật|updated|published|posted|aktualisiert|veröffentlicht|stand"
+    r"|erstellt|last updated|am|on|um|at|vor|il|le|el)\b:?\s*)*"
     r"(?:(?:mo|di|mi|do|fr|sa|so|mon|tue|wed|thu|fri|sat|sun)\w*[,.]?\s+)?"
-    r"(?:\d{1,2}[:.h]\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}\.?\s+\w{3,9}\.?,?\s+\d{4}|\w{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,?\s+\d{4}|\d{4}-\d\d-\d\d|\d+\s*(?:min|minutes?|hours?|giờ|phút|ngày)\b).*$", re.I | re.S)
+    r"(?:\d{1,2}[:.h]\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}\.?\s+\w{3,9}\.?,?\s+\d{4}"
+    r"|\w{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,?\s+\d{4}|\d{4}-\d\d-\d\d|\d+\s*(?:min|minutes?|hours?|giờ|phút"
+    r"|ngày)\b).*$",
+    re.I | re.S,
+)
 _SUFFIX = re.compile(
     r"\s*(?:\((?:thực hiện|tổng hợp|ghi|biên dịch|dịch|t/h|th|theo [^)]*|[^)]{1,40})\)|\[[^\]]{1,40}\]"
-    r"|\s+(?:tổng hợp|thực hiện|biên dịch|lược dịch|lược ghi|ghi|dịch|t\.?h))\s*$", re.I)
+    r"|\s+(?:tổng hợp|thực hiện|biên dịch|lược dịch|lược ghi|ghi|dịch|t\.?h))\s*$",
+    re.I,
+)
 _ROLE_TAIL = re.compile(
-    r"\s*(?:,|–|—|\s-|\||:|\bis (?:a|an|the)\b|\bist\b|\bfor\b|\bof (?:the|cnn|ap|reuters)\b|\bim\b|\baus\b|\bin\b|\bsenior\b|\bstaff\b|\bthe associated\b|\bassociated press\b|\bcontributing\b|\bassistant\b|\bcorrespondent\b|\breporter\b|\breuters\b|\beditor\b|\bcolumnist\b|\bredakteur)(?:\s.*)?$", re.I)
+    r"\s*(?:,|–|—|\s-|\||:|\bis (?:a|an|the)\b|\bist\b|\bfor\b|\bof (?:the|cnn|ap|reuters)\b|\bim\b|\baus\b"
+    r"|\bin\b|\bsenior\b|\bstaff\b|\bthe associated\b|\bassociated press\b|\bcontributing\b|\bassistant\b"
+    r"|\bcorrespondent\b|\breporter\b|\breuters\b|\beditor\b|\bcolumnist\b|\bredakteur)(?:\s.*)?$",
+    re.I,
+)
 _NICKNAME = re.compile(r"[^\W\d_][\w.-]{2,18}")
 _JUNK = re.compile(r"[\u200b\ufeff\u00ad©®™]")
 
 
-def clean(raw: Iterable[str], site_name: str | None = None, sites: Iterable[str] = (), *,
-          nicknames: bool = False) -> list[str]:
+def clean(
+    raw: Iterable[str], site_name: str | None = None, sites: Iterable[str] = (), *, nicknames: bool = False
+) -> list[str]:
     """Names in order, without repeats; [] when there is none. ``sites``: what the site calls itself.
 
     ``nicknames``: a single word in lower case counts as a name (blogs); for places that are marked as author.
@@ -126,7 +204,9 @@ def _one(name: str, own: set[str], nicknames: bool) -> str | None:
     for _ in range(2):
         name = _LEAD.sub("", name)
         name = _SUFFIX.sub("", name)
-    name = re.sub(r"^(?:eingestellt|gespeichert|geschrieben|verfasst|posted|published) (?:von|by)\b\s*", "", name, flags=re.I)
+    name = re.sub(
+        r"^(?:eingestellt|gespeichert|geschrieben|verfasst|posted|published) (?:von|by)\b\s*", "", name, flags=re.I
+    )
     name = _TAIL.sub("", name)
     if "/" in name:  # "Văn Giáp/Bnews/vnanet.vn": the agency stands behind
         name = name.partition("/")[0]
@@ -160,18 +240,18 @@ def looks_like_person(name: str, own: set[str] | frozenset[str] = frozenset()) -
         return False
     if name.casefold() in _AGENCY or folded in _AGENCY:
         return False
-    words = name.split()
+    parts = name.split()
     if re.search("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\u0e00-\u0e7f]", name):
         return 2 <= len(name) <= 30
-    if len(words) > MAX_WORDS or _CORPORATE.search(name):
+    if len(parts) > MAX_WORDS or _CORPORATE.search(name):
         return False
-    if len(words) == 1:
+    if len(parts) == 1:
         return 3 <= len(name) <= 25 and name[0].isupper() and not (name.isupper() and len(name) <= 4)
-    if _BAD_WORD.search(name) and not any(w.lower() in _PARTICLES for w in words[1:-1]):
+    if _BAD_WORD.search(name) and not any(w.lower() in _PARTICLES for w in parts[1:-1]):
         return False
-    capital = sum(1 for w in words if w[:1].isupper() or not w[:1].isalpha() or not w[:1].islower())
-    particles = sum(1 for w in words if w.lower() in _PARTICLES)
+    capital = sum(1 for w in parts if w[:1].isupper() or not w[:1].isalpha() or not w[:1].islower())
+    particles = sum(1 for w in parts if w.lower() in _PARTICLES)
     letters = sum(c.isalpha() for c in name)
     if letters < 0.7 * len(name.replace(" ", "")):
         return False
-    return capital + particles >= len(words) or (name.islower() and len(words) in (2, 3) and not particles)
+    return capital + particles >= len(parts) or (name.islower() and len(parts) in (2, 3) and not particles)

@@ -15,22 +15,46 @@ from newscrawler.extraction.regions import foreign, headline_ancestors
 from newscrawler.items import FieldValue
 
 _FOREIGN = re.compile(
-    r"comment|kommentar|related|recommend|sidebar|(?<!post-)(?<!entry-)(?<!article-)(?<!story-)footer|widget|latest|popular|teaser|most-?read|trending|disqus|reply|quote|zitat|about-?author|author-?bio|bio-?box"
-    r"|caption|photo-?credit|image-?credit|newsletter|subscribe|login|menu|nav\b|breadcrumb|share|social|carousel|slider", re.I)
+    r"comment|kommentar|related|recommend|sidebar|(?<!post-)(?<!entry-)(?<!article-)(?<!story-)footer|widget"
+    r"|latest|popular|teaser|most-?read|trending|disqus|reply|quote|zitat|about-?author|author-?bio|bio-?box"
+    r"|caption|photo-?credit|image-?credit|newsletter|subscribe|login|menu|nav\b|breadcrumb|share|social|carousel"
+    r"|slider",
+    re.I,
+)
 _BYLINE_START = re.compile(
-    r"^\W{0,3}(?:(?:(?:written|posted|reported|words|story|text|report|analysis|interview)\s+by|(?:gespeichert|blog ?beitrag|text)\s+von|by|von|par|por|door|av|af|oleh"
+    r"^\W{0,3}(?:(?:(?:written|posted|reported|words|story|text|report|analysis|interview)\s+by|(?:gespeichert"
+    r"|blog ?beitrag|text)\s+von|by|von|par|por|door|av|af|oleh"
     r"|verfasst von|geschrieben von|ein (?:beitrag|artikel|gastbeitrag|interview|kommentar) von)(?:\s*:\s*|\s+)"
-    r"|(?:autor(?:in|en|a|:in)?|author|tác giả|bài và ảnh|bài|text|texte|автор|penulis)\s*:\s*)(?=[^\W\d_])", re.I)
-_OWN = re.compile(r"(?<!comment-)(?:author|byline|autor)(?!-?(?:bio|box|about|info|desc))(?!.*(?:comment|related|sidebar|widget))", re.I)
+    r"|(?:autor(?:in|en|a|:in)?|author|tác giả|bài và ảnh|bài|text|texte|автор|penulis)\s*:\s*)(?=[^\W\d_])",
+    re.I,
+)
+_OWN = re.compile(
+    r"(?<!comment-)(?:author|byline|autor)(?!-?(?:bio|box|about|info|desc))(?!.*(?:comment|related|sidebar"
+    r"|widget))",
+    re.I,
+)
 _FOREIGN_TAGS = ("footer", "aside", "nav", "figure", "figcaption", "blockquote")
-_DATED = re.compile(r"^(?:\d{1,2}\.\d{1,2}\.\d{4}|\d{1,2}/\d{1,2}/\d{4})[\s,|–-]+(?:\d{1,2}:\d{2}(?: Uhr)?[\s,|–-]+)?(?:von\s+)?(?P<name>[^\W\d_][^\d|]{4,40})$", re.I)
-_USER = re.compile(r"^(?:posted |geschrieben |gespeichert )?(?:by|von) ([^\W\d_][\w.-]{2,20}) (?:(?:on|am|@) (?:\w{3,9}\.? )?\d|under )", re.I)
+_DATED = re.compile(
+    r"^(?:\d{1,2}\.\d{1,2}\.\d{4}|\d{1,2}/\d{1,2}/\d{4})[\s,|–-]+(?:\d{1,2}:\d{2}(?: Uhr)?[\s,"
+    r"|–-]+)?(?:von\s+)?(?P<name>[^\W\d_][^\d|]{4,40})$",
+    re.I,
+)
+_USER = re.compile(
+    r"^(?:posted |geschrieben |gespeichert )?(?:by|von) ([^\W\d_][\w.-]{2,20}) (?:(?:on|am|@) (?:\w{3,9}\.? )?\d"
+    r"|under )",
+    re.I,
+)
 _VCARD = re.compile(r"\b(?:vcard|fn)(?:\s|$)")
 _META = re.compile(r"meta|info|byline|credit|sign", re.I)
 _LAST_LINE = re.compile(r"text-align:\s*right")
-_CLASSES = ("author", "Author", "byline", "Byline", "autor", "Autor", "writer", "journalist", "tacgia", "tac-gia", "redakteur", "auteur",
-            "contributor", "creator", "signature", "verfasser", "reporter", "AUTHOR")
-_NAME_CSS = '[class*="name"],[rel~="author"],[itemprop~="name"],a[href*="author"],a[href*="autor"],a[href*="/profile"],a[href*="tac-gia"]'
+_CLASSES = (
+    "author", "Author", "byline", "Byline", "autor", "Autor", "writer", "journalist", "tacgia", "tac-gia",
+    "redakteur", "auteur", "contributor", "creator", "signature", "verfasser", "reporter", "AUTHOR",
+)  # fmt: skip
+_NAME_CSS = (
+    '[class*="name"],[rel~="author"],[itemprop~="name"],'
+    'a[href*="author"],a[href*="autor"],a[href*="/profile"],a[href*="tac-gia"]'
+)
 
 
 def find(doc: Document, context: PageContext) -> FieldValue:
@@ -143,7 +167,11 @@ def _from_classes(doc: Document, context: PageContext, sites: list[str]) -> Iter
             continue
         inner = [t for n in node.css(_NAME_CSS)[:8] if (t := _visible(n))]
         names = authors.clean(inner, context.site_name, sites, nicknames=True) if inner else []
-        names = [n for n in names if len(n.split()) > 1] or (names[:1] if _VCARD.search(node.attributes.get("class") or "") else []) or (authors.clean([text], context.site_name, sites) if len(text) <= 160 else [])
+        names = (
+            [n for n in names if len(n.split()) > 1]
+            or (names[:1] if _VCARD.search(node.attributes.get("class") or "") else [])
+            or (authors.clean([text], context.site_name, sites) if len(text) <= 160 else [])
+        )
         if not names or (all(len(n.split()) == 1 for n in names) and (len(names) > 1 or not inner)):
             continue
         found = names, "byline", 0.78 if len(text) < 120 else 0.65
@@ -195,9 +223,9 @@ def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterato
                     return
             if order - running <= 3 and _closes(block):
                 names = authors.clean([block.text], context.site_name, sites)
-                if names and all(2 <= len(n.split()) <= 5 for n in names):
-                    if not foreign(block.node, _FOREIGN, stop, _FOREIGN_TAGS, _OWN):
-                        closing = names
+                whole = bool(names) and all(2 <= len(n.split()) <= 5 for n in names)
+                if whole and not foreign(block.node, _FOREIGN, stop, _FOREIGN_TAGS, _OWN):
+                    closing = names
         if closing and len(block.text) > 200 and block.node.tag == "p":
             closing = None  # the text goes on: it was a sub-heading
         if len(block.text) > 120:
@@ -210,8 +238,11 @@ def _closes(block: Block) -> bool:
     """Set like a signature: bold, italic or to the right, not a heading."""
     if block.tag.startswith("h") or len(block.text) > 80 or block.text[-1] in ".?!:":
         return False
-    style = " ".join((n.attributes.get("style") or "") + (n.attributes.get("class") or "")
-                     for n in (block.node, block.node.parent) if n is not None)
+    style = " ".join(
+        (n.attributes.get("style") or "") + (n.attributes.get("class") or "")
+        for n in (block.node, block.node.parent)
+        if n is not None
+    )
     if block.bold_chars >= 0.8 * len(block.text) or _LAST_LINE.search(style) or "author" in style:
         return True
     return any(len(e.text(deep=True).strip()) >= 0.8 * len(block.text) for e in block.node.css("em,i")[:2])
@@ -233,7 +264,9 @@ def _visible(node: LexborNode) -> str:
             if parts and text[:1].isupper() and parts[-1][-1:].isalpha():
                 parts.append("\n")  # "Jane Doe" + "Staff Writer" in two elements without a space
             parts.append(text)
-        elif child.tag in ("div", "p", "li", "br", "a", "time", "td", "h2", "h3", "h4", "h5") and any(p.strip() for p in parts):
+        elif child.tag in ("div", "p", "li", "br", "a", "time", "td", "h2", "h3", "h4", "h5") and any(
+            p.strip() for p in parts
+        ):
             parts.append("\n" if child.tag != "a" else " ")
     lines = [collapse(line) for line in "".join(parts).split("\n")]
     return "\n".join(line for line in lines if line)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from newscrawler.extraction.context import PageContext
+from newscrawler.extraction.document import words
 from newscrawler.extraction.months import MONTHS
 
 EARLIEST_YEAR = 1990
@@ -40,32 +41,128 @@ class Rules:
 
 # Country domains whose country has one time zone (or one that nearly all of its press is in).
 _ZONES = {
-    "vn": "Asia/Ho_Chi_Minh", "de": "Europe/Berlin", "at": "Europe/Vienna", "ch": "Europe/Zurich",
-    "fr": "Europe/Paris", "es": "Europe/Madrid", "it": "Europe/Rome", "nl": "Europe/Amsterdam",
-    "be": "Europe/Brussels", "lu": "Europe/Luxembourg", "pl": "Europe/Warsaw", "cz": "Europe/Prague",
-    "sk": "Europe/Bratislava", "hu": "Europe/Budapest", "se": "Europe/Stockholm", "no": "Europe/Oslo",
-    "dk": "Europe/Copenhagen", "fi": "Europe/Helsinki", "uk": "Europe/London", "ie": "Europe/Dublin",
-    "gr": "Europe/Athens", "bg": "Europe/Sofia", "ro": "Europe/Bucharest", "tr": "Europe/Istanbul",
-    "hr": "Europe/Zagreb", "si": "Europe/Ljubljana", "rs": "Europe/Belgrade", "al": "Europe/Tirane",
-    "ua": "Europe/Kyiv", "ee": "Europe/Tallinn", "lv": "Europe/Riga", "lt": "Europe/Vilnius",
-    "jp": "Asia/Tokyo", "kr": "Asia/Seoul", "cn": "Asia/Shanghai", "tw": "Asia/Taipei", "hk": "Asia/Hong_Kong",
-    "sg": "Asia/Singapore", "my": "Asia/Kuala_Lumpur", "th": "Asia/Bangkok", "kh": "Asia/Phnom_Penh",
-    "la": "Asia/Vientiane", "ph": "Asia/Manila", "in": "Asia/Kolkata", "bd": "Asia/Dhaka", "pk": "Asia/Karachi",
-    "lk": "Asia/Colombo", "np": "Asia/Kathmandu", "ir": "Asia/Tehran", "il": "Asia/Jerusalem", "am": "Asia/Yerevan",
-    "za": "Africa/Johannesburg", "ng": "Africa/Lagos", "ke": "Africa/Nairobi", "eg": "Africa/Cairo",
-    "nz": "Pacific/Auckland", "ar": "America/Argentina/Buenos_Aires", "co": "America/Bogota", "pe": "America/Lima",
+    "vn": "Asia/Ho_Chi_Minh",
+    "de": "Europe/Berlin",
+    "at": "Europe/Vienna",
+    "ch": "Europe/Zurich",
+    "fr": "Europe/Paris",
+    "es": "Europe/Madrid",
+    "it": "Europe/Rome",
+    "nl": "Europe/Amsterdam",
+    "be": "Europe/Brussels",
+    "lu": "Europe/Luxembourg",
+    "pl": "Europe/Warsaw",
+    "cz": "Europe/Prague",
+    "sk": "Europe/Bratislava",
+    "hu": "Europe/Budapest",
+    "se": "Europe/Stockholm",
+    "no": "Europe/Oslo",
+    "dk": "Europe/Copenhagen",
+    "fi": "Europe/Helsinki",
+    "uk": "Europe/London",
+    "ie": "Europe/Dublin",
+    "gr": "Europe/Athens",
+    "bg": "Europe/Sofia",
+    "ro": "Europe/Bucharest",
+    "tr": "Europe/Istanbul",
+    "hr": "Europe/Zagreb",
+    "si": "Europe/Ljubljana",
+    "rs": "Europe/Belgrade",
+    "al": "Europe/Tirane",
+    "ua": "Europe/Kyiv",
+    "ee": "Europe/Tallinn",
+    "lv": "Europe/Riga",
+    "lt": "Europe/Vilnius",
+    "jp": "Asia/Tokyo",
+    "kr": "Asia/Seoul",
+    "cn": "Asia/Shanghai",
+    "tw": "Asia/Taipei",
+    "hk": "Asia/Hong_Kong",
+    "sg": "Asia/Singapore",
+    "my": "Asia/Kuala_Lumpur",
+    "th": "Asia/Bangkok",
+    "kh": "Asia/Phnom_Penh",
+    "la": "Asia/Vientiane",
+    "ph": "Asia/Manila",
+    "in": "Asia/Kolkata",
+    "bd": "Asia/Dhaka",
+    "pk": "Asia/Karachi",
+    "lk": "Asia/Colombo",
+    "np": "Asia/Kathmandu",
+    "ir": "Asia/Tehran",
+    "il": "Asia/Jerusalem",
+    "am": "Asia/Yerevan",
+    "za": "Africa/Johannesburg",
+    "ng": "Africa/Lagos",
+    "ke": "Africa/Nairobi",
+    "eg": "Africa/Cairo",
+    "nz": "Pacific/Auckland",
+    "ar": "America/Argentina/Buenos_Aires",
+    "co": "America/Bogota",
+    "pe": "America/Lima",
 }
 # Where the domain says nothing: languages that are written in one zone.
-_LANGUAGE_ZONES = {"vi": "vn", "ja": "jp", "ko": "kr", "th": "th", "pl": "pl", "tr": "tr", "it": "it", "hi": "in",
-                   "bn": "bd", "el": "gr", "bg": "bg", "hu": "hu", "cs": "cz", "uk": "ua", "sv": "se", "da": "dk",
-                   "no": "no", "nb": "no", "fi": "fi", "sq": "al", "hr": "hr", "hy": "am", "de": "de"}
+_LANGUAGE_ZONES = {
+    "vi": "vn",
+    "ja": "jp",
+    "ko": "kr",
+    "th": "th",
+    "pl": "pl",
+    "tr": "tr",
+    "it": "it",
+    "hi": "in",
+    "bn": "bd",
+    "el": "gr",
+    "bg": "bg",
+    "hu": "hu",
+    "cs": "cz",
+    "uk": "ua",
+    "sv": "se",
+    "da": "dk",
+    "no": "no",
+    "nb": "no",
+    "fi": "fi",
+    "sq": "al",
+    "hr": "hr",
+    "hy": "am",
+    "de": "de",
+}
 # English that writes the day first.
-_DAY_FIRST_ENGLISH = frozenset(["uk", "ie", "au", "nz", "za", "in", "sg", "my", "hk", "ke", "ng", "pk", "lk", "bd", "np", "gh", "eu"])
+_DAY_FIRST_ENGLISH = words("uk ie au nz za in sg my hk ke ng pk lk bd np gh eu")
 _ABBREVIATIONS = {
-    "utc": 0, "gmt": 0, "z": 0, "wet": 0, "bst": 60, "ist": 330, "cet": 60, "cest": 120, "mez": 60, "mesz": 120,
-    "eet": 120, "eest": 180, "msk": 180, "est": -300, "edt": -240, "cst": -360, "cdt": -300, "mst": -420, "mdt": -360,
-    "pst": -480, "pdt": -420, "jst": 540, "kst": 540, "hkt": 480, "sgt": 480, "wib": 420, "ict": 420, "aest": 600,
-    "aedt": 660, "sast": 120, "brt": -180, "nzst": 720, "nzdt": 780,
+    "utc": 0,
+    "gmt": 0,
+    "z": 0,
+    "wet": 0,
+    "bst": 60,
+    "ist": 330,
+    "cet": 60,
+    "cest": 120,
+    "mez": 60,
+    "mesz": 120,
+    "eet": 120,
+    "eest": 180,
+    "msk": 180,
+    "est": -300,
+    "edt": -240,
+    "cst": -360,
+    "cdt": -300,
+    "mst": -420,
+    "mdt": -360,
+    "pst": -480,
+    "pdt": -420,
+    "jst": 540,
+    "kst": 540,
+    "hkt": 480,
+    "sgt": 480,
+    "wib": 420,
+    "ict": 420,
+    "aest": 600,
+    "aedt": 660,
+    "sast": 120,
+    "brt": -180,
+    "nzst": 720,
+    "nzdt": 780,
 }
 _NAMED_ZONES = {"et": "America/New_York", "ct": "America/Chicago", "mt": "America/Denver", "pt": "America/Los_Angeles"}
 
@@ -80,7 +177,8 @@ _TIME = re.compile(
     r"(?:\s*([AaPp])\.?\s?[Mm](?![a-z])\.?)?"
 )
 _DOT_TIME = re.compile(
-    r"(?<![\d.:/-])([01]?\d|2[0-3])\.([0-5]\d)(?![\d.])(?:\s*([AaPp])\.?\s?[Mm](?![a-z])\.?)?(?:\s*(?:Uhr|uhr|WIB|h\b))?"
+    r"(?<![\d.:/-])([01]?\d|2[0-3])\.([0-5]\d)(?![\d.])(?:\s*([AaPp])\.?\s?[Mm](?![a-z])\.?)?(?:\s*(?:Uhr|uhr|WIB"
+    r"|h\b))?"
 )
 _HOUR = re.compile(r"(?<![\d.:/-])(\d{1,2})\s*(?:([AaPp])\.?\s?[Mm](?![a-z])\.?|Uhr\b|時|시(?!\w)|h\b(?!\w))")
 _EAST = re.compile(r"(?<!\d)(\d{4})\s*[年년]\s*(\d{1,2})\s*[月월]\s*(\d{1,2})\s*[日일]?")
@@ -173,7 +271,10 @@ def _in_bounds(value: datetime, how: Rules) -> bool:
     return value <= latest
 
 
-def _make(year: int, month: int, day: int, clock: tuple[int, int, int] | None, zone: tzinfo | None, how: Rules) -> When | None:
+Clock = tuple[int, int, int]  # hour, minute, second
+
+
+def _make(year: int, month: int, day: int, clock: Clock | None, zone: tzinfo | None, how: Rules) -> When | None:
     if year < 100:
         year += 2000 if year < 70 else 1900
     hour, minute, second = clock or (0, 0, 0)
@@ -200,7 +301,7 @@ def _clock(hour: int, minute: int, second: int, half: str | None) -> tuple[int, 
 def _machine(text: str, how: Rules) -> When | None:
     js = _JS.search(text)
     if js:
-        text = f"{js[2]} {js[1]} {js[4]} {js[3]}{text[js.end():]}"
+        text = f"{js[2]} {js[1]} {js[4]} {js[3]}{text[js.end() :]}"
     match = _ISO.search(text)
     if match:
         clock = None
@@ -341,8 +442,14 @@ _DAYS = (
     (re.compile(r"\b(?:hôm kia|vorgestern|avant-hier|anteayer)\b", re.I), 2),
 )
 _RELATIVE = tuple(
-    (re.compile(rf"(?<!\d)(\d{{1,3}}|an?|một|eine?[rnm]?|une?)\s*(?:{unit})\s*{_AGO_AFTER}\b"
-                rf"|\b{_AGO_BEFORE}\s+(?:etwa |rund |khoảng )?(\d{{1,3}}|eine?[rnm]?|une?)\s*(?:{unit})\b", re.I), seconds)
+    (
+        re.compile(
+            rf"(?<!\d)(\d{{1,3}}|an?|một|eine?[rnm]?|une?)\s*(?:{unit})\s*{_AGO_AFTER}\b"
+            rf"|\b{_AGO_BEFORE}\s+(?:etwa |rund |khoảng )?(\d{{1,3}}|eine?[rnm]?|une?)\s*(?:{unit})\b",
+            re.I,
+        ),
+        seconds,
+    )
     for unit, seconds in _UNITS
 )
 

@@ -1,4 +1,4 @@
-"""Why a field has its value: every candidate, where it came from, which one won. Pure; for people, not for the crawl."""
+"""Why a field has its value: every candidate, where it came from, which one won. Pure; for people."""
 
 from __future__ import annotations
 
@@ -49,9 +49,7 @@ def _short(value: Any) -> str:
     return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
 
 
-def _of_set(
-    doc: Document, context: PageContext, selectors: selectors_.SelectorSet, found: Extraction
-) -> list[Row]:
+def _of_set(doc: Document, context: PageContext, selectors: selectors_.SelectorSet, found: Extraction) -> list[Row]:
     rows = []
     for variant in selectors.variants:
         for name, candidates in variant.fields.items():
@@ -69,7 +67,11 @@ def _titles(doc: Document, context: PageContext, found: Extraction) -> list[Row]
     names = title.site_names(doc, context.site_name)
     seen = witnesses.of(doc)
     rows = [Row("title", f"generic:{what}", value, value, False) for value, what in title.headings(doc, names)[:6]]
-    for raw, origin in ((seen.headline, "json-ld"), (doc.meta_first("og:title"), "og"), (title.of_document(doc), "title")):
+    for raw, origin in (
+        (seen.headline, "json-ld"),
+        (doc.meta_first("og:title"), "og"),
+        (title.of_document(doc), "title"),
+    ):
         if raw:
             rows.append(Row("title", origin, raw, title.cut_site(title.clean(raw), names), False))
     return rows
@@ -92,7 +94,13 @@ def _dates(doc: Document, context: PageContext, found: Extraction) -> list[Row]:
 def _authors(doc: Document, context: PageContext, found: Extraction) -> list[Row]:
     sites = title.site_names(doc, context.site_name)
     rows = [
-        Row("authors", f"json-ld:{p.kind or 'text'}", p.name, authors.clean([p.name], context.site_name, sites) or None, False)
+        Row(
+            "authors",
+            f"json-ld:{p.kind or 'text'}",
+            p.name,
+            authors.clean([p.name], context.site_name, sites) or None,
+            False,
+        )
         for p in witnesses.of(doc).persons
     ]
     for name, raw in witnesses.meta_values(doc, witnesses.AUTHOR_META):

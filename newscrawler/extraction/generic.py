@@ -20,26 +20,48 @@ from newscrawler.items import FieldValue
 
 # Words of class and id that name what is not the article. Whole words or parts cut by - and _ or camelCase.
 _CLUTTER = re.compile(
-    r"(?:^|[\s_-])(?:comments?|kommentare?|disqus|respond|replies|related\w*|\w*related|recommend\w*|empfehl\w*|share|sharing|shares|social\w*|"
-    r"newsletter\w*|promo\w*|sidebar|side-bar|rail|footer|foot|nav|navi|navigation|navbar|menu\w*|breadcrumbs?|cookies?|consent|banner|"
-    r"ad|ads|adv|advert\w*|anzeige\w*|werbung|sponsor\w*|popup|modal|overlay|login|signin|signup|register|registration|subscribe|subscription|abo|"
-    r"tags?|taglist|keywords|topics|caption|captions|bildunterschrift|credit|credits|copyright|byline|dateline|timestamp|teaser\w*|"
-    r"widget\w*|most-?read|popular|trending|latest|more-?news|more-?stories|read-?more|readmore|readnext|next-?prev|outbrain|taboola|"
-    r"disclaimer|hidden|hide|visually-?hidden|sr-only|screen-reader-text|print-only|skip-?link|tooltip|ticker|pagination|pager|paging|"
-    r"rating|poll|quiz|vote|survey|toolbar|tools|buttons?|btn|icons?|carousel|slider|slideshow|gallery|video-?player|audio-?player|player|"
-    r"author-?(?:box|bio|info|card|about)|about-?author|bio|biography|meta|metadata|post-?meta|entry-?meta|article-?meta|info-?box|"
-    r"binh-?luan|lien-?quan|tin-?lien-?quan|tin-?khac|quang-?cao|relatednews\w*|box-?tin\w*|toc|table-of-contents|feedback|"
-    r"search|suche|app-?download|donate|donation|spenden|paywall|legal|impressum|jump-?to|figcaption|sticky|jp-relatedposts|sharedaddy|"
-    r"wp-caption-text|nextpost|prevpost|post-nav\w*|similar|further|also-?read|see-?also|inline-?related|embed|aside|supplement\w*|"
-    r"list-?item-?link|follow-?us|follow|whatsapp|facebook|twitter|telegram|contact-?form|form|language-?switch\w*|notification\w*)(?:$|[\s_-])", re.I)
+    r"(?:^|[\s_-])(?:comments?|kommentare?|disqus|respond|replies|related\w*|\w*related|recommend\w*|empfehl\w*"
+    r"|share|sharing|shares|social\w*|"
+    r"newsletter\w*|promo\w*|sidebar|side-bar|rail|footer|foot|nav|navi|navigation|navbar|menu\w*|breadcrumbs?"
+    r"|cookies?|consent|banner|"
+    r"ad|ads|adv|advert\w*|anzeige\w*|werbung|sponsor\w*|popup|modal|overlay|login|signin|signup|register"
+    r"|registration|subscribe|subscription|abo|"
+    r"tags?|taglist|keywords|topics|caption|captions|bildunterschrift|credit|credits|copyright|byline|dateline"
+    r"|timestamp|teaser\w*|"
+    r"widget\w*|most-?read|popular|trending|latest|more-?news|more-?stories|read-?more|readmore|readnext"
+    r"|next-?prev|outbrain|taboola|"
+    r"disclaimer|hidden|hide|visually-?hidden|sr-only|screen-reader-text|print-only|skip-?link|tooltip|ticker"
+    r"|pagination|pager|paging|"
+    r"rating|poll|quiz|vote|survey|toolbar|tools|buttons?|btn|icons?|carousel|slider|slideshow|gallery"
+    r"|video-?player|audio-?player|player|"
+    r"author-?(?:box|bio|info|card|about)|about-?author|bio|biography|meta|metadata|post-?meta|entry-?meta"
+    r"|article-?meta|info-?box|"
+    r"binh-?luan|lien-?quan|tin-?lien-?quan|tin-?khac|quang-?cao|relatednews\w*|box-?tin\w*|toc|table-of-contents"
+    r"|feedback|"
+    r"search|suche|app-?download|donate|donation|spenden|paywall|legal|impressum|jump-?to|figcaption|sticky"
+    r"|jp-relatedposts|sharedaddy|"
+    r"wp-caption-text|nextpost|prevpost|post-nav\w*|similar|further|also-?read|see-?also|inline-?related|embed"
+    r"|aside|supplement\w*|"
+    r"list-?item-?link|follow-?us|follow|whatsapp|facebook|twitter|telegram|contact-?form|form"
+    r"|language-?switch\w*|notification\w*)(?:$|[\s_-])",
+    re.I,
+)
 _CLUTTER_PARAGRAPH = re.compile(
-    r"(?:^|[\s_-])(?:caption\w*|credits?|byline|dateline|timestamp|copyright|comments?|share|sharing|social|tags?|date|disclaimer|newsletter\w*|promo\w*|"
-    r"read-?more|readmore|related\w*|advert\w*|author|bio|hidden|sr-only|screen-reader-text|nav|menu|breadcrumbs?|follow|subscribe|also-?read|"
-    r"source|teaser-?(?:title|text)|postdate|ads?|wp-caption-text)(?:$|[\s_-])", re.I)
+    r"(?:^|[\s_-])(?:caption\w*|credits?|byline|dateline|timestamp|copyright|comments?|share|sharing|social|tags?"
+    r"|date|disclaimer|newsletter\w*|promo\w*|"
+    r"read-?more|readmore|related\w*|advert\w*|author|bio|hidden|sr-only|screen-reader-text|nav|menu|breadcrumbs?"
+    r"|follow|subscribe|also-?read|"
+    r"source|teaser-?(?:title|text)|postdate|ads?|wp-caption-text)(?:$|[\s_-])",
+    re.I,
+)
 _TEXT_TAGS = words("p h2 h3 h4 blockquote")
 _LEAD = re.compile(
-    r"lead|lede|standfirst|sapo|sub-?title|subtitle|sub-?head|dek|deck|excerpt|summary|abstract|intro|chapo|chapeau|vorspann|teaser|description|perex|ingress"
-    r"|bajada|entradilla|sumario|kicker-text|first-paragraph|tagline|sommario|occhiello|anons|spoiler|manchet|preamble", re.I)
+    r"lead|lede|standfirst|sapo|sub-?title|subtitle|sub-?head|dek|deck|excerpt|summary|abstract|intro|chapo"
+    r"|chapeau|vorspann|teaser|description|perex|ingress"
+    r"|bajada|entradilla|sumario|kicker-text|first-paragraph|tagline|sommario|occhiello|anons|spoiler|manchet"
+    r"|preamble",
+    re.I,
+)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SKIPPED_TAGS = words("nav footer aside form figure figcaption header dialog menu")
 _HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.I)
@@ -88,7 +110,9 @@ def clutter(doc: Document) -> set[int]:
         return set()
     cache: dict[tuple[re.Pattern[str], str], bool] = {}
     suspects: list[LexborNode] = []
-    for node in body.css("[class],[id],div[type],nav,footer,aside,form,figure,figcaption,header,dialog,menu,[hidden],[style]"):
+    for node in body.css(
+        "[class],[id],div[type],nav,footer,aside,form,figure,figcaption,header,dialog,menu,[hidden],[style]"
+    ):
         tag = node.tag
         if tag in ("body", "main", "article", "html"):
             continue
@@ -109,9 +133,7 @@ def clutter(doc: Document) -> set[int]:
     total = _text_weight(body)
     skip: set[int] = set()
     for node in suspects:
-        if node.tag in ("figure", "figcaption", "nav", "menu", "dialog"):
-            skip.add(node.mem_id)
-        elif _text_weight(node) < 0.35 * total:
+        if node.tag in ("figure", "figcaption", "nav", "menu", "dialog") or _text_weight(node) < 0.35 * total:
             skip.add(node.mem_id)
     return skip
 
@@ -210,16 +232,28 @@ def _leads(reading: Reading, first: int, headline: str | None, description: str 
         length = len(block.text)
         if length < 35 or length > 900 or block.link_chars > 0.3 * length or text.leads_away(block):
             continue
-        names = " ".join(f"{n.attributes.get('class') or ''} {n.attributes.get('itemprop') or ''}" for n in (block.node, block.node.parent) if n)
+        names = " ".join(
+            f"{n.attributes.get('class') or ''} {n.attributes.get('itemprop') or ''}"
+            for n in (block.node, block.node.parent)
+            if n
+        )
         described = len(said) > 30 and text.key(block.text)[:60].startswith(said[:50])
-        if described or (start is not None and (_LEAD.search(names) or (block.tag in ("p", "h2") and not reading.cluttered[i] and _SENTENCE.search(block.text[-3:])))):
+        if described or (
+            start is not None
+            and (
+                _LEAD.search(names)
+                or (block.tag in ("p", "h2") and not reading.cluttered[i] and _SENTENCE.search(block.text[-3:]))
+            )
+        ):
             found.add(i)
         if len(found) > 3 or (start is None and first - i > 12):
             break
     return found
 
 
-def vote(reading: Reading, other: str | None, headline: str | None = None, description: str | None = None) -> tuple[list[Block], float]:
+def vote(
+    reading: Reading, other: str | None, headline: str | None = None, description: str | None = None
+) -> tuple[list[Block], float]:
     """``(blocks, agreement)``: what both readings have, and of the rest what stands between or is running text."""
     if not other:
         return reading.chosen(), 0.0
@@ -242,7 +276,10 @@ def vote(reading: Reading, other: str | None, headline: str | None = None, descr
             keep = True
         elif reading.own[i]:
             heading = block.tag in ("h2", "h3", "h4") and between and block.link_chars < 0.5 * size[i]
-            keep = heading or (between or abs(i - last) < 3 or abs(first - i) < 3) and (running or (between and block.tag in ("p", "li", "blockquote")))
+            keep = heading or (
+                (between or abs(i - last) < 3 or abs(first - i) < 3)
+                and (running or (between and block.tag in ("p", "li", "blockquote")))
+            )
         elif theirs[i]:
             keep = (between and not reading.cluttered[i]) or (running and not reading.cluttered[i])
         else:

@@ -18,16 +18,28 @@ from newscrawler.extraction.document import Document
 from newscrawler.extraction.regions import foreign, headline_ancestors
 
 _UPDATED = re.compile(
-    r"updat|modif|edited|last[-_ ]?change|revis|changed|cập nhật|aktualisiert|stand:|geändert|mis à jour|mise à jour|actualizad"
-    r"|aggiornat|atualizad|oppdatert|opdateret|uppdaterad|bijgewerkt|обновлен|更新|수정|갱신", re.I)
+    r"updat|modif|edited|last[-_ ]?change|revis|changed|cập nhật|aktualisiert|stand:|geändert|mis à jour"
+    r"|mise à jour|actualizad"
+    r"|aggiornat|atualizad|oppdatert|opdateret|uppdaterad|bijgewerkt|обновлен|更新|수정|갱신",
+    re.I,
+)
 _PUBLISHED = re.compile(
-    r"publish|posted|created|first|original|pubdate|release|issued|xuất bản|\bđăng\b(?! nhập| ký)|veröffentlicht|erschienen|erstellt|publié"
-    r"|publicado|pubblicato|publicerad|publisert|gepubliceerd|опубликован|発売|公開|掲載|入力|입력|등록|发布", re.I)
-_DATE_CLASS = re.compile(r"date|time|publish|posted|byline|meta|dateline|datum|fecha|ngay|thoigian|zeit|stamp|created", re.I)
+    r"publish|posted|created|first|original|pubdate|release|issued|xuất bản|\bđăng\b(?! nhập| ký)|veröffentlicht"
+    r"|erschienen|erstellt|publié"
+    r"|publicado|pubblicato|publicerad|publisert|gepubliceerd|опубликован|発売|公開|掲載|入力|입력|등록|发布",
+    re.I,
+)
+_DATE_CLASS = re.compile(
+    r"date|time|publish|posted|byline|meta|dateline|datum|fecha|ngay|thoigian|zeit|stamp|created", re.I
+)
 _FOREIGN = re.compile(
-    r"comment|kommentar|related|recommend|sidebar|footer|widget|latest|popular|teaser|more-|mostread|trending|newest|aside"
-    r"|event|calendar|kalender|termin|weather|copyright|archive|replies|reply|disqus|carousel|slider|ticker|promo|binh-luan"
-    r"|lienquan|tin-khac|newsletter|next|prev", re.I)
+    r"comment|kommentar|related|recommend|sidebar|footer|widget|latest|popular|teaser|more-|mostread|trending"
+    r"|newest|aside"
+    r"|event|calendar|kalender|termin|weather|copyright|archive|replies|reply|disqus|carousel|slider|ticker|promo"
+    r"|binh-luan"
+    r"|lienquan|tin-khac|newsletter|next|prev",
+    re.I,
+)
 _LEADING_DATE = re.compile(r"[(\[]?\d{1,2}\.\s?(?:\d{1,2}\.|\w{3,9})\s?\d{4}\b")
 _URL_DAY = re.compile(r"[/_.-]((?:19|20)\d{2})[/_.-]?(0[1-9]|1[0-2])[/_.-]?(0[1-9]|[12]\d|3[01])(?!\d)")
 _URL_DAY_LOOSE = re.compile(r"/((?:19|20)\d{2})/(1[0-2]|0?[1-9])/(0[1-9]|[12]\d|3[01]|[1-9])(?=/)")
@@ -162,7 +174,9 @@ def _from_hint(doc: Document, context: PageContext, how: Rules) -> Iterator[Stam
 
 def _from_itemprop(doc: Document, context: PageContext, how: Rules) -> Iterator[Stamp]:
     stop = headline_ancestors(doc)
-    for node in doc.tree.css('[itemprop~="datePublished"],[property="datePublished"],[pubdate],[itemprop~="dateCreated"]')[:6]:
+    for node in doc.tree.css(
+        '[itemprop~="datePublished"],[property="datePublished"],[pubdate],[itemprop~="dateCreated"]'
+    )[:6]:
         if node.tag == "meta" or foreign(node, _FOREIGN, stop):
             continue
         raw = node.attributes.get("datetime") or node.attributes.get("content") or node.text(deep=True, separator=" ")
@@ -172,9 +186,14 @@ def _from_itemprop(doc: Document, context: PageContext, how: Rules) -> Iterator[
 def _from_time_elements(doc: Document, how: Rules) -> Iterator[Stamp]:
     best: Stamp | None = None
     stop = headline_ancestors(doc)
-    for order, node in enumerate(doc.tree.css("time,abbr.published,abbr[title],[data-time],[data-timestamp],[data-datetime],[data-date]")[:40]):
+    for order, node in enumerate(
+        doc.tree.css("time,abbr.published,abbr[title],[data-time],[data-timestamp],[data-datetime],[data-date]")[:40]
+    ):
         attributes = node.attributes
-        raws = [attributes.get(k) for k in ("datetime", "data-datetime", "data-time", "data-timestamp", "data-date", "title")]
+        raws = [
+            attributes.get(k)
+            for k in ("datetime", "data-datetime", "data-time", "data-timestamp", "data-date", "title")
+        ]
         raws.append(collapse(node.text(deep=True, separator=" ")))
         stamp = next((s for r in raws if r for s in _parsed(r, how, "time", 0.8)), None)
         if stamp is None:
@@ -219,9 +238,32 @@ def _from_text(doc: Document, how: Rules) -> Iterator[Stamp]:
     seen = 0
     stop = headline_ancestors(doc)
     best: Stamp | None = None
-    css = ",".join(f'[class*="{w}"],[id*="{w}"]' for w in (
-        "date", "Date", "time", "Time", "publish", "posted", "byline", "meta", "datum", "fecha", "stamp", "created",
-        "info", "dato", "DATE", "author", "autor", "details", "data", "subline", "kicker"))
+    css = ",".join(
+        f'[class*="{w}"],[id*="{w}"]'
+        for w in (
+            "date",
+            "Date",
+            "time",
+            "Time",
+            "publish",
+            "posted",
+            "byline",
+            "meta",
+            "datum",
+            "fecha",
+            "stamp",
+            "created",
+            "info",
+            "dato",
+            "DATE",
+            "author",
+            "autor",
+            "details",
+            "data",
+            "subline",
+            "kicker",
+        )
+    )
     for order, node in enumerate(doc.tree.css(css)[:400]):
         if node.tag in ("body", "html", "main", "article", "form", "nav", "footer", "ul") or node.first_child is None:
             continue
@@ -280,7 +322,9 @@ def _text_stamp(text: str, node: LexborNode, how: Rules, order: int, stop: froze
         updated = None
     elif updated and published and published.start() > updated.end():
         text, published, updated = text[published.start() :], None, None
-    stamp = next(_parsed(text[published.start() :] if published and published.start() < 60 else text, how, "text", 0.68), None)
+    stamp = next(
+        _parsed(text[published.start() :] if published and published.start() < 60 else text, how, "text", 0.68), None
+    )
     if stamp is None and published:
         stamp = next(_parsed(text, how, "text", 0.66), None)
     if stamp is None:
@@ -356,7 +400,9 @@ def _before(node: LexborNode) -> str:
     previous = node.prev
     if previous is None:
         return ""
-    text = previous.text_content if previous.tag == "-text" else previous.text(deep=True) if previous.first_child else ""
+    text = (
+        previous.text_content if previous.tag == "-text" else previous.text(deep=True) if previous.first_child else ""
+    )
     return collapse(text or "")[-40:]
 
 

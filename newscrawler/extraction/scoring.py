@@ -178,8 +178,11 @@ def score_authors(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, An
     every = all(any(_near(g, p) for p in predicted) for g in gold)
     extra = sum(1 for p in predicted if not any(_near(g, p) for g in gold))
     return {
-        "hits": hits, "extra": len(predicted) - hits, "missed": len(gold) - hits,
-        "exact": hits == len(gold) == len(predicted), "ok": bool(every and extra <= len(gold)),
+        "hits": hits,
+        "extra": len(predicted) - hits,
+        "missed": len(gold) - hits,
+        "exact": hits == len(gold) == len(predicted),
+        "ok": bool(every and extra <= len(gold)),
     }
 
 
@@ -246,14 +249,25 @@ def summarise(scores: Sequence[Mapping[str, Any]]) -> dict[str, float | int | No
     harmonic = 2 * precision * recall / (precision + recall) if precision and recall else (0.0 if content else None)
     return {
         "pages": len(scores),
-        "title_n": len(column("title")), "title": _mean(column("title")),
-        "day_n": len(column("day")), "day": _mean(column("day")),
-        "minute_n": len(column("minute")), "minute": _mean(column("minute")),
-        "authors_n": len(authors), "authors_ok": _mean(a["ok"] for a in authors),
+        "title_n": len(column("title")),
+        "title": _mean(column("title")),
+        "day_n": len(column("day")),
+        "day": _mean(column("day")),
+        "minute_n": len(column("minute")),
+        "minute": _mean(column("minute")),
+        "authors_n": len(authors),
+        "authors_ok": _mean(a["ok"] for a in authors),
         "authors_exact": _mean(a["exact"] for a in authors),
         "authors_f1": 2 * hits / (2 * hits + extra + missed) if hits + extra + missed else None,
-        "content_n": len(content), "content_precision": precision, "content_recall": recall, "content_f1": harmonic,
-        "content_mean_f1": _mean(c[2] for c in content), "content_ge90": _mean(c[2] >= 0.9 for c in content),
-        "with_n": len(column("with")), "with": _mean(column("with")), "without": _mean(column("without")),
-        "four_n": len(column("four")), "four": _mean(column("four")),
+        "content_n": len(content),
+        "content_precision": precision,
+        "content_recall": recall,
+        "content_f1": harmonic,
+        "content_mean_f1": _mean(c[2] for c in content),
+        "content_ge90": _mean(c[2] >= 0.9 for c in content),
+        "with_n": len(column("with")),
+        "with": _mean(column("with")),
+        "without": _mean(column("without")),
+        "four_n": len(column("four")),
+        "four": _mean(column("four")),
     }

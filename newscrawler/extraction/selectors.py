@@ -121,8 +121,13 @@ class SelectorSet:
             fields: dict[str, Any] = {name: [_candidate_dict(c) for c in cs] for name, cs in v.fields.items()}
             fields["content"] = {"root": list(v.content_root), "exclude": list(v.content_exclude)}
             variants.append({"template": v.template, **({"when": v.when} if v.when else {}), "fields": fields})
-        return {"domain": self.domain, "version": self.version, "state": self.state, "variants": variants,
-                "provenance": dict(self.provenance)}
+        return {
+            "domain": self.domain,
+            "version": self.version,
+            "state": self.state,
+            "variants": variants,
+            "provenance": dict(self.provenance),
+        }
 
 
 def _candidate_dict(c: Candidate) -> dict[str, Any]:
@@ -201,9 +206,7 @@ def _candidates(raw: Any, where: str) -> tuple[Candidate, ...]:
 # ---------------------------------------------------------------- the safe grammar
 _ESCAPE = r"\\[^\n0-9a-fA-F]|\\[0-9a-fA-F]{1,6}\s?"
 _IDENT = rf"-?(?:[a-zA-Z_\u00a0-\uffff]|{_ESCAPE})(?:[\w\-\u00a0-\uffff]|{_ESCAPE})*"
-_ATTRIBUTE = (
-    rf"""\[\s*{_IDENT}(?:\s*[~|^$*]?=\s*(?:{_IDENT}|"[^"\\\n]*"|'[^'\\\n]*')\s*(?:[iIsS]\s*)?)?\s*\]"""
-)
+_ATTRIBUTE = rf"""\[\s*{_IDENT}(?:\s*[~|^$*]?=\s*(?:{_IDENT}|"[^"\\\n]*"|'[^'\\\n]*')\s*(?:[iIsS]\s*)?)?\s*\]"""
 _SIMPLE = rf"(?:\.{_IDENT}|\#{_IDENT}|{_ATTRIBUTE})"
 _PLAIN_COMPOUND = rf"(?:(?:{_IDENT}|\*){_SIMPLE}*|{_SIMPLE}+)"
 _PSEUDO = (
@@ -313,7 +316,10 @@ def read(doc: Document, name: str, candidate: Candidate, context: PageContext) -
 
 
 def content_text(
-    doc: Document, root_css: str, exclude: tuple[str, ...] = (), headline: str | None = None,
+    doc: Document,
+    root_css: str,
+    exclude: tuple[str, ...] = (),
+    headline: str | None = None,
     site_name: str | None = None,
 ) -> str | None:
     """The cleaned paragraphs below the nodes that match ``root_css``, in page order; None when too short."""
@@ -397,6 +403,11 @@ def _read_text(doc: Document, candidate: Candidate, context: PageContext) -> str
 
 
 _READERS: dict[str, Callable[[Document, Candidate, PageContext], Any]] = {
-    "title": _read_title, "published": _read_date, "modified": _read_modified, "authors": _read_authors,
-    "summary": _read_text, "section": _read_text, "image": _read_text,
+    "title": _read_title,
+    "published": _read_date,
+    "modified": _read_modified,
+    "authors": _read_authors,
+    "summary": _read_text,
+    "section": _read_text,
+    "image": _read_text,
 }

@@ -19,7 +19,8 @@ _CJK = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _KICKER = re.compile(r"kick|topline|overline|dachzeile|roofline|spitzmarke|eyebrow|supertitle|pretitle|label|rubrik")
 # Headings of a page that are never an article's headline.
 _NOT_HEADLINE = re.compile(
-    r"^(?:home|homepage|news|menu|search|login|sign in|subscribe|newsletter|blog|video|videos|untitled|index|trang chủ"
+    r"^(?:home|homepage|news|menu|search|login|sign in|subscribe|newsletter|blog|video|videos|untitled|index"
+    r"|trang chủ"
     r"|tin tức|startseite|aktuelles|nachrichten|accueil|inicio|404.*|page not found|not found|error|access denied"
     r"|just a moment.*|attention required.*|are you a robot.*|comments?|kommentare?|related.*|about.*|by .{1,30})$",
     re.IGNORECASE,
@@ -72,8 +73,12 @@ def _is_site(part: str, keys: set[str]) -> bool:
     key = _key(part)
     if not key:
         return True
-    return any(key == k or (len(k) > 3 and (key.startswith(k) or key.endswith(k)) and len(key) <= len(k) + 14)
-               or (len(key) > 3 and len(key) >= 0.5 * len(k) and (k.startswith(key) or k.endswith(key))) for k in keys)
+    return any(
+        key == k
+        or (len(k) > 3 and (key.startswith(k) or key.endswith(k)) and len(key) <= len(k) + 14)
+        or (len(key) > 3 and len(key) >= 0.5 * len(k) and (k.startswith(key) or k.endswith(key)))
+        for k in keys
+    )
 
 
 def tokens(text: str) -> list[str]:
@@ -103,8 +108,14 @@ def site_names(doc: Document, given: str | None = None) -> list[str]:
     word = labels[-2] if len(labels) > 1 else host
     if word in ("com", "co", "org", "net", "gov", "edu", "ac") and len(labels) > 2:
         word = labels[-3]
-    names = [given, doc.meta_first("og:site_name", "application-name", "apple-mobile-web-app-title", "dc.publisher"),
-             witnesses.of(doc).publisher, host, word, *(doc.meta.get("twitter:site", [])[:1])]
+    names = [
+        given,
+        doc.meta_first("og:site_name", "application-name", "apple-mobile-web-app-title", "dc.publisher"),
+        witnesses.of(doc).publisher,
+        host,
+        word,
+        *(doc.meta.get("twitter:site", [])[:1]),
+    ]
     return [n.lstrip("@") for n in names if n]
 
 
@@ -114,9 +125,11 @@ def find(doc: Document, site_name: str | None = None, hint: str | None = None) -
     said: list[tuple[str, str, float]] = []  # value, origin, trust
     seen = witnesses.of(doc)
     for raw, origin, trust in (
-        (seen.headline, "json-ld", 1.0), (doc.meta_first("og:title"), "og", 1.0),
+        (seen.headline, "json-ld", 1.0),
+        (doc.meta_first("og:title"), "og", 1.0),
         (doc.meta_first("twitter:title", "dc.title", "parsely-title", "sailthru.title", "title"), "meta", 0.7),
-        (of_document(doc), "title", 0.8), (hint, "feed", 0.8),
+        (of_document(doc), "title", 0.8),
+        (hint, "feed", 0.8),
     ):
         value = cut_site(clean(raw), names) if raw else ""
         if value and has_shape(value) and _key(value) not in {_key(n) for n in names}:
@@ -177,7 +190,8 @@ def heading_text(node: LexborNode) -> str:
         elif child.tag not in ("script", "style", "svg", "button", "noscript") and child.first_child is not None:
             value = "".join(
                 t.text_content or "" if t.tag == "-text" else " " if t.tag in ("br", "div", "span", "p") else ""
-                for t in child.traverse(include_text=True) if not (t.tag == "-text" and _in_ruby_reading(t))
+                for t in child.traverse(include_text=True)
+                if not (t.tag == "-text" and _in_ruby_reading(t))
             )
             parts.append((value, child.tag in ("span", "div", "p", "small", "em", "strong", "b")))
     text = " ".join("".join(p for p, _ in parts).split())
@@ -199,8 +213,12 @@ def headings(doc: Document, names: list[str]) -> list[tuple[str, str]]:
     """h1s, then headline-like nodes, then h2s: ``(text, what it is)``."""
     out: list[tuple[str, str]] = []
     site_keys = {_key(n) for n in names}
-    for css, what, limit in (("h1", "h1", 12), ('[itemprop="headline"]', "itemprop", 4),
-                             ('[class*="headline"],[class*="title"]', "class", 12), ("h2", "h2", 15)):
+    for css, what, limit in (
+        ("h1", "h1", 12),
+        ('[itemprop="headline"]', "itemprop", 4),
+        ('[class*="headline"],[class*="title"]', "class", 12),
+        ("h2", "h2", 15),
+    ):
         for node in doc.tree.css(css)[:limit]:
             if node.tag in ("meta", "title", "body", "html", "a", "img") and what == "class":
                 continue

@@ -17,43 +17,138 @@ from newscrawler.extraction.document import Document
 
 #: schema.org types of an article, best first.
 ARTICLE_TYPES = (
-    "newsarticle", "reportagenewsarticle", "analysisnewsarticle", "opinionnewsarticle", "backgroundnewsarticle",
-    "reviewnewsarticle", "askpublicnewsarticle", "article", "liveblogposting", "blogposting", "report",
-    "scholarlyarticle", "techarticle", "satiricalarticle", "socialmediaposting", "review", "advertisercontentarticle",
+    "newsarticle",
+    "reportagenewsarticle",
+    "analysisnewsarticle",
+    "opinionnewsarticle",
+    "backgroundnewsarticle",
+    "reviewnewsarticle",
+    "askpublicnewsarticle",
+    "article",
+    "liveblogposting",
+    "blogposting",
+    "report",
+    "scholarlyarticle",
+    "techarticle",
+    "satiricalarticle",
+    "socialmediaposting",
+    "review",
+    "advertisercontentarticle",
 )
 _LISTS = ("itemlist", "collectionpage", "searchresultspage")
 _VIDEO = ("videoobject",)
 _MAX_BYTES = 2_000_000
 _MAX_NODES = 5_000
 # What is read out of JSON that no mending makes valid.
-_SALVAGE = re.compile(r"""(?m)^[ \t]*"(headline|datePublished|dateModified)" ?: ?(?:"(.{1,300}?)"|'(.{1,300}?)'),?[ \t]*$""")
+_SALVAGE = re.compile(
+    r"""(?m)^[ \t]*"(headline|datePublished|dateModified)" ?: ?(?:"(.{1,300}?)"|'(.{1,300}?)'),?[ \t]*$"""
+)
 
 _VALUE = re.compile(r"""(:\s?")(.{0,1000}?)("\s?)(?=\s{0,20}(?:,\s{0,40}"[@\w]{1,40}"\s?:|[}\]]))""", re.S)
 # The costly mending is for scripts of ordinary size only.
 _MEND_CHARS = 60_000
 
 PUBLISHED_META = (
-    "article:published_time", "article:published", "og:published_time", "og:article:published_time", "datepublished",
-    "parsely-pub-date", "sailthru.date", "cxenseparse:recs:publishtime", "cxenseparse:publishtime", "pubdate",
-    "publishdate", "publish_date", "publish-date", "publication_date", "published_time", "published-date", "published",
-    "dc.date.issued", "dcterms.issued", "dcterms.date", "dc.date.created", "dcterms.created", "dc.date",
-    "article.published", "article:post_date", "datecreated", "article_date_original", "originalpublicationdate",
-    "rnews:datepublished", "vr:published_time", "shareaholic:article_published_time", "citation_publication_date",
-    "citation_date", "displaydate", "ptime", "article.created", "article:created", "article:date", "bt:pubdate",
-    "dateposted", "analyticsattributes.articledate", "date", "pub_date", "created", "releasedate", "release_date",
-    "timestamp", "time", "og:pubdate", "dc.created", "iso-8601-publish-date", "gen-date", "post_date", "cre",
-    "cms-date", "og:article:published", "buildtime", "weibo:article:create_at", "article:create_at",
+    "article:published_time",
+    "article:published",
+    "og:published_time",
+    "og:article:published_time",
+    "datepublished",
+    "parsely-pub-date",
+    "sailthru.date",
+    "cxenseparse:recs:publishtime",
+    "cxenseparse:publishtime",
+    "pubdate",
+    "publishdate",
+    "publish_date",
+    "publish-date",
+    "publication_date",
+    "published_time",
+    "published-date",
+    "published",
+    "dc.date.issued",
+    "dcterms.issued",
+    "dcterms.date",
+    "dc.date.created",
+    "dcterms.created",
+    "dc.date",
+    "article.published",
+    "article:post_date",
+    "datecreated",
+    "article_date_original",
+    "originalpublicationdate",
+    "rnews:datepublished",
+    "vr:published_time",
+    "shareaholic:article_published_time",
+    "citation_publication_date",
+    "citation_date",
+    "displaydate",
+    "ptime",
+    "article.created",
+    "article:created",
+    "article:date",
+    "bt:pubdate",
+    "dateposted",
+    "analyticsattributes.articledate",
+    "date",
+    "pub_date",
+    "created",
+    "releasedate",
+    "release_date",
+    "timestamp",
+    "time",
+    "og:pubdate",
+    "dc.created",
+    "iso-8601-publish-date",
+    "gen-date",
+    "post_date",
+    "cre",
+    "cms-date",
+    "og:article:published",
+    "buildtime",
+    "weibo:article:create_at",
+    "article:create_at",
 )
 MODIFIED_META = (
-    "article:modified_time", "article:modified", "og:updated_time", "datemodified", "og:modified_time",
-    "last-modified", "lastmod", "dcterms.modified", "dc.date.modified", "revised", "article:updated_time",
-    "modified_time", "vr:updated_time",
+    "article:modified_time",
+    "article:modified",
+    "og:updated_time",
+    "datemodified",
+    "og:modified_time",
+    "last-modified",
+    "lastmod",
+    "dcterms.modified",
+    "dc.date.modified",
+    "revised",
+    "article:updated_time",
+    "modified_time",
+    "vr:updated_time",
 )
 AUTHOR_META = (
-    "article:author_name", "parsely-author", "sailthru.author", "cxenseparse:author", "byl", "author", "dc.creator",
-    "dcterms.creator", "dc.author", "article:author", "og:article:author", "citation_author", "authors", "creator",
-    "article.author", "og:author", "vr:author", "dcsext.author", "twitter:data1", "byline", "shareaholic:article_author_name",
-    "bt:author", "analyticsattributes.author", "rbauthors",
+    "article:author_name",
+    "parsely-author",
+    "sailthru.author",
+    "cxenseparse:author",
+    "byl",
+    "author",
+    "dc.creator",
+    "dcterms.creator",
+    "dc.author",
+    "article:author",
+    "og:article:author",
+    "citation_author",
+    "authors",
+    "creator",
+    "article.author",
+    "og:author",
+    "vr:author",
+    "dcsext.author",
+    "twitter:data1",
+    "byline",
+    "shareaholic:article_author_name",
+    "bt:author",
+    "analyticsattributes.author",
+    "rbauthors",
 )
 
 
@@ -249,8 +344,11 @@ def _text_of(doc: Document, css: str) -> str:
 def _fill(found: Witnesses, node: dict[str, Any], by_id: dict[str, dict[str, Any]]) -> None:
     found.headline = _text(node.get("headline")) or _text(node.get("name"))
     found.ld_alternative = _text(node.get("alternativeHeadline")) or _text(node.get("name"))
-    for key, target in (("datePublished", found.published_raw), ("dateCreated", found.published_raw),
-                        ("dateModified", found.modified_raw)):
+    for key, target in (
+        ("datePublished", found.published_raw),
+        ("dateCreated", found.published_raw),
+        ("dateModified", found.modified_raw),
+    ):
         value = _text(node.get(key))
         if value:
             target.append(value)

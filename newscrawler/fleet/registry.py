@@ -165,7 +165,7 @@ class Registry:
                     pipe.hincrby(key, name, count)
             for outcome, count in delta.outcomes.items():
                 pipe.hincrby(key, f"o:{outcome}", count)
-            newest: dict[str | bytes, Any] = {name: v for name in NEWEST if (v := getattr(delta, name))}
+            newest: Any = {name: v for name in NEWEST if (v := getattr(delta, name))}
             if newest:
                 pipe.hset(key, mapping=newest)
         if len(pipe):

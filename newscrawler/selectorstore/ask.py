@@ -40,7 +40,13 @@ class Model(Protocol):
     def configured(self) -> bool: ...
 
     async def ask(
-        self, system: str, user: str, schema: dict[str, Any], *, max_tokens: int = ..., reserve: Any = ...,
+        self,
+        system: str,
+        user: str,
+        schema: dict[str, Any],
+        *,
+        max_tokens: int = ...,
+        reserve: Any = ...,
         usage: Any = ...,
     ) -> Any: ...
 
@@ -72,8 +78,11 @@ def _most_different(samples: list[Sample], most: int) -> list[Sample]:
 def _page_text(sample: Sample, max_chars: int) -> str:
     trimmed = trim(sample.doc.tree, [*natural_protect(sample.doc.tree), *_witnessed(sample)], max_chars=max_chars)
     labels = sample.labels
-    known = [f"title: {(labels.title or '')[:120]}", f"published: {labels.published or 'unknown'}",
-             f"authors: {', '.join(labels.authors)[:120] or 'unknown'}"]
+    known = [
+        f"title: {(labels.title or '')[:120]}",
+        f"published: {labels.published or 'unknown'}",
+        f"authors: {', '.join(labels.authors)[:120] or 'unknown'}",
+    ]
     return "The page's own metadata says: " + "; ".join(known) + "\n" + trimmed.html[: max_chars * 2]
 
 
@@ -99,8 +108,10 @@ def _witnessed(sample: Sample) -> list[Any]:
 
 def refinement(answer: dict[str, Any], report: Report, invalid: dict[str, str]) -> str:
     """What was wrong with the last answer, as a table: the model gets figures, not the verdict alone."""
-    rows = ["Your selectors were executed on several pages of the site. What failed:",
-            "field | found on | agrees | reason | examples (page: found | expected)"]
+    rows = [
+        "Your selectors were executed on several pages of the site. What failed:",
+        "field | found on | agrees | reason | examples (page: found | expected)",
+    ]
     for name, field in report.fields.items():
         if not field.passed:
             agree = "no witness" if field.agree is None else f"{field.agree:.0%}"

@@ -100,13 +100,20 @@ def judge(selectors: SelectorSet, induced: list[Sample], held_out: list[Sample])
 
 def _density(selectors: SelectorSet, pages: list[Sample], values: list[dict[str, FieldValue]]) -> float:
     """Median share of the text below the content root that is kept; 1.0 where nothing is found."""
-    shares = [min(1.0, len(v["content"].value) / max(1, root_chars(s, selectors)))
-              for s, v in zip(pages, values, strict=True) if "content" in v]
+    shares = [
+        min(1.0, len(v["content"].value) / max(1, root_chars(s, selectors)))
+        for s, v in zip(pages, values, strict=True)
+        if "content" in v
+    ]
     return median(shares) if shares else 1.0
 
 
 def _judge_field(
-    name: str, pages: list[Sample], values: list[dict[str, FieldValue]], weights: list[int], common: set[str],
+    name: str,
+    pages: list[Sample],
+    values: list[dict[str, FieldValue]],
+    weights: list[int],
+    common: set[str],
     few: bool = False,
 ) -> FieldReport:
     found = [v[name].value if name in v else None for v in values]
@@ -130,9 +137,7 @@ def _judge_field(
     return report
 
 
-def _fault(
-    name: str, report: FieldReport, found: list[Any], pages: list[Sample], common: set[str], few: bool
-) -> str:
+def _fault(name: str, report: FieldReport, found: list[Any], pages: list[Sample], common: set[str], few: bool) -> str:
     """Why the field does not pass, '' when it does."""
     if report.coverage < COVERAGE:
         return f"found on {report.coverage:.0%} of the pages that have it"
@@ -168,7 +173,11 @@ def _content_agrees(value: Any, label: Any) -> bool:
 
 
 _AGREES: dict[str, Callable[[Any, Any], bool]] = {
-    "title": title_agrees, "published": dates_agree, "authors": authors_agree, "content": _content_agrees}
+    "title": title_agrees,
+    "published": dates_agree,
+    "authors": authors_agree,
+    "content": _content_agrees,
+}
 
 
 def _date_shape(value: Any) -> bool:
@@ -202,8 +211,12 @@ def _show(value: Any) -> str:
 
 def agrees_with(article: Article, values: dict[str, FieldValue]) -> bool:
     """Shadow: would this set have stored what was stored? Fields that the article lacks do not count."""
-    checks = {"title": article.title, "content": article.content, "published": article.published,
-              "authors": article.authors}
+    checks = {
+        "title": article.title,
+        "content": article.content,
+        "published": article.published,
+        "authors": article.authors,
+    }
     for name, stored in checks.items():
         if not stored:
             continue

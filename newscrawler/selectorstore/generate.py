@@ -68,8 +68,15 @@ class Generator:
     """``context_of(url)`` says what is known of a page's site (its name, zone, language)."""
 
     def __init__(
-        self, store: SelectorStore, jobs: Jobs, load_page: LoadPage, context_of: Callable[[str], PageContext], *,
-        llm: ask.Model | None = None, mode: str = "rules_then_llm", max_input_chars: int = 90_000,
+        self,
+        store: SelectorStore,
+        jobs: Jobs,
+        load_page: LoadPage,
+        context_of: Callable[[str], PageContext],
+        *,
+        llm: ask.Model | None = None,
+        mode: str = "rules_then_llm",
+        max_input_chars: int = 90_000,
     ) -> None:
         if mode not in MODES:
             raise ValueError(f"SELECTOR_GENERATION is {mode!r}; it must be one of {', '.join(MODES)}")
@@ -102,8 +109,11 @@ class Generator:
     async def _generate(self, job: Job, refs: list[tuple[str, str]]) -> Result:
         samples = await self._samples(refs)
         if len(samples) < LEAST_PAGES:
-            return Result(job.domain, "waiting", f"{len(samples)} of {len(refs)} stored pages are distinct articles; "
-                          f"{LEAST_PAGES} are needed")
+            return Result(
+                job.domain,
+                "waiting",
+                f"{len(samples)} of {len(refs)} stored pages are distinct articles; {LEAST_PAGES} are needed",
+            )
         induce, held_out = split(samples)
         result = Result(job.domain, "failed")
         fields: dict[str, Any] = {}
@@ -119,8 +129,11 @@ class Generator:
         if result.doc is None:
             result.reason = result.reason or _why(result.report)
             return result
-        result.doc["provenance"]["tokens"] = {"in": result.spent.tokens_in, "out": result.spent.tokens_out,
-                                              "calls": result.spent.attempts}
+        result.doc["provenance"]["tokens"] = {
+            "in": result.spent.tokens_in,
+            "out": result.spent.tokens_out,
+            "calls": result.spent.attempts,
+        }
         return await self._keep(job, result)
 
     async def _samples(self, refs: list[tuple[str, str]]) -> list[Sample]:
@@ -148,15 +161,23 @@ class Generator:
         return failed
 
     async def _try(
-        self, result: Result, fields: dict[str, Any], induce: list[Sample], held_out: list[Sample],
+        self,
+        result: Result,
+        fields: dict[str, Any],
+        induce: list[Sample],
+        held_out: list[Sample],
         extra: dict[str, Any] | None,
     ) -> None:
         """Judges ``fields``; on a pass the set is in ``result.doc``, without the optional fields that failed."""
         if not fields.get("title") or not fields.get("content"):
             missing = [n for n in gate.REQUIRED if not fields.get(n)]
             result.reason = f"no selector for {' and '.join(missing)}"
-            result.report = gate.Report(False, {n: gate.FieldReport(False, 0.0, None, 0.0, "no selector")
-                                                for n in _WANTED if not fields.get(n)}, len(induce), len(held_out))
+            result.report = gate.Report(
+                False,
+                {n: gate.FieldReport(False, 0.0, None, 0.0, "no selector") for n in _WANTED if not fields.get(n)},
+                len(induce),
+                len(held_out),
+            )
             return
         doc = self._document(result, fields, induce, held_out, extra)
         try:
@@ -175,18 +196,37 @@ class Generator:
         result.reason = ""
 
     def _document(
-        self, result: Result, fields: dict[str, Any], induce: list[Sample], held_out: list[Sample],
+        self,
+        result: Result,
+        fields: dict[str, Any],
+        induce: list[Sample],
+        held_out: list[Sample],
         extra: dict[str, Any] | None,
     ) -> dict[str, Any]:
         provenance = {
-            "made_by": result.made_by or "rule", "source": "generated from stored pages", "confidence": "gate",
-            "samples": [s.digest for s in induce], "held_out": [s.digest for s in held_out], **(extra or {})}
-        return {"domain": result.domain, "version": 1, "state": "candidate",
-                "variants": [{"template": "article", "fields": fields}], "provenance": provenance}
+            "made_by": result.made_by or "rule",
+            "source": "generated from stored pages",
+            "confidence": "gate",
+            "samples": [s.digest for s in induce],
+            "held_out": [s.digest for s in held_out],
+            **(extra or {}),
+        }
+        return {
+            "domain": result.domain,
+            "version": 1,
+            "state": "candidate",
+            "variants": [{"template": "article", "fields": fields}],
+            "provenance": provenance,
+        }
 
     # ------------------------------------------------------------ the model
     async def _ask_model(
-        self, job: Job, result: Result, by_rule: dict[str, Any], wanted: list[str], induce: list[Sample],
+        self,
+        job: Job,
+        result: Result,
+        by_rule: dict[str, Any],
+        wanted: list[str],
+        induce: list[Sample],
         held_out: list[Sample],
     ) -> None:
         """Up to 1 + REFINEMENTS questions. Any trouble leaves the rules' result, with the reason noted."""
@@ -205,12 +245,18 @@ class Generator:
             fields = {**by_rule, **{n: proposed[n] for n in wanted if n in proposed}}
             before = result.doc
             attempt = Result(result.domain, "failed", made_by="llm")
-            extra = {"model": self._llm.model, "server": _host(self._llm.base_url), "digest": digest,
-                     "prompt_version": ask.PROMPT_VERSION, "answer": json.dumps(answer, ensure_ascii=False)[:4000]}
+            extra = {
+                "model": self._llm.model,
+                "server": _host(self._llm.base_url),
+                "digest": digest,
+                "prompt_version": ask.PROMPT_VERSION,
+                "answer": json.dumps(answer, ensure_ascii=False)[:4000],
+            }
             await self._try(attempt, fields, induce, held_out, extra)
             result.report = attempt.report
-            if attempt.doc is not None and (before is None or not attempt.report or not (
-                    set(wanted) & set(attempt.report.failed))):
+            if attempt.doc is not None and (
+                before is None or not attempt.report or not (set(wanted) & set(attempt.report.failed))
+            ):
                 result.doc, result.made_by, result.reason = attempt.doc, "llm", ""
             if attempt.report is None or not set(wanted) & set(attempt.report.failed):
                 return
@@ -232,8 +278,14 @@ class Generator:
             reserved.append(tokens)
 
         before = result.spent.tokens_in + result.spent.tokens_out
-        answer = await self._llm.ask(ask.system_prompt(), prompt, ask.ANSWER_SCHEMA, max_tokens=ask.MAX_TOKENS,
-                                     reserve=reserve, usage=result.spent)
+        answer = await self._llm.ask(
+            ask.system_prompt(),
+            prompt,
+            ask.ANSWER_SCHEMA,
+            max_tokens=ask.MAX_TOKENS,
+            reserve=reserve,
+            usage=result.spent,
+        )
         used = result.spent.tokens_in + result.spent.tokens_out - before
         await self.jobs.settle(reserved[-1], used)
         await client.set(key, json.dumps(answer.data, ensure_ascii=False), ex=ANSWER_KEPT_S)
@@ -247,8 +299,9 @@ class Generator:
         except StaleFence as exc:
             result.state, result.reason = "skipped", str(exc)
             return result
-        await self.store.put_on_probation(job.domain, result.version, who="generator",
-                                          reason=f"gate passed, made by {result.made_by}")
+        await self.store.put_on_probation(
+            job.domain, result.version, who="generator", reason=f"gate passed, made by {result.made_by}"
+        )
         await self.store.forget_samples(job.domain)
         result.state = "probation"
         return result

@@ -67,7 +67,8 @@ class Jobs:
         token = secrets.token_hex(8)
         found = [keys.lock(domain), keys.domain(domain), keys.FENCE, keys.JOBS]
         verdict, value = await scripts.run(
-            self.client, "begin", found, [token, self.lock_ms, domain, "1" if forced else "0"])
+            self.client, "begin", found, [token, self.lock_ms, domain, "1" if forced else "0"]
+        )
         word = verdict.decode() if isinstance(verdict, bytes) else verdict
         if word == "go":
             return Job(domain, token, int(value))
@@ -105,9 +106,18 @@ class Jobs:
         now = self._clock()
         minute = f"{keys.TAG}:minute:{int(now // 60)}"
         reason = await scripts.run(
-            self.client, "budget", [keys.budget(self._day()), minute],
-            [domain, tokens, limits.calls_per_domain_per_day, limits.calls_per_day, limits.tokens_per_day,
-             limits.calls_per_minute])
+            self.client,
+            "budget",
+            [keys.budget(self._day()), minute],
+            [
+                domain,
+                tokens,
+                limits.calls_per_domain_per_day,
+                limits.calls_per_day,
+                limits.tokens_per_day,
+                limits.calls_per_minute,
+            ],
+        )
         if reason:
             text = reason.decode() if isinstance(reason, bytes) else reason
             raise BudgetSpent(f"the budget of the model is spent: {text}")

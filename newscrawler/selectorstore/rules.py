@@ -56,7 +56,11 @@ def induce(samples: list[Sample], only: Iterable[str] = ("title", "published", "
     """Candidates of each field over ``samples`` (8 is a good number, 4 the least that tells anything)."""
     out = Induced()
     finders: dict[str, Callable[[list[Sample]], Any]] = {
-        "title": _title, "published": _published, "authors": _authors, "content": _content}
+        "title": _title,
+        "published": _published,
+        "authors": _authors,
+        "content": _content,
+    }
     for name in only:
         found = finders[name](samples)
         if found:
@@ -90,8 +94,10 @@ def _published(samples: list[Sample]) -> list[dict[str, Any]]:
     def nodes(sample: Sample) -> list[LexborNode]:
         found = []
         for node in css.hits(sample.doc.tree, _DATE_NODES)[:150]:
-            if len(node.text(deep=True)) < 120 and any(agrees(sample, read_field(sample, "published", c))
-                                                       for c in _as_candidates("published", node, "x", by_node=True)):
+            if len(node.text(deep=True)) < 120 and any(
+                agrees(sample, read_field(sample, "published", c))
+                for c in _as_candidates("published", node, "x", by_node=True)
+            ):
                 found.append(node)
         return found[:3]
 
@@ -112,8 +118,10 @@ def _authors(samples: list[Sample]) -> list[dict[str, Any]]:
         for index, node in enumerate(css.hits(sample.doc.tree, _AUTHOR_NODES)[:6000]):
             text = norm(node.text(deep=True, separator=" "))
             if len(text) <= most and all(n in text for n in names):
-                byline = any("author" in (a or "") or "byline" in (a or "") or "tac" in (a or "")
-                             for a in (node.attributes.get("class"), node.attributes.get("itemprop")))
+                byline = any(
+                    "author" in (a or "") or "byline" in (a or "") or "tac" in (a or "")
+                    for a in (node.attributes.get("class"), node.attributes.get("itemprop"))
+                )
                 found.append((len(text) - 30 * byline, index, node))
         return [node for _, _, node in sorted(found, key=lambda f: f[:2])[:4]]
 
@@ -136,7 +144,10 @@ def _as_candidates(name: str, node: LexborNode, selector: str, by_node: bool = F
 
 
 def _choose(
-    name: str, samples: list[Sample], nodes: Callable[[Sample], list[LexborNode]], machine: list[Candidate],
+    name: str,
+    samples: list[Sample],
+    nodes: Callable[[Sample], list[LexborNode]],
+    machine: list[Candidate],
     agrees: Callable[[Sample, Any], bool],
 ) -> list[dict[str, Any]]:
     """The candidates that agree on AGREE of the labelled pages, best first, with different anchors."""

@@ -97,8 +97,11 @@ def title_agrees(value: Any, label: str) -> bool:
     if not left:
         return False
     # A label may carry the site's name behind the headline, so that containment is enough.
-    return left == right or (len(left) >= 12 and (left in right or right in left)) or f1(
-        Counter(words(left)), Counter(words(right))) >= 0.9
+    return (
+        left == right
+        or (len(left) >= 12 and (left in right or right in left))
+        or f1(Counter(words(left)), Counter(words(right))) >= 0.9
+    )
 
 
 def authors_agree(value: Any, label: list[str]) -> bool:

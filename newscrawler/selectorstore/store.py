@@ -181,9 +181,7 @@ class SelectorStore:
             done.new.append(domain)
         return done
 
-    async def add_version(
-        self, domain: str, doc: dict[str, Any], *, who: str, fence: int | None = None
-    ) -> int:
+    async def add_version(self, domain: str, doc: dict[str, Any], *, who: str, fence: int | None = None) -> int:
         """Stores a checked document under the next number; it is not used by that.
 
         :raises schema.SetError: the document is not valid

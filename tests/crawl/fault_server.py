@@ -10,7 +10,11 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
-PAGE = b"<!doctype html><html><head><title>Tin</title></head><body><h1>Tin</h1>" + b"<p>Noi dung.</p>" * 200 + b"</body></html>"
+PAGE = (
+    b"<!doctype html><html><head><title>Tin</title></head><body><h1>Tin</h1>"
+    + b"<p>Noi dung.</p>" * 200
+    + b"</body></html>"
+)
 MEGA = 1024 * 1024
 
 

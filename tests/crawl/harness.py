@@ -39,7 +39,9 @@ class Finished:
 class Scrapy:
     """`scrapy <args>` in ``folder``'s data. Settings are strings, as on a command line."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, settings: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None
+    ) -> None:
         self.folder = folder
         self.data = folder / "data"
         self.settings = {**TEST_SETTINGS, "DATA_DIR": str(self.data), **(settings or {})}

@@ -123,7 +123,9 @@ def main(pages: int, rounds: int) -> None:
             server.wait()
         for name, values in figures.items():
             runs = " ".join(f"{v:.3f}" for v in values)
-            print(f"{'gzip' if coded else 'plain':5} {name:8} median {statistics.median(values):.3f} ms CPU a page  ({runs})")
+            print(
+                f"{'gzip' if coded else 'plain':5} {name:8} median {statistics.median(values):.3f} ms CPU a page  ({runs})"
+            )
 
 
 if __name__ == "__main__":

@@ -231,7 +231,9 @@ def main() -> None:
 async def count(redis_url: str) -> dict[str, int]:
     client = connect(redis_url, single=False)
     try:
-        counts = await frontier_queue.Frontier(client, frontier_queue.FrontierConfig(loopback_only=True), "count").counts()
+        counts = await frontier_queue.Frontier(
+            client, frontier_queue.FrontierConfig(loopback_only=True), "count"
+        ).counts()
         return {"queued": counts.queued, "leased": counts.leased}
     finally:
         await client.aclose()

@@ -119,7 +119,9 @@ def complaints(web: NewswebProcess, articles: list[Article]) -> list[str]:
 def page_hits(web: NewswebProcess) -> Counter[str]:
     """URL -> how often it was answered with a page; robots.txt left out."""
     return Counter(
-        f"http://{hit['host']}{hit['path']}" for hit in web.hits() if hit["status"] == 200 and not hit["path"].startswith("/robots")
+        f"http://{hit['host']}{hit['path']}"
+        for hit in web.hits()
+        if hit["status"] == 200 and not hit["path"].startswith("/robots")
     )
 
 

@@ -99,7 +99,12 @@ def run(server: FaultServer, tls_ca: TestCA) -> Run:
     urls = [f"http://fault{n}.example{path}" for n, (path, _) in enumerate(FAULTS)] + [plain + path for path in GOOD]
     urls += [f"http://pages.example{path}" for path in PAGES]
     urls += [f"https://{name}.example/ok" for name in ("good", "expired", "early", "wrong", "plain")]
-    urls += [f"http://127.0.0.1:{closed_port()}/", "http://10.0.0.1/", "http://169.254.169.254/latest/", "http://[::1]/"]
+    urls += [
+        f"http://127.0.0.1:{closed_port()}/",
+        "http://10.0.0.1/",
+        "http://169.254.169.254/latest/",
+        "http://[::1]/",
+    ]
     urls += ["http://2130706433/", "http://[::ffff:10.0.0.1]/", "http://unknown.invalid/"]
     override = ",".join(
         [
@@ -170,7 +175,13 @@ def test_large_answers_are_not_read_to_their_end(run: Run) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["http://10.0.0.1/", "http://169.254.169.254/latest/", "http://[::1]/", "http://[::ffff:10.0.0.1]/", "http://2130706433/"],
+    [
+        "http://10.0.0.1/",
+        "http://169.254.169.254/latest/",
+        "http://[::1]/",
+        "http://[::ffff:10.0.0.1]/",
+        "http://2130706433/",
+    ],
 )
 def test_private_addresses_are_refused_whatever_their_spelling(run: Run, url: str) -> None:
     row = next(row for found, row in run.results.items() if found.startswith(url[:14]) and "ssrf" in str(row))
@@ -193,7 +204,9 @@ def test_unknown_names_and_closed_ports_have_their_words(run: Run) -> None:
     assert [row["reason"] for row in closed] == ["connect"]
 
 
-@pytest.mark.parametrize(("name", "problem"), [("expired", "expired"), ("early", "not yet valid"), ("wrong", "wrong name")])
+@pytest.mark.parametrize(
+    ("name", "problem"), [("expired", "expired"), ("early", "not yet valid"), ("wrong", "wrong name")]
+)
 def test_bad_certificates_are_refused_by_name_of_the_fault(run: Run, name: str, problem: str) -> None:
     row = run.results[f"https://{name}.example/ok"]
     assert (row["reason"], row["problem"]) == ("tls", problem), row

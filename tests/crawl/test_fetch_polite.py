@@ -114,11 +114,16 @@ async def test_a_redirect_to_a_private_address_is_refused(server: FaultServer, s
     server._answers["/in"] = whole(b"", "Location: http://10.0.0.1/", status="302 Found")
     with pytest.raises(FetchError) as caught:
         await fetch_polite(url(server, "/in"), settings, patience_s=2)
-    assert caught.value.reason in ("ssrf", "gate")  # its robots.txt is refused first: nothing is known, nothing is fetched
+    assert caught.value.reason in (
+        "ssrf",
+        "gate",
+    )  # its robots.txt is refused first: nothing is known, nothing is fetched
 
 
 @pytest.mark.parametrize(("path", "reason"), [("/bomb", "size"), ("/drop", "connect"), ("/cut-gzip", "truncated")])
-async def test_faults_have_their_words_here_too(server: FaultServer, settings: Settings, path: str, reason: str) -> None:
+async def test_faults_have_their_words_here_too(
+    server: FaultServer, settings: Settings, path: str, reason: str
+) -> None:
     with pytest.raises(FetchError) as caught:
         await fetch_polite(url(server, path), settings)
     assert caught.value.reason == reason
@@ -147,7 +152,9 @@ async def opened(settings: Settings, worker: str = "test") -> Frontier:
     return frontier
 
 
-async def test_a_turn_waits_for_the_crawls_own_fetch_and_frees_what_it_took(server: FaultServer, settings: Settings) -> None:
+async def test_a_turn_waits_for_the_crawls_own_fetch_and_frees_what_it_took(
+    server: FaultServer, settings: Settings
+) -> None:
     frontier = await opened(settings)
     await frontier.put_domains([DomainPolicy("a.example", "a.example", "low", 100, enabled=False)])
     with pytest.raises(FrontierRefused, match="not known"):

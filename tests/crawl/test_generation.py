@@ -20,9 +20,18 @@ pytestmark = pytest.mark.slow
 
 def crawl(folder: Path, web: Any, **settings: Any) -> tuple[Scrapy, Finished]:
     (folder / "no-sets").mkdir()
-    scrapy = Scrapy(folder, {
-        "SITES_FILE": str(web.sites_file), "SELECTORS_DIR": str(folder / "no-sets"), "DOWNLOAD_DELAY": "0.1",
-        "AUTOTHROTTLE_ENABLED": "False", "SELECTOR_REFRESH_S": "0.5", "SELECTOR_GENERATION_IDLE_S": "30", **settings})
+    scrapy = Scrapy(
+        folder,
+        {
+            "SITES_FILE": str(web.sites_file),
+            "SELECTORS_DIR": str(folder / "no-sets"),
+            "DOWNLOAD_DELAY": "0.1",
+            "AUTOTHROTTLE_ENABLED": "False",
+            "SELECTOR_REFRESH_S": "0.5",
+            "SELECTOR_GENERATION_IDLE_S": "30",
+            **settings,
+        },
+    )
     done = scrapy.run("crawl", "news", timeout=150)
     assert done.returncode == 0, done.stderr[-3000:]
     return scrapy, done
@@ -53,13 +62,23 @@ def test_rules_make_a_set_that_becomes_active(newsweb: Any, tmp_path: Path) -> N
 
 
 def test_crawl_asks_the_model_and_never_waits_for_it(
-        newsweb: Any, tmp_path: Path, scripted_llm_thread: ScriptedLLM) -> None:
+    newsweb: Any, tmp_path: Path, scripted_llm_thread: ScriptedLLM
+) -> None:
     web = newsweb("ip", sites=1, articles=30, rate=0, delay=0.05, faults="none")
-    scripted_llm_thread.script = [dumps({
-        "title": ["h1.title-detail"], "published": [], "authors": [],
-        "content_root": ["p.description, article.fck_detail"],
-        "content_exclude": ["figcaption", "div[data-component-type]", "p.Image", "article article"]})]
-    scrapy, done = crawl(tmp_path, web, SELECTOR_GENERATION="llm", LLM_BASE_URL=scripted_llm_thread.base_url, LLM_MODEL="scripted")
+    scripted_llm_thread.script = [
+        dumps(
+            {
+                "title": ["h1.title-detail"],
+                "published": [],
+                "authors": [],
+                "content_root": ["p.description, article.fck_detail"],
+                "content_exclude": ["figcaption", "div[data-component-type]", "p.Image", "article article"],
+            }
+        )
+    ]
+    scrapy, done = crawl(
+        tmp_path, web, SELECTOR_GENERATION="llm", LLM_BASE_URL=scripted_llm_thread.base_url, LLM_MODEL="scripted"
+    )
     assert scripted_llm_thread.requests, "the model was not asked"
     assert done.stat("llm/calls") == len(scripted_llm_thread.requests) <= 3
     assert done.stat("llm/tokens/in") == 1000 * done.stat("llm/calls")
@@ -71,9 +90,14 @@ def test_crawl_asks_the_model_and_never_waits_for_it(
 
 def test_wrong_answer_is_judged_and_not_used(newsweb: Any, tmp_path: Path, scripted_llm_thread: ScriptedLLM) -> None:
     web = newsweb("ip", sites=1, articles=16, rate=0, delay=0.05, faults="none")
-    scripted_llm_thread.script = [dumps({"title": ["footer a"], "published": [], "authors": [],
-                                         "content_root": ["header"], "content_exclude": []})]
-    scrapy, done = crawl(tmp_path, web, SELECTOR_GENERATION="llm", LLM_BASE_URL=scripted_llm_thread.base_url, LLM_MODEL="scripted")
+    scripted_llm_thread.script = [
+        dumps(
+            {"title": ["footer a"], "published": [], "authors": [], "content_root": ["header"], "content_exclude": []}
+        )
+    ]
+    scrapy, done = crawl(
+        tmp_path, web, SELECTOR_GENERATION="llm", LLM_BASE_URL=scripted_llm_thread.base_url, LLM_MODEL="scripted"
+    )
     assert done.stat("selector/jobs/failed") == 1
     assert len(scripted_llm_thread.requests) == 3, "one question, two refinements"
     assert [r["active"] or r["probation"] for r in rows(scrapy, "list")] == [None]
@@ -82,8 +106,13 @@ def test_wrong_answer_is_judged_and_not_used(newsweb: Any, tmp_path: Path, scrip
 def test_dead_model_costs_the_crawl_nothing(newsweb: Any, tmp_path: Path, scripted_llm_thread: ScriptedLLM) -> None:
     web = newsweb("ip", sites=1, articles=16, rate=0, delay=0.05, faults="none")
     scripted_llm_thread.script = ["status:401"]
-    _, done = crawl(tmp_path, web, SELECTOR_GENERATION="rules_then_llm", LLM_BASE_URL=scripted_llm_thread.base_url,
-                    LLM_MODEL="scripted")
+    _, done = crawl(
+        tmp_path,
+        web,
+        SELECTOR_GENERATION="rules_then_llm",
+        LLM_BASE_URL=scripted_llm_thread.base_url,
+        LLM_MODEL="scripted",
+    )
     assert done.stat("finish_reason") == "finished"
     assert done.stat("article/new") >= 12
     assert done.stat("selector/jobs/probation") + done.stat("selector/jobs/failed") == 1

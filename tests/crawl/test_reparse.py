@@ -17,12 +17,16 @@ from newscrawler.selectorstore.store import SelectorStore
 from newscrawler.store.base import ArticleStore, open_store
 
 NOON = datetime(2026, 3, 4, 5, 0, tzinfo=UTC)
-SENTENCE = "Sáng nay đoàn công tác đã kiểm tra tiến độ thi công tuyến đường số {n} và ghi nhận nhiều chuyển biến tích cực. "
+SENTENCE = (
+    "Sáng nay đoàn công tác đã kiểm tra tiến độ thi công tuyến đường số {n} và ghi nhận nhiều chuyển biến tích cực. "
+)
 
 
 def page(number: int, headline: str = "Đoàn công tác kiểm tra tiến độ tuyến đường", shown: str = "") -> bytes:
     """An article; ``shown`` stands in a box that only a selector set would take for the headline."""
-    text = "".join(f"<p>{SENTENCE.format(n=number + i)}Các đơn vị tiếp tục khẩn trương hoàn thành.</p>" for i in range(8))
+    text = "".join(
+        f"<p>{SENTENCE.format(n=number + i)}Các đơn vị tiếp tục khẩn trương hoàn thành.</p>" for i in range(8)
+    )
     return (
         f"<!doctype html><html lang=vi><head><title>{headline} {number}</title>"
         f'<meta property="og:title" content="{headline} {number}"><meta property="og:type" content="article">'
@@ -43,14 +47,21 @@ class Bench:
         self.sets = folder / "selectors"
         self.sets.mkdir()
 
-    def write(self, number: int, body: bytes, host: str = "a.example", fetched: datetime = NOON, worker: str = "w1") -> None:
+    def write(
+        self, number: int, body: bytes, host: str = "a.example", fetched: datetime = NOON, worker: str = "w1"
+    ) -> None:
         raw = RawStore.open(str(self.folder / "warc"), worker)
         raw.write(url(number, host), body, [(b"Content-Type", b"text/html; charset=utf-8")], 200, fetched)
         raw.close()
 
     def select_title(self, css: str) -> None:
         fields = {"title": [{"css": css}], "content": {"root": ["div.body"], "exclude": []}}
-        document = {"domain": "a.example", "version": 1, "state": "active", "variants": [{"template": "article", "fields": fields}]}
+        document = {
+            "domain": "a.example",
+            "version": 1,
+            "state": "active",
+            "variants": [{"template": "article", "fields": fields}],
+        }
         document["provenance"] = {"made_by": "person"}
         (self.sets / "a.example.json").write_text(json.dumps(document))
 
@@ -114,7 +125,12 @@ async def test_an_older_page_does_not_undo_a_newer_one(bench: Bench) -> None:
 async def test_an_article_that_extraction_no_longer_sees_stays(bench: Bench) -> None:
     bench.write(1, page(1))
     await bench.reparse()
-    bench.write(1, b"<!doctype html><html><body><a href=/>Trang chu</a></body></html>", fetched=NOON + timedelta(hours=1), worker="w2")
+    bench.write(
+        1,
+        b"<!doctype html><html><body><a href=/>Trang chu</a></body></html>",
+        fetched=NOON + timedelta(hours=1),
+        worker="w2",
+    )
     report = await bench.reparse()
     assert (report.not_article, report.lost) == (1, 1)
     assert len(await bench.titles()) == 1

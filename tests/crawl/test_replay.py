@@ -40,7 +40,9 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[
 
 
 @pytest.mark.timeout(900)
-def test_every_page_is_stored_or_listed_with_its_reason(replayed: tuple[Path, list[dict[str, Any]], list[dict[str, Any]]]) -> None:
+def test_every_page_is_stored_or_listed_with_its_reason(
+    replayed: tuple[Path, list[dict[str, Any]], list[dict[str, Any]]],
+) -> None:
     _, rows, gold = replayed
     assert {row["id"] for row in rows} >= {g["id"] for g in gold} or len(rows) >= len({g["url"] for g in gold})
     missing = [row for row in rows if not row["stored"]]
@@ -114,7 +116,11 @@ def test_a_phrase_of_one_page_is_found_first_with_and_without_diacritics(
 
 def test_the_command_finds_one_too(replayed: tuple[Path, list[dict[str, Any]], list[dict[str, Any]]]) -> None:
     data, rows, gold = replayed
-    page = next(g for g in gold if g["lang"] == "vi" and g.get("content") and any(r["url"] == g["url"] and r["stored"] for r in rows))
+    page = next(
+        g
+        for g in gold
+        if g["lang"] == "vi" and g.get("content") and any(r["url"] == g["url"] and r["stored"] for r in rows)
+    )
     phrase = pieces(page["content"], "vi")[3]
     for query in (phrase, bare(phrase)):
         done = subprocess.run(

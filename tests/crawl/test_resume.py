@@ -35,7 +35,9 @@ def ended(running: Running) -> int:
     return running.text().count("Visit ended")
 
 
-def test_ctrl_c_ends_in_seconds_and_a_second_start_finishes(tmp_path: Path, newsweb: StartNewsweb, queue: Queue) -> None:
+def test_ctrl_c_ends_in_seconds_and_a_second_start_finishes(
+    tmp_path: Path, newsweb: StartNewsweb, queue: Queue
+) -> None:
     web = newsweb("ip", sites=4, articles=8, **SLOWER)
     scrapy = crawler(tmp_path, web, DOWNLOAD_DELAY=0.15, PROGRESS="plain")
     running = scrapy.start("run", "--no-serve", "--until-done", "-s", f"LOG_FILE={tmp_path / 'first.log'}")

@@ -86,7 +86,10 @@ def test_the_shipped_configuration_crawls_33_sites_and_serves_them(newsweb: Star
     assert agents == {next(iter(agents))} and "newscrawler" in next(iter(agents))
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="skipped: needs root and unshare for a namespace without a network")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("unshare"),
+    reason="skipped: needs root and unshare for a namespace without a network",
+)
 def test_without_a_network_each_site_says_so_and_the_exit_code_is_1(tmp_path: Path) -> None:
     data, port = tmp_path / "data", free_port()
     command = f"ip link set lo up 2>/dev/null; exec {sys.executable} -m scrapy run --minutes 0.3 --sites vnexpress.net,dantri.com.vn"

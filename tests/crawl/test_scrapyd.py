@@ -42,15 +42,24 @@ async def stored_urls(data: Path) -> list[str]:
         await store.close()
 
 
-def test_two_jobs_share_the_queue_and_finish_the_web(scrapyd: Any, newsweb: Any, redis_url: str, tmp_path: Path) -> None:
+def test_two_jobs_share_the_queue_and_finish_the_web(
+    scrapyd: Any, newsweb: Any, redis_url: str, tmp_path: Path
+) -> None:
     web = newsweb("ip", sites=6, articles=8, rate=0, delay=0.05, faults="none")
     started = datetime.now(UTC)  # the web publishes further articles while it runs
     node = scrapyd(REDIS_URL=redis_url)
     deploy(node)
     settings = {
-        "DATA_DIR": str(tmp_path / "data"), "SITES_FILE": str(web.sites_file), "SELECTORS_DIR": str(web.selectors_dir),
-        "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8", "DOWNLOAD_DELAY": "0.05", "PROGRESS": "off", "ARTICLE_MAX_AGE_DAYS": "0",
-        "SELECTOR_GENERATION": "off", "AUTOTHROTTLE_ENABLED": "False", "SCHEDULER_IDLE_BEFORE_CLOSE": "3",
+        "DATA_DIR": str(tmp_path / "data"),
+        "SITES_FILE": str(web.sites_file),
+        "SELECTORS_DIR": str(web.selectors_dir),
+        "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8",
+        "DOWNLOAD_DELAY": "0.05",
+        "PROGRESS": "off",
+        "ARTICLE_MAX_AGE_DAYS": "0",
+        "SELECTOR_GENERATION": "off",
+        "AUTOTHROTTLE_ENABLED": "False",
+        "SCHEDULER_IDLE_BEFORE_CLOSE": "3",
     }
     for job in ("one", "two"):
         node.schedule(job, {**settings, "STATS_FILE": str(tmp_path / f"{job}.json")})
@@ -61,8 +70,14 @@ def test_two_jobs_share_the_queue_and_finish_the_web(scrapyd: Any, newsweb: Any,
     stats = {job: json.loads((tmp_path / f"{job}.json").read_text()) for job in ("one", "two")}
     pages = {job: s.get("page/fetched", 0) for job, s in stats.items()}
     assert min(pages.values()) >= 10, f"both worked on the one queue: {pages}"
-    expected = {row["url"] for row in web.truth() if row["type"] == "article" and row["should_be_found"]
-                and not row["optional"] and datetime.fromisoformat(row["published"]) < started}
+    expected = {
+        row["url"]
+        for row in web.truth()
+        if row["type"] == "article"
+        and row["should_be_found"]
+        and not row["optional"]
+        and datetime.fromisoformat(row["published"]) < started
+    }
     assert len(expected) > 20
     stored = asyncio.run(stored_urls(tmp_path / "data"))
     assert not expected - set(stored), f"{len(expected - set(stored))} of {len(expected)} articles were not stored"
@@ -76,7 +91,11 @@ def test_without_redis_url_the_worker_refuses_and_says_why(scrapyd: Any, newsweb
     web = newsweb("ip", sites=1, articles=3, rate=0, faults="none")
     node = scrapyd()
     deploy(node)
-    settings = {"DATA_DIR": str(tmp_path / "data"), "SITES_FILE": str(web.sites_file), "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8"}
+    settings = {
+        "DATA_DIR": str(tmp_path / "data"),
+        "SITES_FILE": str(web.sites_file),
+        "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8",
+    }
     node.schedule("alone", settings)
     until(lambda: "alone" in node.finished(), "the job to end", timeout=60)
     assert "REDIS_URL is not set" in node.text(), node.text()[-3000:]  # scrapyd's own log takes a job's stderr

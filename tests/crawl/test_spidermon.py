@@ -15,9 +15,18 @@ pytestmark = pytest.mark.slow
 
 
 def a_crawl(folder: Path, web: Any, webhook: Receiver, **settings: str) -> Scrapy:
-    return Scrapy(folder, {
-        "SITES_FILE": str(web.sites_file), "SELECTORS_DIR": str(web.selectors_dir), "DOWNLOAD_DELAY": "0.05",
-        "AUTOTHROTTLE_ENABLED": "False", "ALERT_WEBHOOK_URL": webhook.url, **settings}, {"ALERT_WEBHOOK_SECRET": "s3cret"})
+    return Scrapy(
+        folder,
+        {
+            "SITES_FILE": str(web.sites_file),
+            "SELECTORS_DIR": str(web.selectors_dir),
+            "DOWNLOAD_DELAY": "0.05",
+            "AUTOTHROTTLE_ENABLED": "False",
+            "ALERT_WEBHOOK_URL": webhook.url,
+            **settings,
+        },
+        {"ALERT_WEBHOOK_SECRET": "s3cret"},
+    )
 
 
 def test_good_crawl_is_quiet_and_was_watched(newsweb: Any, tmp_path: Path, webhook: Receiver) -> None:
@@ -41,8 +50,13 @@ def test_alert_at_close_is_signed_and_says_what(newsweb: Any, tmp_path: Path, we
 def test_periodic_suite_raises_an_alert_while_the_crawl_runs(newsweb: Any, tmp_path: Path, webhook: Receiver) -> None:
     web = newsweb("ip", sites=1, articles=60, rate=0, delay=0.3, faults="none")
     running = a_crawl(
-        tmp_path, web, webhook, SPIDERMON_PERIODIC_MONITORS='{"newscrawler.monitors.PeriodicSuite": 1}',
-        MONITOR_COVERAGE_FROM="1", MONITOR_MIN_AUTHORS="2", MONITOR_MAX_ERROR_SHARE="1",
+        tmp_path,
+        web,
+        webhook,
+        SPIDERMON_PERIODIC_MONITORS='{"newscrawler.monitors.PeriodicSuite": 1}',
+        MONITOR_COVERAGE_FROM="1",
+        MONITOR_MIN_AUTHORS="2",
+        MONITOR_MAX_ERROR_SHARE="1",
     ).start("crawl", "news")
     try:
         until(lambda: webhook.alerts, "an alert from the running crawl", timeout=60)

@@ -50,13 +50,17 @@ def settings(**changes: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("text", "checked"), [("False", False), ("0", False), ("true", True), (True, True), (False, False)])
+@pytest.mark.parametrize(
+    ("text", "checked"), [("False", False), ("0", False), ("true", True), (True, True), (False, False)]
+)
 def test_settings_of_a_command_line_are_strings(text: Any, checked: bool) -> None:
     rules = FetchRules.from_settings(settings(DOWNLOAD_VERIFY_CERTIFICATES=text))
     assert (rules.max_bytes, rules.verify_certificates, rules.loopback_only) == (1000, checked, False)
 
 
-@pytest.mark.parametrize(("url", "reason"), [("http://127.1/x", "ssrf"), ("http://2130706433:80/", "ssrf"), ("http://a b/", "scheme")])
+@pytest.mark.parametrize(
+    ("url", "reason"), [("http://127.1/x", "ssrf"), ("http://2130706433:80/", "ssrf"), ("http://a b/", "scheme")]
+)
 def test_odd_addresses_are_told_from_odd_urls(url: str, reason: str) -> None:
     error = translate(url, aiohttp.InvalidUrlClientError(url), False, 30)
     assert isinstance(error, FetchRefused)

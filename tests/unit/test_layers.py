@@ -10,7 +10,20 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "newscrawler"
 
 OUTER = {"spiders", "commands", "api", "checks"}
-ADAPTERS = {"middlewares", "pipelines", "scheduler", "extensions", "monitors", "handlers", "wiring", "fetching", "reparsing", "generation_ext", "cli"}
+ADAPTERS = {
+    "middlewares",
+    "pipelines",
+    "scheduler",
+    "extensions",
+    "monitors",
+    "handlers",
+    "wiring",
+    "fetching",
+    "reparsing",
+    "generation_ext",
+    "logformat",
+    "cli",
+}
 SERVICES = {"frontier", "discovery", "rawstore", "selectorstore", "store", "llm", "embeddings", "fleet", "httpclient"}
 PURE = {"extraction", "web", "items", "metrics"}
 FREE = {"settings", "__init__"}

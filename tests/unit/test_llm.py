@@ -7,7 +7,12 @@ import pytest
 from newscrawler.llm import BREAKER_FAILURES, LLM, LLMError, Usage, estimate_tokens, first_json_object
 from tests.fixtures_llm import ScriptedLLM
 
-SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"], "additionalProperties": False}
+SCHEMA = {
+    "type": "object",
+    "properties": {"ok": {"type": "boolean"}},
+    "required": ["ok"],
+    "additionalProperties": False,
+}
 
 
 class Clock:
@@ -45,22 +50,44 @@ async def test_answer_is_parsed_and_tokens_counted(llm: LLM, scripted_llm: Scrip
     assert scripted_llm.headers[0]["Authorization"] == "Bearer key"
 
 
-@pytest.mark.parametrize("text", [
-    '```json\n{"ok": true}\n```', 'Sure! Here it is: {"ok": true} Hope it helps.', '{"ok": true}{"ok": false}',
-    'The set {a} is: {"ok": true}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '```json\n{"ok": true}\n```',
+        'Sure! Here it is: {"ok": true} Hope it helps.',
+        '{"ok": true}{"ok": false}',
+        'The set {a} is: {"ok": true}',
+    ],
+)
 async def test_prose_and_fences_are_read_through(llm: LLM, scripted_llm: ScriptedLLM, text: str) -> None:
     scripted_llm.script = [text]
     assert (await llm.ask("s", "u", SCHEMA)).data == {"ok": True}
 
 
-@pytest.mark.parametrize(("step", "kind", "attempts"), [
-    ("truncated", "unusable", 1), ("refusal", "refused", 1), ("empty", "unusable", 1), ("no json here", "unusable", 1),
-    ('{"ok": "yes"}', "unusable", 1), ('{"ok": true, "extra": 1}', "unusable", 1), ('{"ok": null}', "unusable", 1),
-    ("garbage", "unusable", 1), ("status:401", "auth", 1), ("status:403", "auth", 1), ("status:400", "request", 1),
-    ("status:500", "server", 3), ("status:429", "busy", 3), ("slow", "network", 3), ("reset", "network", 3),
-    ("status:429:3600", "busy", 1)])
+@pytest.mark.parametrize(
+    ("step", "kind", "attempts"),
+    [
+        ("truncated", "unusable", 1),
+        ("refusal", "refused", 1),
+        ("empty", "unusable", 1),
+        ("no json here", "unusable", 1),
+        ('{"ok": "yes"}', "unusable", 1),
+        ('{"ok": true, "extra": 1}', "unusable", 1),
+        ('{"ok": null}', "unusable", 1),
+        ("garbage", "unusable", 1),
+        ("status:401", "auth", 1),
+        ("status:403", "auth", 1),
+        ("status:400", "request", 1),
+        ("status:500", "server", 3),
+        ("status:429", "busy", 3),
+        ("slow", "network", 3),
+        ("reset", "network", 3),
+        ("status:429:3600", "busy", 1),
+    ],
+)
 async def test_bad_answers_become_one_kind_of_error(
-        llm: LLM, scripted_llm: ScriptedLLM, step: str, kind: str, attempts: int) -> None:
+    llm: LLM, scripted_llm: ScriptedLLM, step: str, kind: str, attempts: int
+) -> None:
     scripted_llm.script = [step]
     usage = Usage()
     with pytest.raises(LLMError) as caught:
@@ -75,10 +102,12 @@ async def test_retry_after_is_obeyed(llm: LLM, scripted_llm: ScriptedLLM, clock:
     assert clock.slept == [7.0]
 
 
-@pytest.mark.parametrize(("refused", "mode"), [
-    ({"json_schema"}, "json_object"), ({"json_schema", "json_object"}, "plain")])
+@pytest.mark.parametrize(
+    ("refused", "mode"), [({"json_schema"}, "json_object"), ({"json_schema", "json_object"}, "plain")]
+)
 async def test_ladder_goes_down_and_is_remembered(
-        llm: LLM, scripted_llm: ScriptedLLM, refused: set[str], mode: str) -> None:
+    llm: LLM, scripted_llm: ScriptedLLM, refused: set[str], mode: str
+) -> None:
     scripted_llm.refused_forms = refused
     assert (await llm.ask("s", "u", SCHEMA)).mode == mode
     before = len(scripted_llm.requests)
@@ -116,9 +145,14 @@ async def test_breaker_leaves_a_dead_server_alone(llm: LLM, scripted_llm: Script
     assert (await llm.ask("s", "u", SCHEMA)).data == {"ok": True}
 
 
-@pytest.mark.parametrize(("url", "key", "model", "names"), [
-    ("", "k", "m", "LLM_BASE_URL"), ("https://llm.example/v1", "k", "", "LLM_MODEL"),
-    ("https://llm.example/v1", "", "m", "LLM_API_KEY")])
+@pytest.mark.parametrize(
+    ("url", "key", "model", "names"),
+    [
+        ("", "k", "m", "LLM_BASE_URL"),
+        ("https://llm.example/v1", "k", "", "LLM_MODEL"),
+        ("https://llm.example/v1", "", "m", "LLM_API_KEY"),
+    ],
+)
 async def test_missing_configuration_names_the_variable(url: str, key: str, model: str, names: str) -> None:
     with pytest.raises(LLMError, match=names) as caught:
         await LLM(url, key, model).ask("s", "u", SCHEMA)

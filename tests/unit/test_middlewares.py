@@ -15,7 +15,11 @@ from newscrawler import middlewares
 from newscrawler.middlewares import ConditionalGetMiddleware, PolitenessMiddleware, Refused, ResponseGuardMiddleware
 from newscrawler.web.robots import RobotsRules
 
-HTML = b"<!doctype html><html><head><title>Tin</title></head><body><p>" + b"Noi dung bai viet. " * 200 + b"</p></body></html>"
+HTML = (
+    b"<!doctype html><html><head><title>Tin</title></head><body><p>"
+    + b"Noi dung bai viet. " * 200
+    + b"</p></body></html>"
+)
 RSS = b'<?xml version="1.0" encoding="utf-8"?><rss version="2.0"><channel><title>Tin</title></channel></rss>'
 SITEMAP = b'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"></urlset>'
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20
@@ -72,7 +76,10 @@ def test_robots_can_be_switched_off_by_the_operator() -> None:
         ({"USER_AGENT": "  "}, "USER_AGENT is empty"),
         ({"DOWNLOAD_DELAY": -0.1}, "DOWNLOAD_DELAY is -0.1"),
         ({"DOWNLOAD_DELAY": 0}, "DOWNLOAD_DELAY is 0"),
-        ({"DOWNLOAD_DELAY": 0, "RESOLVE_OVERRIDE": "a.example=127.0.0.1", "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8"}, "DOWNLOAD_DELAY is 0"),
+        (
+            {"DOWNLOAD_DELAY": 0, "RESOLVE_OVERRIDE": "a.example=127.0.0.1", "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8"},
+            "DOWNLOAD_DELAY is 0",
+        ),
         ({"RESOLVE_OVERRIDE": "*=8.8.8.8"}, "not a loopback"),
         ({"ALLOWED_PRIVATE_NETWORKS": "everything"}, "ALLOWED_PRIVATE_NETWORKS"),
         ({"EXTRA_CA_FILE": "/nonexistent.pem"}, "EXTRA_CA_FILE"),
@@ -122,7 +129,9 @@ def test_304_is_marked_when_it_was_asked_for_and_refused_when_not() -> None:
 
 
 # ---------------------------------------------------------------- response guard
-def guarded(kind: str, body: bytes, content_type: str | None = "text/html", status: int = 200, limit: int = 100_000) -> Response:
+def guarded(
+    kind: str, body: bytes, content_type: str | None = "text/html", status: int = 200, limit: int = 100_000
+) -> Response:
     headers = {"Content-Type": content_type} if content_type else {}
     response = Response(URL, status, headers=headers, body=body)
     return ResponseGuardMiddleware(limit).process_response(request(kind=kind), response)
@@ -191,7 +200,11 @@ def test_a_sitemap_that_is_a_gzip_file_is_opened() -> None:
 
 @pytest.mark.parametrize(
     ("body", "reason"),
-    [(gzip.compress(bytes(5_000_000)), "size"), (gzip.compress(SITEMAP)[:-9], "truncated"), (b"\x1f\x8b" + HTML, "bad_encoding")],
+    [
+        (gzip.compress(bytes(5_000_000)), "size"),
+        (gzip.compress(SITEMAP)[:-9], "truncated"),
+        (b"\x1f\x8b" + HTML, "bad_encoding"),
+    ],
 )
 def test_a_bad_gzip_sitemap_is_refused(body: bytes, reason: str) -> None:
     with pytest.raises(Refused) as caught:
@@ -202,8 +215,14 @@ def test_a_bad_gzip_sitemap_is_refused(body: bytes, reason: str) -> None:
 @pytest.mark.parametrize("status", [200, 403, 503])
 def test_a_challenge_is_named_and_never_refused_for_its_type(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # what a challenge looks like is web.challenge's business and tested there
-    monkeypatch.setattr(middlewares, "challenge_reason", lambda status, body, headers: "cloudflare" if headers["server"] == "cf" else None)
+    monkeypatch.setattr(
+        middlewares,
+        "challenge_reason",
+        lambda status, body, headers: "cloudflare" if headers["server"] == "cf" else None,
+    )
     response = Response(URL, status, headers={"Server": "cf"}, body=HTML)
     for kind in ("article", "feed"):
-        assert ResponseGuardMiddleware(10**6).process_response(request(kind=kind), response.copy()).flags == ["challenge:cloudflare"]
+        assert ResponseGuardMiddleware(10**6).process_response(request(kind=kind), response.copy()).flags == [
+            "challenge:cloudflare"
+        ]
     assert ResponseGuardMiddleware(10**6).process_response(request(kind="robots"), response.copy()).flags == []

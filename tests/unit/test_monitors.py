@@ -18,8 +18,14 @@ from tests.fixtures_webhook import Receiver
 pytestmark = pytest.mark.filterwarnings(r"ignore:Spider\.log:scrapy.exceptions.ScrapyDeprecationWarning")
 
 GOOD = {
-    "page/outcome/DONE": 90, "page/outcome/NOT_ARTICLE": 10, "article/new": 60, "article/field/title": 60,
-    "article/field/content": 60, "article/field/published": 59, "article/field/authors": 40, "finish_reason": "finished",
+    "page/outcome/DONE": 90,
+    "page/outcome/NOT_ARTICLE": 10,
+    "article/new": 60,
+    "article/field/title": 60,
+    "article/field/content": 60,
+    "article/field/published": 59,
+    "article/field/authors": 40,
+    "finish_reason": "finished",
     "frontier/queued": 0,
 }
 NAMES = [n for n in vars(settings) if n.startswith(("MONITOR_", "ALERT_"))]
@@ -52,19 +58,23 @@ def test_good_crawl_raises_no_alert(bench: Bench, webhook: Receiver) -> None:
     assert webhook.alerts == []
 
 
-@pytest.mark.parametrize(("changed", "monitor", "says"), [
-    ({"page/outcome/RETRY": 40}, "Errors", "40 of 140 visits failed"),
-    ({"page/outcome/CHALLENGE": 26}, "Errors", "26 of 126"),
-    ({"article/field/published": 40}, "Field coverage", "published: 40 of 60"),
-    ({"article/field/authors": 0}, "Field coverage", "authors: 0 of 60"),
-    ({"article/field/title": None}, "Field coverage", "title: 0 of 60"),
-    ({"finish_reason": "store_away"}, "Finish reason", "'store_away'"),
-    ({"finish_reason": None}, "Finish reason", "None"),
-    ({"article/new": 0}, "Items", "0 articles of at least 1"),
-    ({"log_count/ERROR": 11}, "Errors", "11 error lines"),
-])
+@pytest.mark.parametrize(
+    ("changed", "monitor", "says"),
+    [
+        ({"page/outcome/RETRY": 40}, "Errors", "40 of 140 visits failed"),
+        ({"page/outcome/CHALLENGE": 26}, "Errors", "26 of 126"),
+        ({"article/field/published": 40}, "Field coverage", "published: 40 of 60"),
+        ({"article/field/authors": 0}, "Field coverage", "authors: 0 of 60"),
+        ({"article/field/title": None}, "Field coverage", "title: 0 of 60"),
+        ({"finish_reason": "store_away"}, "Finish reason", "'store_away'"),
+        ({"finish_reason": None}, "Finish reason", "None"),
+        ({"article/new": 0}, "Items", "0 articles of at least 1"),
+        ({"log_count/ERROR": 11}, "Errors", "11 error lines"),
+    ],
+)
 def test_each_fault_raises_a_signed_alert(
-        bench: Bench, webhook: Receiver, changed: dict[str, Any], monitor: str, says: str) -> None:
+    bench: Bench, webhook: Receiver, changed: dict[str, Any], monitor: str, says: str
+) -> None:
     bench.run(CloseSuite, {k: v for k, v in {**GOOD, **changed}.items() if v is not None})
     assert len(webhook.alerts) == 1
     alert = webhook.alerts[0]

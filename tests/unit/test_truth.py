@@ -106,6 +106,10 @@ def test_no_path_of_one_machine_is_in_the_repository():
         path = ROOT / name
         if path.is_file() and path.stat().st_size < 400_000:
             text = path.read_text(errors="ignore")
-            wrong += [f"{name}:{i}" for i, line in enumerate(text.splitlines(), 1) if re.search(r"(?<![\w.])/(work|farm)/", line)]
+            wrong += [
+                f"{name}:{i}"
+                for i, line in enumerate(text.splitlines(), 1)
+                if re.search(r"(?<![\w.])/(work|farm)/", line)
+            ]
     wrong = [w for w in wrong if not w.startswith("tests/unit/test_truth.py")]
     assert not wrong

@@ -27,6 +27,24 @@ __all__ = ["LocalStore"]
 T = TypeVar("T")
 _READERS = 2
 _SCAN = 200
+#: What SQLite says of one row, not of the file.
+_OF_A_ROW = (apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError)
+
+
+def _put(writer: Writer, articles: Sequence[Article]) -> tuple[list[PutResult], dict[str, str]]:
+    """Results, and id -> reason of those refused. One bad row undoes its transaction: then each gets its own."""
+    try:
+        return writer.put(articles), {}
+    except _OF_A_ROW as exc:
+        if len(articles) == 1:
+            return [], {articles[0].id: str(exc)}
+    results: list[PutResult] = []
+    refused: dict[str, str] = {}
+    for article in articles:
+        done, not_done = _put(writer, [article])
+        results += done
+        refused.update(not_done)
+    return results, refused
 
 
 class LocalStore:
@@ -48,7 +66,9 @@ class LocalStore:
     async def put(self, articles: Sequence[Article]) -> list[PutResult]:
         batch = [codec.cleaned(a) for a in articles]
         refused = {a.id: why for a in batch if (why := codec.refusal(a))}
-        results = await self._write(lambda writer: writer.put([a for a in batch if a.id not in refused]))
+        wanted = [a for a in batch if a.id not in refused]
+        results, more = await self._write(lambda writer: _put(writer, wanted))
+        refused.update(more)
         if refused:
             raise StoreRefused(list(refused), next(iter(refused.values())), results)
         return results

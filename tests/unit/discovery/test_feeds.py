@@ -37,7 +37,12 @@ def test_rss_entry_with_all_fields() -> None:
             URL,
         )
     )
-    assert (entry.url, entry.title, entry.authors, entry.summary) == ("https://bao.vn/a-1.html", "Giá vàng & đô", ["Lan Anh"], "Tóm tắt")
+    assert (entry.url, entry.title, entry.authors, entry.summary) == (
+        "https://bao.vn/a-1.html",
+        "Giá vàng & đô",
+        ["Lan Anh"],
+        "Tóm tắt",
+    )
     assert entry.published == datetime(2026, 9, 14, 8, 0, tzinfo=VN)
 
 
@@ -67,13 +72,20 @@ def test_rdf_entry() -> None:
 
 @pytest.mark.parametrize(
     "link",
-    ["<link>\n https://bao.vn/a \n</link>", "<link/>https://bao.vn/a", '<guid isPermaLink="true">https://bao.vn/a</guid>', "<link>/a</link>"],
+    [
+        "<link>\n https://bao.vn/a \n</link>",
+        "<link/>https://bao.vn/a",
+        '<guid isPermaLink="true">https://bao.vn/a</guid>',
+        "<link>/a</link>",
+    ],
 )
 def test_the_address_is_found_where_writers_put_it(link: str) -> None:
     assert only(parse_feed(rss(f"<title>Tin</title>{link}"), URL)).url == "https://bao.vn/a"
 
 
-@pytest.mark.parametrize("link", ["", "<link>javascript:void(0)</link>", "<guid>tin-123</guid>", "<link>http://[</link>"])
+@pytest.mark.parametrize(
+    "link", ["", "<link>javascript:void(0)</link>", "<guid>tin-123</guid>", "<link>http://[</link>"]
+)
 def test_an_entry_without_an_address_is_left_out(link: str) -> None:
     feed = parse_feed(rss(f"<title>Tin</title>{link}", "<link>https://bao.vn/b</link>"), URL)
     assert [entry.url for entry in feed.entries] == ["https://bao.vn/b"]
@@ -107,7 +119,9 @@ def test_dates_that_sites_write(text: str, expected: datetime) -> None:
     assert found is not None and found.utcoffset() is not None
 
 
-@pytest.mark.parametrize("text", [None, "", "hôm qua", "32/13/2026 08:00", "2026-13-45", "Mon, 99 Xxx 2026", "0", "9" * 500, "1/1/1 1:1 AM"])
+@pytest.mark.parametrize(
+    "text", [None, "", "hôm qua", "32/13/2026 08:00", "2026-13-45", "Mon, 99 Xxx 2026", "0", "9" * 500, "1/1/1 1:1 AM"]
+)
 def test_an_unreadable_date_is_none(text: str | None) -> None:
     assert parse_date(text) is None
 
@@ -140,7 +154,11 @@ BOMB = (
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 @pytest.mark.parametrize(
     "dtd",
-    [BOMB, "<!DOCTYPE x [<!ENTITY i SYSTEM 'file:///etc/passwd'>]>", "<!DOCTYPE x [<!ENTITY % p SYSTEM 'http://127.0.0.1/x'>%p;]>"],
+    [
+        BOMB,
+        "<!DOCTYPE x [<!ENTITY i SYSTEM 'file:///etc/passwd'>]>",
+        "<!DOCTYPE x [<!ENTITY % p SYSTEM 'http://127.0.0.1/x'>%p;]>",
+    ],
 )
 def test_entity_attacks_are_refused_whole(dtd: str, encoding: str) -> None:
     text = f"<?xml version='1.0' encoding='{encoding}'?>{dtd}<rss><channel><item><title>&i;</title><link>https://bao.vn/a</link></item></channel></rss>"
@@ -170,7 +188,14 @@ def test_a_cut_off_feed_gives_what_came_before_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "declared"), [("utf-8", "us-ascii"), ("utf-8", "utf-16"), ("windows-1258", "windows-1258"), ("utf-16", "utf-16"), ("utf-8", "no-such")]
+    ("encoding", "declared"),
+    [
+        ("utf-8", "us-ascii"),
+        ("utf-8", "utf-16"),
+        ("windows-1258", "windows-1258"),
+        ("utf-16", "utf-16"),
+        ("utf-8", "no-such"),
+    ],
 )
 def test_wrong_and_rare_encodings_keep_the_letters(encoding: str, declared: str) -> None:
     title = "Hà Nội" if encoding == "utf-8" else "Hà Nôi"
@@ -180,7 +205,9 @@ def test_wrong_and_rare_encodings_keep_the_letters(encoding: str, declared: str)
 
 
 def test_control_characters_and_bare_ampersands_lose_no_entry() -> None:
-    body = rss("<title>Cà phê & trà \x08\x0b</title><link>https://bao.vn/a?x=1&y=2</link>", "<link>https://bao.vn/b</link>")
+    body = rss(
+        "<title>Cà phê & trà \x08\x0b</title><link>https://bao.vn/a?x=1&y=2</link>", "<link>https://bao.vn/b</link>"
+    )
     assert [entry.url for entry in parse_feed(body, URL).entries][-1] == "https://bao.vn/b"
 
 

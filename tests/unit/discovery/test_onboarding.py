@@ -33,7 +33,11 @@ def test_feeds_are_those_declared_and_those_linked() -> None:
 
 def test_sitemaps_are_of_robots_and_page() -> None:
     listed = ["https://bao.vn/news.xml", "https://khac.vn/sitemap.xml", "nonsense"]
-    assert found(robots=listed).sitemaps == ["https://bao.vn/news.xml", "https://bao.vn/sitemap.xml", "https://bao.vn/sitemap-news.xml"]
+    assert found(robots=listed).sitemaps == [
+        "https://bao.vn/news.xml",
+        "https://bao.vn/sitemap.xml",
+        "https://bao.vn/sitemap-news.xml",
+    ]
 
 
 def test_sections_are_the_menus_entries_without_service_pages_articles_and_other_hosts() -> None:
@@ -83,7 +87,10 @@ def test_the_shape_of_a_feed(path: str) -> None:
     assert not looks_like_sitemap(f"https://bao.vn{path}")
 
 
-@pytest.mark.parametrize("path", ["/sitemap.xml", "/sitemap-news.xml.gz", "/google-news-sitemap.xml", "/sitemaps/news-2026-9.xml", "/sitemap.txt"])
+@pytest.mark.parametrize(
+    "path",
+    ["/sitemap.xml", "/sitemap-news.xml.gz", "/google-news-sitemap.xml", "/sitemaps/news-2026-9.xml", "/sitemap.txt"],
+)
 def test_the_shape_of_a_sitemap(path: str) -> None:
     assert looks_like_sitemap(f"https://bao.vn{path}")
 
@@ -97,10 +104,22 @@ def test_the_shape_of_neither(path: str) -> None:
 @pytest.mark.parametrize(
     ("file", "url", "wanted"),
     [
-        ("tuoitre_list.html.gz", "https://tuoitre.vn/", ["thoi-su.htm", "the-gioi.htm", "kinh-doanh.htm", "phap-luat.htm"]),
-        ("vietnamnet_list.html.gz", "https://vietnamnet.vn/", ["thoi-su", "kinh-doanh", "the-thao", "giao-duc", "suc-khoe"]),
+        (
+            "tuoitre_list.html.gz",
+            "https://tuoitre.vn/",
+            ["thoi-su.htm", "the-gioi.htm", "kinh-doanh.htm", "phap-luat.htm"],
+        ),
+        (
+            "vietnamnet_list.html.gz",
+            "https://vietnamnet.vn/",
+            ["thoi-su", "kinh-doanh", "the-thao", "giao-duc", "suc-khoe"],
+        ),
         ("nld_list.html.gz", "https://nld.com.vn/", ["thoi-su.htm", "quoc-te.htm", "kinh-te.htm", "phap-luat.htm"]),
-        ("dantri_list.html.gz", "https://dantri.com.vn/", ["the-gioi.htm", "kinh-doanh.htm", "suc-khoe.htm", "cong-nghe.htm"]),
+        (
+            "dantri_list.html.gz",
+            "https://dantri.com.vn/",
+            ["the-gioi.htm", "kinh-doanh.htm", "suc-khoe.htm", "cong-nghe.htm"],
+        ),
         ("cnn_home.html.gz", "https://www.cnn.com/", ["WORLD/", "US/", "TECH/"]),
     ],
 )

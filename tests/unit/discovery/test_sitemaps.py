@@ -23,7 +23,12 @@ def index(*entries: str) -> bytes:
 
 
 def test_entries_with_their_last_change() -> None:
-    sitemap = parse_sitemap(urlset("<loc> https://bao.vn/a </loc><lastmod>2026-09-14T08:00:00+07:00</lastmod>", "<loc>https://bao.vn/b</loc>"), URL)
+    sitemap = parse_sitemap(
+        urlset(
+            "<loc> https://bao.vn/a </loc><lastmod>2026-09-14T08:00:00+07:00</lastmod>", "<loc>https://bao.vn/b</loc>"
+        ),
+        URL,
+    )
     assert sitemap.error == ""
     assert [e.url for e in sitemap.entries] == ["https://bao.vn/a", "https://bao.vn/b"]
     assert sitemap.entries[0].lastmod == datetime(2026, 9, 14, 8, 0, tzinfo=VN)
@@ -55,15 +60,23 @@ def test_no_more_than_the_limit_of_entries() -> None:
     assert len(sitemap.entries) == MAX_URLS
 
 
-@pytest.mark.parametrize("loc", ["", "<loc></loc>", "<loc>/a</loc>", "<loc>javascript:x</loc>", "<loc>ftp://bao.vn/a</loc>"])
+@pytest.mark.parametrize(
+    "loc", ["", "<loc></loc>", "<loc>/a</loc>", "<loc>javascript:x</loc>", "<loc>ftp://bao.vn/a</loc>"]
+)
 def test_an_entry_without_an_address_is_left_out(loc: str) -> None:
-    assert [e.url for e in parse_sitemap(urlset(loc, "<loc>https://bao.vn/b</loc>"), URL).entries] == ["https://bao.vn/b"]
+    assert [e.url for e in parse_sitemap(urlset(loc, "<loc>https://bao.vn/b</loc>"), URL).entries] == [
+        "https://bao.vn/b"
+    ]
 
 
 def test_a_feed_may_stand_for_a_sitemap() -> None:
     body = b"<rss><channel><item><title>Tin</title><link>/a</link><pubDate>Mon, 14 Sep 2026 01:00:00 GMT</pubDate></item></channel></rss>"
     (entry,) = parse_sitemap(body, URL).entries
-    assert (entry.url, entry.title, entry.published) == ("https://bao.vn/a", "Tin", datetime(2026, 9, 14, 1, 0, tzinfo=UTC))
+    assert (entry.url, entry.title, entry.published) == (
+        "https://bao.vn/a",
+        "Tin",
+        datetime(2026, 9, 14, 1, 0, tzinfo=UTC),
+    )
 
 
 def test_a_text_list() -> None:
@@ -72,7 +85,9 @@ def test_a_text_list() -> None:
 
 
 def test_a_packed_sitemap_is_unpacked() -> None:
-    assert [e.url for e in parse_sitemap(gzip.compress(urlset("<loc>https://bao.vn/a</loc>")), URL).entries] == ["https://bao.vn/a"]
+    assert [e.url for e in parse_sitemap(gzip.compress(urlset("<loc>https://bao.vn/a</loc>")), URL).entries] == [
+        "https://bao.vn/a"
+    ]
 
 
 def test_a_packed_text_list_is_unpacked() -> None:
@@ -88,8 +103,14 @@ def test_a_packed_text_list_is_unpacked() -> None:
         (b"nonsense", "not XML"),
         (gzip.compress(b"<urlset>" + b" " * 80_000_000), "too large"),
         (gzip.compress(b"https://bao.vn/a\n" * 5_000_000), "too large"),
-        (f"<!DOCTYPE x [<!ENTITY a 'b'>]><urlset {NS}><url><loc>https://bao.vn/&a;</loc></url></urlset>".encode(), "entity"),
-        (f"<!DOCTYPE x [<!ENTITY a SYSTEM 'file:///etc/passwd'>]><urlset {NS}><url><loc>https://bao.vn/&a;</loc></url></urlset>".encode(), "entity"),
+        (
+            f"<!DOCTYPE x [<!ENTITY a 'b'>]><urlset {NS}><url><loc>https://bao.vn/&a;</loc></url></urlset>".encode(),
+            "entity",
+        ),
+        (
+            f"<!DOCTYPE x [<!ENTITY a SYSTEM 'file:///etc/passwd'>]><urlset {NS}><url><loc>https://bao.vn/&a;</loc></url></urlset>".encode(),
+            "entity",
+        ),
     ],
 )
 def test_what_is_no_sitemap_says_why(body: bytes, error: str) -> None:

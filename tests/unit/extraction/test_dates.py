@@ -73,8 +73,14 @@ def test_form_is_read(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("Chủ nhật, 04/01/2026", "2026-01-04"), ("5 thg 10, 2025", "2025-10-05"), ("20191022", "2019-10-22"),
-     ("19.11.19", "2019-11-19"), ("Oct. 3rd, 2019", "2019-10-03"), ("26-Jul-2019", "2019-07-26")],
+    [
+        ("Chủ nhật, 04/01/2026", "2026-01-04"),
+        ("5 thg 10, 2025", "2025-10-05"),
+        ("20191022", "2019-10-22"),
+        ("19.11.19", "2019-11-19"),
+        ("Oct. 3rd, 2019", "2019-10-03"),
+        ("26-Jul-2019", "2019-07-26"),
+    ],
 )
 def test_day_alone_says_that_the_hour_is_unknown(text: str, expected: str) -> None:
     found = dates.parse(text, SITE)
@@ -84,11 +90,17 @@ def test_day_alone_says_that_the_hour_is_unknown(text: str, expected: str) -> No
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("5 phút trước", "2026-11-21T09:55:00+07:00"), ("3 giờ trước", "2026-11-21T07:00:00+07:00"),
-     ("2 ngày trước", "2026-11-19T00:00:00+07:00"), ("1 tuần trước", "2026-11-14T00:00:00+07:00"),
-     ("Hôm qua 14:30", "2026-11-20T14:30:00+07:00"), ("hôm nay", "2026-11-21T00:00:00+07:00"),
-     ("Vừa xong", "2026-11-21T10:00:00+07:00"), ("4 hours ago", "2026-11-21T06:00:00+07:00"),
-     ("vor 3 Stunden", "2026-11-21T07:00:00+07:00")],
+    [
+        ("5 phút trước", "2026-11-21T09:55:00+07:00"),
+        ("3 giờ trước", "2026-11-21T07:00:00+07:00"),
+        ("2 ngày trước", "2026-11-19T00:00:00+07:00"),
+        ("1 tuần trước", "2026-11-14T00:00:00+07:00"),
+        ("Hôm qua 14:30", "2026-11-20T14:30:00+07:00"),
+        ("hôm nay", "2026-11-21T00:00:00+07:00"),
+        ("Vừa xong", "2026-11-21T10:00:00+07:00"),
+        ("4 hours ago", "2026-11-21T06:00:00+07:00"),
+        ("vor 3 Stunden", "2026-11-21T07:00:00+07:00"),
+    ],
 )
 def test_relative_counts_from_the_fetch_time(text: str, expected: str) -> None:
     found = dates.parse(text, SITE)
@@ -100,7 +112,8 @@ def test_relative_without_a_fetch_time_is_no_date() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "abc", "99/99/2026", "31/02/2026", "12:30", "1234567", "2027-01-01", "01/12/1901", "Ảnh 12/3", "x" * 5000]
+    "text",
+    ["", "abc", "99/99/2026", "31/02/2026", "12:30", "1234567", "2027-01-01", "01/12/1901", "Ảnh 12/3", "x" * 5000],
 )
 def test_what_is_no_date_is_none(text: str) -> None:
     assert dates.parse(text, SITE) is None

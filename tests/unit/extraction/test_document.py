@@ -72,24 +72,32 @@ def test_ordinary_page_is_not_touched() -> None:
 def test_links_as_written_with_nofollow_and_without_comments() -> None:
     doc = Document(
         b'<base href="https://cdn.example.vn/x/"><a href=" /a.html ">a</a><!-- <a href="/no">no</a> --><a>none</a>'
-        b'<a href="">empty</a><a rel="external NOFOLLOW" href="b.html">b</a><a href="javascript:x()">j</a>', URL)
+        b'<a href="">empty</a><a rel="external NOFOLLOW" href="b.html">b</a><a href="javascript:x()">j</a>',
+        URL,
+    )
     assert doc.links() == [("/a.html", False), ("b.html", True), ("javascript:x()", False)]
     assert doc.base_url == "https://cdn.example.vn/x/"
 
 
 @pytest.mark.parametrize(
     ("html", "canonical"),
-    [('<link rel="canonical" href="/b.html">', "https://example.vn/b.html"),
-     ('<link rel="x canonical" href="https://m.example.vn/c">', "https://m.example.vn/c"),
-     ('<meta property="og:url" content="https://example.vn/d">', "https://example.vn/d"),
-     ('<link rel="canonical" href="javascript:alert(1)">', None), ('<link rel="canonical" href="http://[bad">', None), ("", None)],
+    [
+        ('<link rel="canonical" href="/b.html">', "https://example.vn/b.html"),
+        ('<link rel="x canonical" href="https://m.example.vn/c">', "https://m.example.vn/c"),
+        ('<meta property="og:url" content="https://example.vn/d">', "https://example.vn/d"),
+        ('<link rel="canonical" href="javascript:alert(1)">', None),
+        ('<link rel="canonical" href="http://[bad">', None),
+        ("", None),
+    ],
 )
 def test_canonical(html: str, canonical: str | None) -> None:
     assert Document(html.encode(), URL).canonical == canonical
 
 
 def test_meta_robots_and_language() -> None:
-    doc = Document(b'<html lang="vi-VN"><meta name="ROBOTS" content="NoIndex, nofollow"><meta name=robots content=noarchive>', URL)
+    doc = Document(
+        b'<html lang="vi-VN"><meta name="ROBOTS" content="NoIndex, nofollow"><meta name=robots content=noarchive>', URL
+    )
     assert doc.meta_robots == {"noindex", "nofollow", "noarchive"}
     assert doc.lang == "vi"
 
@@ -119,10 +127,14 @@ def test_windows_1258_declared_or_called_latin() -> None:
     import unicodedata
 
     text = "Hà Nội và Đà Nẵng: giá vàng giảm, người dân đổ xô đi mua; thời tiết đẹp ở miền Bắc. " * 20
-    split = "".join(
-        c if _encodes(c) else _with_mark(c) for c in unicodedata.normalize("NFC", text))
+    split = "".join(c if _encodes(c) else _with_mark(c) for c in unicodedata.normalize("NFC", text))
     body = b"<html><body>" + split.encode("cp1258") + b"</body></html>"
-    for header in ("text/html; charset=windows-1258", "text/html; charset=iso-8859-1", "text/html; charset=utf-8", None):
+    for header in (
+        "text/html; charset=windows-1258",
+        "text/html; charset=iso-8859-1",
+        "text/html; charset=utf-8",
+        None,
+    ):
         found = unicodedata.normalize("NFC", charset.decode(body, header, "vi"))
         assert text.strip() in found, header
 
@@ -147,11 +159,13 @@ def _with_mark(char: str) -> str:
 
 @pytest.mark.parametrize(
     ("encoding", "language", "text"),
-    [("windows-1252", None, "Gebühren für die Straßenbahn erhöhen sich überall, größer als früher in München. "),
-     ("gb18030", "zh", "中国经济今年保持稳定增长，专家表示对未来充满信心。"),
-     ("cp932", "ja", "東京都は新しい政策を発表し、多くの市民が参加した。カタカナもある。"),
-     ("cp949", "ko", "정부는 오늘 새로운 정책을 발표했다. 많은 시민이 참여했다."),
-     ("windows-1251", "ru", "Правительство объявило о новых мерах поддержки граждан. ")],
+    [
+        ("windows-1252", None, "Gebühren für die Straßenbahn erhöhen sich überall, größer als früher in München. "),
+        ("gb18030", "zh", "中国经济今年保持稳定增长，专家表示对未来充满信心。"),
+        ("cp932", "ja", "東京都は新しい政策を発表し、多くの市民が参加した。カタカナもある。"),
+        ("cp949", "ko", "정부는 오늘 새로운 정책을 발표했다. 많은 시민이 참여했다."),
+        ("windows-1251", "ru", "Правительство объявило о новых мерах поддержки граждан. "),
+    ],
 )
 def test_undeclared_legacy_charset_is_measured(encoding: str, language: str | None, text: str) -> None:
     body = f"<html><body><p>{text * 30}</p></body></html>".encode(encoding)

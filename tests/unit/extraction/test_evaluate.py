@@ -19,13 +19,16 @@ TEXT = "Đoạn văn này kể về một sự việc có thật, dài vừa đ�
 
 def scrapy(*args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "scrapy", *args], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+        [sys.executable, "-m", "scrapy", *args], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 def page(title: str, author: str) -> bytes:
     body = "".join(f"<p>{TEXT}{i}.</p>" for i in range(5))
-    return (f"<html lang=vi><title>{title}</title><h1>{title}</h1><p class=author>{author}</p>"
-            f"<p class=date>15/08/2026 06:54</p><div>{body}</div></html>").encode()
+    return (
+        f"<html lang=vi><title>{title}</title><h1>{title}</h1><p class=author>{author}</p>"
+        f"<p class=date>15/08/2026 06:54</p><div>{body}</div></html>"
+    ).encode()
 
 
 @pytest.fixture
@@ -34,9 +37,19 @@ def folder(tmp_path: Path) -> Path:
     lines = []
     for i, author in enumerate(("Nguyễn Văn An", "Trần Minh Hà")):
         (tmp_path / "html" / f"p{i}.html.gz").write_bytes(gzip.compress(page(f"Giá vàng giảm mạnh lần {i}", author)))
-        lines.append({"id": f"p{i}", "url": f"https://example.vn/a-{i}.html", "lang": "vi", "source": "own", "html": f"html/p{i}.html.gz",
-                      "title": f"Giá vàng giảm mạnh lần {i}", "authors": ["Nguyễn Văn An"], "published": "2026-08-15T06:54:00+07:00",
-                      "content": "\n\n".join(f"{TEXT}{k}." for k in range(5))})
+        lines.append(
+            {
+                "id": f"p{i}",
+                "url": f"https://example.vn/a-{i}.html",
+                "lang": "vi",
+                "source": "own",
+                "html": f"html/p{i}.html.gz",
+                "title": f"Giá vàng giảm mạnh lần {i}",
+                "authors": ["Nguyễn Văn An"],
+                "published": "2026-08-15T06:54:00+07:00",
+                "content": "\n\n".join(f"{TEXT}{k}." for k in range(5)),
+            }
+        )
     (tmp_path / "gold.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines), "utf-8")
     return tmp_path
 
@@ -99,7 +112,9 @@ def test_wrong_arguments_of_extract(folder: Path) -> None:
     assert scrapy("extract", path, "--html-encoding", "klingon").returncode == 2
     assert scrapy("extract", str(folder / "none.html")).returncode == 1
     bad = folder / "set.json"
-    bad.write_text('{"domain": "example.vn", "variants": [{"fields": {"title": [{"css": "a:has(b)"}], "content": {"root": ["p"]}}}]}')
+    bad.write_text(
+        '{"domain": "example.vn", "variants": [{"fields": {"title": [{"css": "a:has(b)"}], "content": {"root": ["p"]}}}]}'
+    )
     refused = scrapy("extract", path, "--selectors", str(bad))
     assert refused.returncode == 1 and "variants[0].fields.title[0].css" in refused.stderr
 
@@ -136,19 +151,49 @@ def test_own_scorer_and_the_reference_agree(shared_pages: Path, tmp_path: Path) 
         if i % 10 == 0:
             lines.append(evaluate.predict(g["id"], gzip.decompress((shared_pages / g["html"]).read_bytes()), g["url"]))
         elif i % 3:
-            made = {"id": g["id"], "title": (g.get("title") or "x") + " | Site", "published": g.get("published", "")[: 10 if i % 2 else 30],
-                    "authors": [*g.get("authors", []), "Reuters"], "content": (g.get("content") or " ".join(g.get("content_with", [])))[: -200 or None]}
+            made = {
+                "id": g["id"],
+                "title": (g.get("title") or "x") + " | Site",
+                "published": g.get("published", "")[: 10 if i % 2 else 30],
+                "authors": [*g.get("authors", []), "Reuters"],
+                "content": (g.get("content") or " ".join(g.get("content_with", [])))[: -200 or None],
+            }
             lines.append(made)
     predictions = tmp_path / "pred.jsonl"
     predictions.write_text("".join(json.dumps(x) + "\n" for x in lines), "utf-8")
     answer = tmp_path / "reference.json"
     subprocess.run(
-        [sys.executable, str(shared_pages / "score_extraction.py"), "--gold", str(shared_pages / "gold.jsonl"), "--pred", str(predictions),
-         "--json", str(answer)], check=True, capture_output=True, timeout=120)
+        [
+            sys.executable,
+            str(shared_pages / "score_extraction.py"),
+            "--gold",
+            str(shared_pages / "gold.jsonl"),
+            "--pred",
+            str(predictions),
+            "--json",
+            str(answer),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
     reference = json.loads(answer.read_text())["all"]
     ours = evaluate.figures(gold, lines)["all"]
-    names = {"title": "title", "day": "day", "minute": "minute", "authors_ok": "author_ok", "authors_exact": "author_exact",
-             "authors_f1": "author_F1", "content_precision": "content_P", "content_recall": "content_R", "content_f1": "content_F1",
-             "content_mean_f1": "content_meanF1", "content_ge90": "content_ge90", "with": "seg_with", "without": "seg_without", "four": "four"}
+    names = {
+        "title": "title",
+        "day": "day",
+        "minute": "minute",
+        "authors_ok": "author_ok",
+        "authors_exact": "author_exact",
+        "authors_f1": "author_F1",
+        "content_precision": "content_P",
+        "content_recall": "content_R",
+        "content_f1": "content_F1",
+        "content_mean_f1": "content_meanF1",
+        "content_ge90": "content_ge90",
+        "with": "seg_with",
+        "without": "seg_without",
+        "four": "four",
+    }
     for own, theirs in names.items():
         assert ours[own] == pytest.approx(reference[theirs], abs=0.002), own

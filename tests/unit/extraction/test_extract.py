@@ -15,13 +15,16 @@ from newscrawler.extraction.explain import explain
 from newscrawler.extraction.extract import Extraction, PageContext, extract, prediction
 
 PARAGRAPHS = [
-    f"Đoạn văn số {i} kể về sự việc ở Hà Nội, với đủ câu chữ để một bài báo có nội dung thật sự cho người đọc." for i in range(6)
+    f"Đoạn văn số {i} kể về sự việc ở Hà Nội, với đủ câu chữ để một bài báo có nội dung thật sự cho người đọc."
+    for i in range(6)
 ]
 BODY = "".join(f"<p>{p}</p>" for p in PARAGRAPHS)
 VIETNAM = PageContext(site_name="Ví dụ", language="vi", zone="+07:00", fetched=datetime(2026, 11, 21, tzinfo=UTC))
 
 
-def of(html: str, url: str = "https://www.example.vn/xa-hoi/bai-viet-4954005.html", context: PageContext = VIETNAM) -> Extraction:
+def of(
+    html: str, url: str = "https://www.example.vn/xa-hoi/bai-viet-4954005.html", context: PageContext = VIETNAM
+) -> Extraction:
     return extract(Document(html.encode(), url), context)
 
 
@@ -33,7 +36,11 @@ def article(head: str = "", byline: str = "", body: str = BODY, title: str = "Gi
 
 
 def test_fields_of_a_plain_page_by_generic_rules() -> None:
-    found = of(article(byline="<div class=meta><span class=author>Nguyễn Văn An</span><span class=date>Thứ bảy, 15/08/2026 06:54</span></div>"))
+    found = of(
+        article(
+            byline="<div class=meta><span class=author>Nguyễn Văn An</span><span class=date>Thứ bảy, 15/08/2026 06:54</span></div>"
+        )
+    )
     assert (found.is_article, found.reason) == (True, "")
     assert found.title.value == "Giá vàng trong nước giảm mạnh"
     assert found.content.value == "\n\n".join(PARAGRAPHS)
@@ -44,12 +51,23 @@ def test_fields_of_a_plain_page_by_generic_rules() -> None:
 
 
 def test_json_ld_is_the_better_witness_of_time_and_people() -> None:
-    ld = {"@context": "https://schema.org", "@graph": [
-        {"@type": "WebPage", "datePublished": "2020-01-01T00:00:00Z"},
-        {"@type": "Person", "@id": "#p", "name": "Trần Thị Bình"},
-        {"@type": ["NewsArticle"], "headline": "Giá vàng trong nước giảm mạnh", "datePublished": "2026-08-15T06:54:00+07:00",
-         "dateModified": "2026-08-15T09:00:00+07:00", "author": [{"@id": "#p"}, {"@type": "Organization", "name": "Ví dụ"}],
-         "articleSection": "Kinh tế", "description": "Tóm tắt", "image": {"url": "/a.jpg"}}]}
+    ld = {
+        "@context": "https://schema.org",
+        "@graph": [
+            {"@type": "WebPage", "datePublished": "2020-01-01T00:00:00Z"},
+            {"@type": "Person", "@id": "#p", "name": "Trần Thị Bình"},
+            {
+                "@type": ["NewsArticle"],
+                "headline": "Giá vàng trong nước giảm mạnh",
+                "datePublished": "2026-08-15T06:54:00+07:00",
+                "dateModified": "2026-08-15T09:00:00+07:00",
+                "author": [{"@id": "#p"}, {"@type": "Organization", "name": "Ví dụ"}],
+                "articleSection": "Kinh tế",
+                "description": "Tóm tắt",
+                "image": {"url": "/a.jpg"},
+            },
+        ],
+    }
     found = of(article(head=f'<script type="application/ld+json">{json.dumps(ld)}</script>'))
     assert found.authors.value == ["Trần Thị Bình"]
     assert found.published.value.isoformat() == "2026-08-15T06:54:00+07:00"
@@ -66,9 +84,12 @@ def test_first_publication_is_not_the_update() -> None:
 
 
 def test_a_date_in_a_comment_node_or_a_related_box_is_not_the_article_s() -> None:
-    found = of(article(
-        byline="<!-- Sat Aug 15 2026 06:54:00 GMT+0700 --><div class=related><time datetime=2026-01-01>1</time></div>"
-               "<span class=date>14/08/2026 05:00</span>"))
+    found = of(
+        article(
+            byline="<!-- Sat Aug 15 2026 06:54:00 GMT+0700 --><div class=related><time datetime=2026-01-01>1</time></div>"
+            "<span class=date>14/08/2026 05:00</span>"
+        )
+    )
     assert found.published.value.isoformat() == "2026-08-14T05:00:00+07:00"
 
 
@@ -80,7 +101,9 @@ def test_nothing_is_guessed() -> None:
 
 
 def test_feed_hint_fills_what_the_page_lacks() -> None:
-    context = PageContext(zone="+07:00", language="vi", hint={"published": "2026-08-15T06:54:00+07:00", "authors": ["Lê Minh Châu"]})
+    context = PageContext(
+        zone="+07:00", language="vi", hint={"published": "2026-08-15T06:54:00+07:00", "authors": ["Lê Minh Châu"]}
+    )
     found = of(article(), context=context)
     assert (found.published.origin, found.authors.value) == ("feed", ["Lê Minh Châu"])
 
@@ -88,8 +111,8 @@ def test_feed_hint_fills_what_the_page_lacks() -> None:
 def test_related_boxes_and_captions_stay_out_wherever_they_stand() -> None:
     boxes = (
         '<div class="VCSortableInPreviewMode" type="RelatedNewsBox"><p>Một tin khác mà tòa soạn muốn bạn đọc, có câu đầy đủ.</p></div>'
-        '<figure><img src=x><figcaption>Một chú thích ảnh dài như một câu văn bình thường ở trong bài báo.</figcaption></figure>'
-        '<div class=box-tinlienquan><a href=/x>Một tin liên quan nữa</a></div>'
+        "<figure><img src=x><figcaption>Một chú thích ảnh dài như một câu văn bình thường ở trong bài báo.</figcaption></figure>"
+        "<div class=box-tinlienquan><a href=/x>Một tin liên quan nữa</a></div>"
         '<div class="comment-list"><p>Bình luận của bạn đọc cũng là một câu dài có dấu chấm ở cuối.</p></div>'
     )
     found = of(article(body=boxes.join(f"<p>{p}</p>" for p in PARAGRAPHS)))
@@ -122,7 +145,8 @@ def test_what_is_no_article_says_why(html: str, reason: str) -> None:
 def test_section_page_is_a_listing() -> None:
     teasers = "".join(
         f"<article><h3><a href=/bai-{i}.html>Tiêu đề của bài báo số {i} trong chuyên mục</a></h3><p>Mô tả ngắn của bài số {i}, một câu.</p></article>"
-        for i in range(30))
+        for i in range(30)
+    )
     found = of(f"<title>Thời sự</title><h1>Thời sự trong nước</h1>{teasers}", "https://www.example.vn/thoi-su")
     assert (found.is_article, found.reason) == (False, "listing")
 
@@ -151,7 +175,10 @@ def test_broken_json_ld_is_mended(script: str) -> None:
 
 
 def test_explain_names_candidates_and_the_winner() -> None:
-    rows = explain(Document(article(byline="<p class=author>Nguyễn Văn An</p>").encode(), "https://www.example.vn/a-1.html"), VIETNAM)
+    rows = explain(
+        Document(article(byline="<p class=author>Nguyễn Văn An</p>").encode(), "https://www.example.vn/a-1.html"),
+        VIETNAM,
+    )
     assert {r.field for r in rows} == {"title", "authors", "content"}
     assert any(r.won and r.field == "content" for r in rows)
 

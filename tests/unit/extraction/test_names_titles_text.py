@@ -55,7 +55,9 @@ def test_byline_becomes_names(byline: str, names: list[str]) -> None:
 
 
 def test_the_site_is_not_an_author() -> None:
-    assert authors.clean(["Dân Trí", "VnExpress", "Nguyễn A"], "Dân trí", ["vnexpress.net", "VnExpress"]) == ["Nguyễn A"]
+    assert authors.clean(["Dân Trí", "VnExpress", "Nguyễn A"], "Dân trí", ["vnexpress.net", "VnExpress"]) == [
+        "Nguyễn A"
+    ]
 
 
 def test_repeated_names_are_one() -> None:
@@ -83,23 +85,33 @@ def headline(html: str) -> str | None:
 
 
 def test_visible_headline_wins_over_what_search_engines_get() -> None:
-    assert headline(
-        "<title>Giá vàng hôm nay giảm mạnh | Example</title><meta property='og:title' content='Giá vàng hôm nay giảm mạnh'>"
-        "<h1>Example</h1><h1>Giá vàng hôm nay bất ngờ giảm mạnh</h1>"
-    ) == "Giá vàng hôm nay bất ngờ giảm mạnh"
+    assert (
+        headline(
+            "<title>Giá vàng hôm nay giảm mạnh | Example</title><meta property='og:title' content='Giá vàng hôm nay giảm mạnh'>"
+            "<h1>Example</h1><h1>Giá vàng hôm nay bất ngờ giảm mạnh</h1>"
+        )
+        == "Giá vàng hôm nay bất ngờ giảm mạnh"
+    )
 
 
 def test_kicker_is_set_off_and_ruby_is_left_out() -> None:
-    assert headline(
-        "<title>Ausschuss zur Ahrtal-Flut: Zwei Rücktritte und Fragen</title>"
-        "<h1><span class=topline>Ausschuss zur Ahrtal-Flut</span><span>Zwei Rücktritte und Fragen</span></h1>"
-    ) == "Ausschuss zur Ahrtal-Flut: Zwei Rücktritte und Fragen"
-    assert headline("<title>体罰を禁止する法律</title><h1>体罰<ruby>を<rt>wo</rt></ruby>禁止する法律</h1>") == "体罰を禁止する法律"
+    assert (
+        headline(
+            "<title>Ausschuss zur Ahrtal-Flut: Zwei Rücktritte und Fragen</title>"
+            "<h1><span class=topline>Ausschuss zur Ahrtal-Flut</span><span>Zwei Rücktritte und Fragen</span></h1>"
+        )
+        == "Ausschuss zur Ahrtal-Flut: Zwei Rücktritte und Fragen"
+    )
+    assert (
+        headline("<title>体罰を禁止する法律</title><h1>体罰<ruby>を<rt>wo</rt></ruby>禁止する法律</h1>")
+        == "体罰を禁止する法律"
+    )
 
 
 def test_without_a_heading_the_statements_decide() -> None:
-    assert headline("<title>Mưa lớn ở Huế chiều nay - Example</title><meta property='og:title' content='Mưa lớn ở Huế chiều nay'>") == (
-        "Mưa lớn ở Huế chiều nay")
+    assert headline(
+        "<title>Mưa lớn ở Huế chiều nay - Example</title><meta property='og:title' content='Mưa lớn ở Huế chiều nay'>"
+    ) == ("Mưa lớn ở Huế chiều nay")
     assert headline("<p>nothing</p>") is None
 
 
@@ -114,18 +126,28 @@ LONG = "Đây là một câu đủ dài để được coi là một đoạn vă
 
 
 def test_article_text_keeps_order_lists_and_subheads() -> None:
-    assert content(f"<h2>{MORE}</h2><p>{LONG} Một.</p><h3>Mục</h3><ul><li>Điểm một của danh sách</li></ul><p>{LONG} Hai.</p>") == (
-        f"{MORE}\n\n{LONG} Một.\n\nMục\n\nĐiểm một của danh sách\n\n{LONG} Hai.")
+    assert content(
+        f"<h2>{MORE}</h2><p>{LONG} Một.</p><h3>Mục</h3><ul><li>Điểm một của danh sách</li></ul><p>{LONG} Hai.</p>"
+    ) == (f"{MORE}\n\n{LONG} Một.\n\nMục\n\nĐiểm một của danh sách\n\n{LONG} Hai.")
 
 
 @pytest.mark.parametrize(
     "clutter",
     [
-        "<p>&gt;&gt; <a href=/x>Xem thêm: Một bài khác</a></p>", "<p>Tin liên quan</p>", "<p>Đọc thêm: <a href=/x>bài này</a></p>",
-        "<p>Ảnh: Minh Khang</p>", "<p>Chia sẻ</p>", "<p>Lưu bài viết</p>", "<p>Read more: <a href=/x>another story</a></p>",
-        "<p>Photo by Jane Doe / Getty Images</p>", "<p>Lesen Sie auch: <a href=/x>mehr</a></p>",
-        "<ul><li><a href=/x>Một bài viết liên quan khác</a></li></ul>", "<!-- Sat Aug 15 2026 06:54:00 -->",
-        "<script>var x = 'text'</script>", "<style>.a{}</style>", "<noscript>Bật JavaScript</noscript>",
+        "<p>&gt;&gt; <a href=/x>Xem thêm: Một bài khác</a></p>",
+        "<p>Tin liên quan</p>",
+        "<p>Đọc thêm: <a href=/x>bài này</a></p>",
+        "<p>Ảnh: Minh Khang</p>",
+        "<p>Chia sẻ</p>",
+        "<p>Lưu bài viết</p>",
+        "<p>Read more: <a href=/x>another story</a></p>",
+        "<p>Photo by Jane Doe / Getty Images</p>",
+        "<p>Lesen Sie auch: <a href=/x>mehr</a></p>",
+        "<ul><li><a href=/x>Một bài viết liên quan khác</a></li></ul>",
+        "<!-- Sat Aug 15 2026 06:54:00 -->",
+        "<script>var x = 'text'</script>",
+        "<style>.a{}</style>",
+        "<noscript>Bật JavaScript</noscript>",
     ],
 )
 def test_clutter_inside_the_text_is_off(clutter: str) -> None:
@@ -146,7 +168,9 @@ def test_comments_end_the_article() -> None:
 def test_front_and_tail_lines_are_off() -> None:
     found = content(
         f"<h1>Mưa lớn ở Huế</h1><p>Thứ hai, 14/08/2026 10:20</p><p>(Dân trí) - {LONG}</p><p>{LONG} Hết./.</p>"
-        "<p>Nguyễn Văn An</p><p>Theo Reuters</p>", "Mưa lớn ở Huế")
+        "<p>Nguyễn Văn An</p><p>Theo Reuters</p>",
+        "Mưa lớn ở Huế",
+    )
     assert found == f"{LONG}\n\n{LONG} Hết."
 
 
@@ -161,5 +185,6 @@ def test_line_breaks() -> None:
 
 
 def test_text_is_nfc_without_invisible_signs() -> None:
-    assert content("<p>Tie\u0302\u0301ng Vie\u0323\u0302t\u200b\u00ad co\u0301 da\u0302\u0301u, một câu đủ dài cho bài viết này.</p>") == (
-        "Tiếng Việt có dấu, một câu đủ dài cho bài viết này.")
+    assert content(
+        "<p>Tie\u0302\u0301ng Vie\u0323\u0302t\u200b\u00ad co\u0301 da\u0302\u0301u, một câu đủ dài cho bài viết này.</p>"
+    ) == ("Tiếng Việt có dấu, một câu đủ dài cho bài viết này.")

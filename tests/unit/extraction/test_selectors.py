@@ -124,12 +124,16 @@ def test_first_candidate_with_shape_wins() -> None:
     assert found["authors"].value == ["Nguyễn Văn An"]
     assert found["section"].value == "Kinh tế"
     assert found["content"].value == (
-        "Đoạn một của bài báo đủ dài để được coi là nội dung. Câu sau.\n\nĐoạn hai của bài báo cũng đủ dài để được giữ. Câu thứ hai.")
+        "Đoạn một của bài báo đủ dài để được coi là nội dung. Câu sau.\n\nĐoạn hai của bài báo cũng đủ dài để được giữ. Câu thứ hai."
+    )
 
 
 def test_variant_is_chosen_by_its_template() -> None:
-    live = PAGE.replace("<div class=body>", "<h1 class=live-title>Trực tiếp: giá vàng</h1><div class=live><p>"
-                        "Nội dung tường thuật trực tiếp đủ dài để được giữ lại.</p></div><div class=body>")
+    live = PAGE.replace(
+        "<div class=body>",
+        "<h1 class=live-title>Trực tiếp: giá vàng</h1><div class=live><p>"
+        "Nội dung tường thuật trực tiếp đủ dài để được giữ lại.</p></div><div class=body>",
+    )
     assert apply(page(live), SelectorSet.from_dict(GOOD), CONTEXT)["title"].value == "Trực tiếp: giá vàng"
 
 

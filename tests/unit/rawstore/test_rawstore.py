@@ -62,7 +62,9 @@ def test_warcio_reads_the_same_and_checks_every_digest(tmp_path: Path) -> None:
     store.close()
     (name,) = names(tmp_path)
     with (tmp_path / name).open("rb") as stream:
-        records = [(r.rec_type, r.rec_headers, r.http_headers, r.content_stream().read()) for r in ArchiveIterator(stream)]
+        records = [
+            (r.rec_type, r.rec_headers, r.http_headers, r.content_stream().read()) for r in ArchiveIterator(stream)
+        ]
     assert [r[0] for r in records] == ["warcinfo"] + ["response"] * 4
     assert records[0][1]["WARC-Filename"] == name
     _, warc, http, content = records[2]
@@ -242,7 +244,9 @@ def run_full(folder: Path, limit: str, prefix: list[str] | None = None, setup: s
 
 
 def test_a_file_limit_leaves_only_whole_records(tmp_path: Path) -> None:
-    count, error = run_full(tmp_path / "raw", "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (52_000, 52_000))")
+    count, error = run_full(
+        tmp_path / "raw", "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (52_000, 52_000))"
+    )
     assert 10 < count < 17
     assert "File too large" in error and "RAW_ROTATE_BYTES" in error
 
@@ -320,7 +324,16 @@ def test_a_failed_rotation_fails_the_flush_of_earlier_pages(tmp_path: Path, monk
 
 @pytest.mark.parametrize(
     "ref",
-    ["", "x", "a.warc.gz:0", "../a.warc.gz:0:10", "a.warc.gz:-1:5", "a.warc.gz:0:5x", "missing.warc.gz:0:100", "a.txt:0:5"],
+    [
+        "",
+        "x",
+        "a.warc.gz:0",
+        "../a.warc.gz:0:10",
+        "a.warc.gz:-1:5",
+        "a.warc.gz:0:5x",
+        "missing.warc.gz:0:100",
+        "a.txt:0:5",
+    ],
 )
 def test_a_wrong_reference_is_not_found(tmp_path: Path, ref: str) -> None:
     with pytest.raises(RawNotFound):
@@ -378,7 +391,9 @@ def test_files_of_other_programs_are_read(tmp_path: Path) -> None:
         for n in range(2):
             http = StatusAndHeaders("200 OK", [("Content-Type", "text/html")], protocol="HTTP/1.1")
             writer.write_record(
-                writer.create_warc_record(f"http://old.example/{n}", "response", payload=BytesIO(body(n)), http_headers=http)
+                writer.create_warc_record(
+                    f"http://old.example/{n}", "response", payload=BytesIO(body(n)), http_headers=http
+                )
             )
     pages = [page for _, page in RawStore.open(str(tmp_path), READER).scan()]
     assert [p.url for p in pages] == ["http://old.example/0", "http://old.example/1"]

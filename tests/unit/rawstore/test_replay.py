@@ -47,7 +47,12 @@ def test_robots_come_from_the_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [("{not json", "line 1: not a JSON object"), ('{"id": "x"}', "line 1"), ("[1]", "line 1"), ('{"id": "x", "url": "http://x/"}', "html/x.html.gz is missing")],
+    [
+        ("{not json", "line 1: not a JSON object"),
+        ('{"id": "x"}', "line 1"),
+        ("[1]", "line 1"),
+        ('{"id": "x", "url": "http://x/"}', "html/x.html.gz is missing"),
+    ],
 )
 def test_a_wrong_folder_says_what_is_wrong(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(ReplayError, match="has no gold"):

@@ -55,9 +55,13 @@ async def test_life_of_a_set_by_commands(scrapy: Scrapy, tmp_path: Path) -> None
 
 
 async def test_a_set_is_tried_on_page_files(scrapy: Scrapy, tmp_path: Path) -> None:
-    fields = {"title": [{"css": "h1.title-detail"}],
-              "content": {"root": ["p.description, article.fck_detail"],
-                          "exclude": ["figcaption", "div[data-component-type]", "article article"]}}
+    fields = {
+        "title": [{"css": "h1.title-detail"}],
+        "content": {
+            "root": ["p.description, article.fck_detail"],
+            "exclude": ["figcaption", "div[data-component-type]", "article article"],
+        },
+    }
     doc = a_set("vnexpress.net", variants=[{"template": "article", "fields": fields}])
     write(tmp_path / "selectors", "vnexpress.net", doc)
     pages = made_pages("vnexpress.net", 9)
@@ -74,11 +78,20 @@ async def test_a_set_is_tried_on_page_files(scrapy: Scrapy, tmp_path: Path) -> N
     assert failed.returncode == 1 and "NOT passed" in failed.stdout
 
 
-@pytest.mark.parametrize(("args", "code", "says"), [
-    ((), 2, "unknown action"), (("destroy",), 2, "unknown action 'destroy'"), (("show",), 2, "selectors show DOMAIN"),
-    (("show", "a.vn", "b.vn"), 2, "selectors show DOMAIN"), (("show", "x.vn"), 1, "no selector set for x.vn"),
-    (("rollback", "x.vn"), 1, "no selector set for x.vn"), (("history", "x.vn"), 1, "nothing is known of x.vn"),
-    (("disable", "x.vn"), 1, "no selector set"), (("test", "x.vn", "no-such-file.html"), 1, "x.vn")])
+@pytest.mark.parametrize(
+    ("args", "code", "says"),
+    [
+        ((), 2, "unknown action"),
+        (("destroy",), 2, "unknown action 'destroy'"),
+        (("show",), 2, "selectors show DOMAIN"),
+        (("show", "a.vn", "b.vn"), 2, "selectors show DOMAIN"),
+        (("show", "x.vn"), 1, "no selector set for x.vn"),
+        (("rollback", "x.vn"), 1, "no selector set for x.vn"),
+        (("history", "x.vn"), 1, "nothing is known of x.vn"),
+        (("disable", "x.vn"), 1, "no selector set"),
+        (("test", "x.vn", "no-such-file.html"), 1, "x.vn"),
+    ],
+)
 async def test_wrong_use_is_one_clear_line(scrapy: Scrapy, args: tuple[str, ...], code: int, says: str) -> None:
     done = scrapy.run("selectors", *args)
     assert (done.returncode, says in done.stdout + done.stderr) == (code, True), done.stdout + done.stderr

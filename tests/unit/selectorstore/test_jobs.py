@@ -73,14 +73,19 @@ async def test_what_an_operator_ruled_out_is_not_run(jobs: Jobs, selector_redis:
     assert await jobs.due() is None
 
 
-@pytest.mark.parametrize(("limits", "calls", "says"), [
-    (Limits(calls_per_domain_per_day=2), 2, "LLM_CALLS_PER_DOMAIN_PER_DAY"),
-    (Limits(calls_per_day=3), 3, "LLM_CALLS_PER_DAY"),
-    (Limits(tokens_per_day=2500), 2, "LLM_TOKENS_PER_DAY"),
-    (Limits(calls_per_minute=1), 1, "LLM_CALLS_PER_MINUTE"),
-    (Limits(calls_per_day=0), 0, "LLM_CALLS_PER_DAY"),
-])
-async def test_budget_forbids_the_call_over_the_limit(selector_redis: Any, limits: Limits, calls: int, says: str) -> None:
+@pytest.mark.parametrize(
+    ("limits", "calls", "says"),
+    [
+        (Limits(calls_per_domain_per_day=2), 2, "LLM_CALLS_PER_DOMAIN_PER_DAY"),
+        (Limits(calls_per_day=3), 3, "LLM_CALLS_PER_DAY"),
+        (Limits(tokens_per_day=2500), 2, "LLM_TOKENS_PER_DAY"),
+        (Limits(calls_per_minute=1), 1, "LLM_CALLS_PER_MINUTE"),
+        (Limits(calls_per_day=0), 0, "LLM_CALLS_PER_DAY"),
+    ],
+)
+async def test_budget_forbids_the_call_over_the_limit(
+    selector_redis: Any, limits: Limits, calls: int, says: str
+) -> None:
     jobs = Jobs(selector_redis, limits, clock=lambda: 1_700_000_000.0)
     for _ in range(calls):
         await jobs.reserve("a.vn", 1000)

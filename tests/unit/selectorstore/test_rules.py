@@ -17,7 +17,16 @@ from tests.fixtures_selectors import MadePage, made_pages
 
 #: One of each family; content counts as right from this F1 on. Not dantri.com.vn: its boxes of running text inside
 #: the body (div.gui-check-parent) look like paragraphs to the generic chain, and rules cannot know better.
-TEMPLATES = ("vnexpress.net", "hanoimoi.vn", "tuoitre.vn", "tienphong.vn", "znews.vn", "qdnd.vn", "cafef.vn", "vtcnews.vn")
+TEMPLATES = (
+    "vnexpress.net",
+    "hanoimoi.vn",
+    "tuoitre.vn",
+    "tienphong.vn",
+    "znews.vn",
+    "qdnd.vn",
+    "cafef.vn",
+    "vtcnews.vn",
+)
 CONTENT_RIGHT = 0.97
 
 
@@ -31,8 +40,13 @@ def learnt(pages: list[MadePage]) -> tuple[SelectorSet, gate.Report]:
     assert len(samples) >= 10
     induce, held_out = split(samples)
     found = rules.induce(induce)
-    doc = {"domain": "a.vn", "version": 1, "state": "candidate", "variants": [{"template": "a", "fields": found.fields}],
-           "provenance": {"made_by": "rule"}}
+    doc = {
+        "domain": "a.vn",
+        "version": 1,
+        "state": "candidate",
+        "variants": [{"template": "a", "fields": found.fields}],
+        "provenance": {"made_by": "rule"},
+    }
     selectors = SelectorSet.from_dict(doc)
     return selectors, gate.judge(selectors, induce, held_out)
 
@@ -49,8 +63,10 @@ def test_rules_learn_a_template_that_holds_on_unseen_pages(key: str) -> None:
         values, story = read_all(page_sample, selectors), page.story
         published = datetime.fromtimestamp(story.published, timezone(timedelta(hours=7)))
         right["title"] += "title" in values and norm(values["title"].value) == norm(story.first.title)
-        right["content"] += "content" in values and f1(
-            Counter(words(values["content"].value)), Counter(words(story.first.content))) >= CONTENT_RIGHT
+        right["content"] += (
+            "content" in values
+            and f1(Counter(words(values["content"].value)), Counter(words(story.first.content))) >= CONTENT_RIGHT
+        )
         if "published" in values:  # where rules found none the witnesses serve the field
             right["published"] += dates_agree(values["published"].value, published)
         if "authors" in report.fields and report.fields["authors"].passed:
@@ -75,9 +91,21 @@ def test_nothing_is_induced_from_two_pages() -> None:
     assert rules.induce(samples).fields == {}
 
 
-@pytest.mark.parametrize(("name", "is_stable"), [
-    ("title-detail", True), ("fck_detail", True), ("article__related", True), ("css-1x2y3z", False), ("sc-bdVaJa", False),
-    ("post-123456", False), ("active", False), ("item__x3F9a", False), ("a1b2c3d4", False), ("col-md-8", False)])
+@pytest.mark.parametrize(
+    ("name", "is_stable"),
+    [
+        ("title-detail", True),
+        ("fck_detail", True),
+        ("article__related", True),
+        ("css-1x2y3z", False),
+        ("sc-bdVaJa", False),
+        ("post-123456", False),
+        ("active", False),
+        ("item__x3F9a", False),
+        ("a1b2c3d4", False),
+        ("col-md-8", False),
+    ],
+)
 def test_generated_names_are_not_used(name: str, is_stable: bool) -> None:
     assert css.stable(name) is is_stable
 

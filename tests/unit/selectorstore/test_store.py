@@ -21,8 +21,14 @@ from newscrawler.selectorstore.store import (
 
 def a_set(domain: str = "a.vn", css: str = "h1.title", **more: Any) -> dict[str, Any]:
     fields = {"title": [{"css": css}], "content": {"root": ["div.body"], "exclude": [".related"]}}
-    return {"domain": domain, "version": 1, "state": "active", "variants": [{"template": "article", "fields": fields}],
-            "provenance": {"made_by": "person"}, **more}
+    return {
+        "domain": domain,
+        "version": 1,
+        "state": "active",
+        "variants": [{"template": "article", "fields": fields}],
+        "provenance": {"made_by": "person"},
+        **more,
+    }
 
 
 def write(folder: Path, name: str, doc: Any) -> None:
@@ -52,17 +58,21 @@ async def test_shipped_files_serve_without_redis(folder: Path) -> None:
     assert await store.refresh() == 0
 
 
-@pytest.mark.parametrize(("broken", "field", "reason"), [
-    ("{", "(the whole file)", "not JSON"),
-    (a_set("other.vn"), "domain", "file's name"),
-    (a_set(state="great"), "state", "great"),
-    (a_set(css="//h1"), "variants[0].fields.title[0].css", "XPath"),
-    (a_set(css="div:has(p)"), "variants[0].fields.title[0].css", ""),
-    (a_set(provenance={}), "provenance.made_by", "None"),
-    (a_set(variants=[]), "variants", ""),
-])
+@pytest.mark.parametrize(
+    ("broken", "field", "reason"),
+    [
+        ("{", "(the whole file)", "not JSON"),
+        (a_set("other.vn"), "domain", "file's name"),
+        (a_set(state="great"), "state", "great"),
+        (a_set(css="//h1"), "variants[0].fields.title[0].css", "XPath"),
+        (a_set(css="div:has(p)"), "variants[0].fields.title[0].css", ""),
+        (a_set(provenance={}), "provenance.made_by", "None"),
+        (a_set(variants=[]), "variants", ""),
+    ],
+)
 async def test_bad_file_is_named_and_the_rest_works(
-        folder: Path, selector_redis: Any, broken: Any, field: str, reason: str) -> None:
+    folder: Path, selector_redis: Any, broken: Any, field: str, reason: str
+) -> None:
     write(folder, "a.vn", broken)
     write(folder, "b.vn", a_set("b.vn"))
     store = SelectorStore(selector_redis, folder)

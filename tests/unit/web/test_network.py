@@ -95,7 +95,9 @@ def test_a_wrong_network_is_named(text: str) -> None:
 
 
 def test_override_finds_exact_names_before_the_star() -> None:
-    overrides = network.parse_overrides("News.example=127.0.1.2:8443, *=127.0.0.1:9000, six.example=[::1]:81, keep.example=127.0.0.9")
+    overrides = network.parse_overrides(
+        "News.example=127.0.1.2:8443, *=127.0.0.1:9000, six.example=[::1]:81, keep.example=127.0.0.9"
+    )
     assert overrides.lookup("news.example", 443) == ("127.0.1.2", 8443)
     assert overrides.lookup("other.example", 443) == ("127.0.0.1", 9000)
     assert overrides.lookup("six.example", 80) == ("::1", 81)
@@ -105,13 +107,17 @@ def test_override_finds_exact_names_before_the_star() -> None:
     assert network.parse_overrides("a.example=127.0.0.1").lookup("b.example", 80) is None
 
 
-@pytest.mark.parametrize("text", ["*=10.0.0.1:80", "a.example=8.8.8.8:53", "a.example=0.0.0.0:80", "a.example=[fe80::1]:80"])
+@pytest.mark.parametrize(
+    "text", ["*=10.0.0.1:80", "a.example=8.8.8.8:53", "a.example=0.0.0.0:80", "a.example=[fe80::1]:80"]
+)
 def test_override_off_this_machine_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a loopback address"):
         network.parse_overrides(text)
 
 
-@pytest.mark.parametrize("text", ["127.0.0.1:80", "a.example=localhost:80", "=127.0.0.1:80", "a.example=127.0.0.1:0", "a=127.0.0.1:70000"])
+@pytest.mark.parametrize(
+    "text", ["127.0.0.1:80", "a.example=localhost:80", "=127.0.0.1:80", "a.example=127.0.0.1:0", "a=127.0.0.1:70000"]
+)
 def test_malformed_override_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not host=ip:port"):
         network.parse_overrides(text)

@@ -82,7 +82,8 @@ def test_half_a_megabyte_is_read_and_no_half_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "expected"), [(200, False), (206, False), (404, True), (403, True), (410, True), (500, False), (503, False), (0, False)]
+    ("status", "expected"),
+    [(200, False), (206, False), (404, True), (403, True), (410, True), (500, False), (503, False), (0, False)],
 )
 def test_the_status_decides_where_there_are_no_rules(status: int, expected: bool) -> None:
     body = b"User-agent: *\nDisallow: /" if status < 300 else b""
@@ -93,7 +94,9 @@ def test_a_page_instead_of_rules_forbids_nothing() -> None:
     assert allowed("<!DOCTYPE html><html>Disallow: /</html>", "/a")
 
 
-@pytest.mark.parametrize(("written", "delay"), [("10", 10.0), ("0.5", 0.5), ("x", None), ("-1", None), ("100000", None)])
+@pytest.mark.parametrize(
+    ("written", "delay"), [("10", 10.0), ("0.5", 0.5), ("x", None), ("-1", None), ("100000", None)]
+)
 def test_crawl_delay(written: str, delay: float | None) -> None:
     assert RobotsRules.parse(f"User-agent: *\nCrawl-delay: {written}".encode(), AGENT).crawl_delay == delay
 
@@ -103,7 +106,9 @@ def test_sitemaps_are_of_the_whole_file() -> None:
     assert RobotsRules.parse(text, AGENT).sitemaps == ["https://bao.vn/a.xml", "https://bao.vn/b.xml"]
 
 
-@pytest.mark.parametrize("body", [b"", b"\xff\xfe\x00", b"\x00" * 1000, b"User-agent:" * 10_000, b"Disallow: " + b"*" * 5_000])
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff\xfe\x00", b"\x00" * 1000, b"User-agent:" * 10_000, b"Disallow: " + b"*" * 5_000]
+)
 def test_any_bytes_are_read_without_an_error(body: bytes) -> None:
     assert RobotsRules.parse(body, AGENT).allowed("https://bao.vn/a")
 

@@ -13,19 +13,29 @@ PAGE = b"<!DOCTYPE html><html><head><title>Tin</title></head><body><p>a</p></bod
 FEED = b'<?xml version="1.0"?><rss version="2.0"><channel></channel></rss>'
 
 
-@pytest.mark.parametrize("declared", [None, "", "text/html; charset=utf-8", "application/xml", "image/png", "application/octet-stream"])
+@pytest.mark.parametrize(
+    "declared", [None, "", "text/html; charset=utf-8", "application/xml", "image/png", "application/octet-stream"]
+)
 def test_a_page_is_a_page_whatever_is_declared(declared: str | None) -> None:
     assert sniff(PAGE, declared) == "html"
 
 
 @pytest.mark.parametrize("declared", [None, "application/rss+xml", "text/html", "text/plain"])
-@pytest.mark.parametrize("body", [FEED, b"\n  " + FEED, b"\xef\xbb\xbf" + FEED, b"<rss></rss>", b"<urlset/>", b'<?xml version="1.0"?><feed/>'])
+@pytest.mark.parametrize(
+    "body",
+    [FEED, b"\n  " + FEED, b"\xef\xbb\xbf" + FEED, b"<rss></rss>", b"<urlset/>", b'<?xml version="1.0"?><feed/>'],
+)
 def test_a_feed_is_xml_whatever_is_declared(body: bytes, declared: str | None) -> None:
     assert sniff(body, declared) == "xml"
 
 
 def test_xhtml_is_a_page() -> None:
-    assert sniff(b'<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "x"><html xmlns="y"><body/></html>', "application/xhtml+xml") == "html"
+    assert (
+        sniff(
+            b'<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "x"><html xmlns="y"><body/></html>', "application/xhtml+xml"
+        )
+        == "html"
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,14 +59,21 @@ def test_a_page_in_another_encoding_is_a_page(encoding: str) -> None:
     assert sniff(text.encode(encoding), "text/html") == "html"
 
 
-@pytest.mark.parametrize(("declared", "found"), [(None, "html"), ("text/html", "html"), ("image/gif", "other"), ("application/json", "other")])
+@pytest.mark.parametrize(
+    ("declared", "found"),
+    [(None, "html"), ("text/html", "html"), ("image/gif", "other"), ("application/json", "other")],
+)
 def test_an_empty_body_is_what_was_declared(declared: str | None, found: str) -> None:
     assert sniff(b"", declared) == found
 
 
 @pytest.mark.parametrize(
     ("body", "declared", "found"),
-    [(b'{"a": 1}', "application/json", "other"), (b"just words", "text/plain", "other"), (b"just words", "text/html", "html")],
+    [
+        (b'{"a": 1}', "application/json", "other"),
+        (b"just words", "text/plain", "other"),
+        (b"just words", "text/html", "html"),
+    ],
 )
 def test_text_without_tags_is_judged_by_its_declaration(body: bytes, declared: str, found: str) -> None:
     assert sniff(body, declared) == found
@@ -65,7 +82,11 @@ def test_text_without_tags_is_judged_by_its_declaration(body: bytes, declared: s
 def test_stored_pages_and_feeds_are_told_apart(shared_pages: Path) -> None:
     pages = sorted((shared_pages / "html").glob("*.html.gz"))[::20]
     assert len(pages) > 30
-    assert {path.name: sniff(gzip.decompress(path.read_bytes())) for path in pages if sniff(gzip.decompress(path.read_bytes())) != "html"} == {}
+    assert {
+        path.name: sniff(gzip.decompress(path.read_bytes()))
+        for path in pages
+        if sniff(gzip.decompress(path.read_bytes())) != "html"
+    } == {}
     feeds = sorted((shared_pages / "feeds").glob("*.xml"))
     assert len(feeds) > 10
     assert {path.name: sniff(path.read_bytes()) for path in feeds if sniff(path.read_bytes()) != "xml"} == {}

@@ -52,7 +52,18 @@ def test_canonical_form(url: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     "tracking",
-    ["utm_source=fb", "UTM_Medium=x", "fbclid=1", "gclid=2", "zarsrc=30", "_ga=2.1", "mc_cid=a", "pk_campaign=b", "amp", "amp=1"],
+    [
+        "utm_source=fb",
+        "UTM_Medium=x",
+        "fbclid=1",
+        "gclid=2",
+        "zarsrc=30",
+        "_ga=2.1",
+        "mc_cid=a",
+        "pk_campaign=b",
+        "amp",
+        "amp=1",
+    ],
 )
 def test_tracking_parameters_are_dropped_and_the_rest_is_kept(tracking: str) -> None:
     assert urls.canonicalize(f"https://bao.vn/a?id=7&{tracking}") == "https://bao.vn/a?id=7"
@@ -77,7 +88,9 @@ def test_what_is_no_usable_address_is_none_and_never_an_error(bad: str) -> None:
     assert urls.canonicalize(bad) is None
 
 
-@given(st.one_of(st.text(max_size=300), st.text(max_size=200).map(lambda t: "http://" + t), st.text().map("/{}".format)))
+@given(
+    st.one_of(st.text(max_size=300), st.text(max_size=200).map(lambda t: "http://" + t), st.text().map("/{}".format))
+)
 def test_any_text_gives_a_stable_address_or_none(text: str) -> None:
     canonical = urls.canonicalize(text)
     if canonical is not None:
@@ -149,7 +162,13 @@ def test_an_unusable_base_joins_only_absolute_addresses() -> None:
 
 @pytest.mark.parametrize(
     ("url", "domain"),
-    [("https://BAO.vn:443/a", "bao.vn"), ("http://bao.vn:8080", "bao.vn:8080"), ("http://[", ""), ("/a", ""), ("http://bao.vn:x/", "")],
+    [
+        ("https://BAO.vn:443/a", "bao.vn"),
+        ("http://bao.vn:8080", "bao.vn:8080"),
+        ("http://[", ""),
+        ("/a", ""),
+        ("http://bao.vn:x/", ""),
+    ],
 )
 def test_domain(url: str, domain: str) -> None:
     assert urls.domain_of(url) == domain
