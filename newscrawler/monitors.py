@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import json
 import logging
+import warnings
 import os
 import socket
 import time
@@ -21,6 +22,9 @@ from spidermon import Monitor, MonitorSuite, monitors
 from spidermon.core.actions import Action
 
 from newscrawler import metrics
+
+# Spidermon 1.27 still calls Spider.log(); harmless, and not the user's to mend
+warnings.filterwarnings("ignore", r"Spider\.log\(\) is deprecated")
 
 logger = logging.getLogger(__name__)
 

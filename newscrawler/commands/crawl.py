@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 
 from scrapy.commands.crawl import Command as CrawlCommand
 
@@ -11,6 +12,8 @@ from newscrawler.discovery.sites import SitesError
 from newscrawler.frontier.queue import FrontierUnavailable
 from newscrawler.rawstore import RawStoreUnavailable
 from newscrawler.store.base import StoreUnavailable
+
+logger = logging.getLogger(__name__)
 
 
 class Command(CrawlCommand):
@@ -53,9 +56,9 @@ def check(settings, spider_args):  # type: ignore[no-untyped-def]
         sites = wiring.preflight(settings, spider_args)
         cli.run_apart(wiring.try_stores(settings))
         return sites
-    except (FrontierUnavailable, StoreUnavailable, RawStoreUnavailable) as exc:
+    except (FrontierUnavailable, StoreUnavailable, RawStoreUnavailable, wiring.StartRefused) as exc:
+        if wiring.is_scrapyd_job():
+            logger.critical("Start refused reason=%s", exc)  # stderr is scrapyd's own log, not the job's
         cli.fail(str(exc))
     except (SitesError, ValueError) as exc:
-        if isinstance(exc, wiring.StartRefused):
-            cli.fail(str(exc))
         raise cli.UsageError(str(exc), print_help=False) from exc
