@@ -10,11 +10,11 @@ import hashlib
 import hmac
 import json
 import logging
-import warnings
 import os
 import socket
 import time
 import urllib.request
+import warnings
 from threading import Thread
 from typing import Any
 
