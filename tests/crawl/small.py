@@ -18,8 +18,9 @@ from tests.crawl.harness import Scrapy
 from tests.newsweb import judge
 from tests.newsweb.process import NewswebProcess
 
-#: A web that a crawl finishes in seconds: no story appears or changes by itself, no fault, no delay worth a wait.
-QUIET: dict[str, Any] = {"rate": 0, "delay": 0.02, "faults": "none"}
+#: A web that a crawl finishes in seconds: no story appears by itself, no fault, no delay worth a wait. Its own edits
+#: are spread over the duration, so that none falls into a test.
+QUIET: dict[str, Any] = {"rate": 0, "duration": 1000, "delay": 0.02, "faults": "none"}
 #: Real delays of a few ms, no back-off of a minute, and an end as soon as only revisits are left.
 QUICK: dict[str, Any] = {
     "DOWNLOAD_DELAY": 0.02,
