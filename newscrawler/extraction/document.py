@@ -53,8 +53,16 @@ _FLAT = words(
 )
 _MAX_OPEN_FORMATTING = 16
 # A start tag up to its end, quotes respected; possessive, so that no input makes it backtrack.
-_START_TAG = re.compile(rb"""<[a-zA-Z][^"'>]*+(?:"[^"]*+"[^"'>]*+|'[^']*+'[^"'>]*+)*+""")
-_QUOTED = re.compile(rb""""[^"]*+"|'[^']*+'""")
+# A quote opens a value behind "=" only (a stray one belongs to a name): else half a page may look like one tag.
+_START_TAG_PATTERN = rb"""<[a-zA-Z](?:[^>=]++|=\s*+(?:"[^"]*+"?|'[^']*+'?)?+)*+"""
+_START_TAG = re.compile(_START_TAG_PATTERN)
+# The same beside what is no markup: comments, and elements whose content is text (scripts hold tags in strings).
+_RAW = rb"script|style|textarea|title|xmp|iframe|noembed|noframes"
+_MARKUP = re.compile(
+    rb"<!--.*?(?:-->|\Z)|(?P<raw><(?P<name>" + _RAW + rb")\b[^>]*+)>.*?(?:</(?P=name)|\Z)|" + _START_TAG_PATTERN,
+    re.IGNORECASE | re.DOTALL,
+)
+_QUOTED = re.compile(rb"""=\s*+(?:"[^"]*+"?|'[^']*+'?)""")
 _LONG_TAG_BYTES = 4_000
 _MAX_ATTRIBUTES = 300
 
@@ -74,7 +82,7 @@ class Document:
             self.flattened |= changed
             encoded = text.encode("utf-8", "replace")
         if _has_attribute_flood(encoded):
-            encoded = _START_TAG.sub(lambda m: b"<span " if _is_flood(m[0]) else m[0], encoded)
+            encoded = _MARKUP.sub(_without_flood, encoded)
             text = encoded.decode("utf-8", "replace")
         self.text_html = text
         self.tree = LexborHTMLParser(encoded)
@@ -172,6 +180,13 @@ def _has_attribute_flood(encoded: bytes) -> bool:
     """Parsers compare every attribute name with all before it: 100,000 of them cost 16 s."""
     tags = _START_TAG.findall(encoded)
     return len(max(tags, key=len, default=b"")) > _LONG_TAG_BYTES and any(map(_is_flood, tags))
+
+
+def _without_flood(match: re.Match[bytes]) -> bytes:
+    tag: bytes = match["raw"] or match[0]
+    if tag.startswith(b"<!--") or not _is_flood(tag):
+        return match[0]
+    return b"<span " + match[0][len(tag) :]
 
 
 def _is_flood(tag: bytes) -> bool:
