@@ -1,6 +1,6 @@
 """Selector sets that make themselves while a crawl runs: what is missing is noticed, sampled, generated, proved.
 
-Nothing here is waited for by a page. The middleware marks; the extension works in the background, one job
+Nothing here is waited for by a page. The spider keeps what can be learnt from; the extension works in the background, one job
 at a time, the heavy parts in a thread, and asks a model only through newscrawler.llm.
 """
 
@@ -11,7 +11,6 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -97,35 +96,6 @@ def make_generator(services: Services, config: GenerationConfig, llm: LLM) -> Ge
         services.selectors, Jobs(services.redis, config.limits), load_page, context_of,
         llm=llm, mode=config.mode, max_input_chars=config.max_input_chars,
     )  # fmt: skip
-
-
-class SelectorGenerationMiddleware:
-    """Spider middleware: an article page of a site without a selector set is kept raw, to learn from."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
-        self.enabled = crawler.settings["SELECTOR_GENERATION"] != "off"
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> SelectorGenerationMiddleware:
-        return cls(crawler)
-
-    def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterator[Any]:
-        for item in result:
-            self._notice(item)
-            yield item
-
-    async def process_spider_output_async(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        async for item in result:
-            self._notice(item)
-            yield item
-
-    def _notice(self, item: Any) -> None:
-        if not self.enabled or not isinstance(item, Page) or item.article is None:
-            return
-        if Services.of(self.crawler).selectors.is_missing(item.site):
-            item.keep_raw = True
-            self.crawler.stats.inc_value(metrics.SELECTOR_MISSING)
 
 
 class SelectorGeneration:

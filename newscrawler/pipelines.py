@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from newscrawler import metrics
@@ -27,6 +28,16 @@ logger = logging.getLogger(__name__)
 COUNTED_FIELDS = ("title", "content", "published", "authors", "summary", "section", "image", "language")
 
 
+@lru_cache(maxsize=64)
+def _field_stat(field: str) -> str:
+    return metrics.labelled(metrics.ARTICLE_FIELD, field)
+
+
+@lru_cache(maxsize=4096)
+def _origin_stat(field: str, origin: str) -> str:
+    return metrics.labelled(metrics.ARTICLE_ORIGIN, f"{field}/{origin.partition(':')[0]}")
+
+
 class CleanPipeline:
     """Last checks on an article: what no store should have to see is corrected or taken out, and counted."""
 
@@ -42,7 +53,8 @@ class CleanPipeline:
             return item
         article = item.article
         article.title = textrules.one_line(article.title)
-        article.content = textrules.paragraphs(article.content)
+        if not textrules.is_clean(article.content):
+            article.content = textrules.paragraphs(article.content)
         article.authors = list(dict.fromkeys(name for a in article.authors if (name := textrules.one_line(a))))
         if not article.title or not article.content:
             item.outcome, item.reason, item.article = Outcome.NOT_ARTICLE, "empty after cleaning", None
@@ -129,10 +141,9 @@ class ArticleStorePipeline:
         item.stored = result.status
         for field in COUNTED_FIELDS:
             if getattr(item.article, field):
-                self.stats.inc_value(metrics.labelled(metrics.ARTICLE_FIELD, field))
+                self.stats.inc_value(_field_stat(field))
         for field, origin in item.article.origins.items():
-            label = f"{field}/{origin.partition(':')[0]}"
-            self.stats.inc_value(metrics.labelled(metrics.ARTICLE_ORIGIN, label))
+            self.stats.inc_value(_origin_stat(field, origin))
         return item
 
     async def _put(self, article: Article) -> PutResult:
@@ -142,8 +153,13 @@ class ArticleStorePipeline:
         if len(self._batch) >= self.rows:
             self._close_batch()
         elif self._timer is None:
-            self._timer = loop.call_later(self.wait_s, self._close_batch)
+            self._timer = loop.call_later(self.wait_s, self._time_is_up)
         return await future
+
+    def _time_is_up(self) -> None:
+        self._timer = None
+        if not self._one_at_a_time.locked():  # else the batch that is being written closes this one when it ends
+            self._close_batch()
 
     def _close_batch(self) -> None:
         if self._timer is not None:
@@ -161,12 +177,15 @@ class ArticleStorePipeline:
         refused: dict[str, str] = {}
         try:
             async with self._one_at_a_time:
-                await asyncio.to_thread(services.raw.flush)  # waits for the disk
                 try:
+                    await asyncio.to_thread(services.raw.flush)  # waits for the disk
                     results = await services.store.put([article for article, _ in batch])
                 except StoreRefused as exc:
                     refused = dict.fromkeys(exc.ids, exc.reason)
                     results = exc.results
+                finally:
+                    if self._timer is None:  # the next batch has waited its time meanwhile
+                        self._close_batch()
         except Exception as exc:
             if not isinstance(exc, (StoreUnavailable, RawStoreUnavailable)):
                 logger.exception("Store failed on a batch articles=%d", len(batch))

@@ -165,7 +165,8 @@ ARTICLE_STORE = _env("ARTICLE_STORE", "")
 ARTICLE_INDEX = _env("ARTICLE_INDEX", "articles")  # Elasticsearch index (alias) name
 # Group commit: rows or milliseconds, whichever is first. A page is acked after its commit.
 STORE_BATCH_ROWS = 50
-STORE_BATCH_MS = 20
+# While a batch is being written the next one fills. 50 ms: FTS5 pays per commit, and a domain's gate does not wait for it.
+STORE_BATCH_MS = 50
 
 # ---------------------------------------------------------------- selector sets, models
 # How a set is made for a site that has none (docs/selectors.md): rules_then_llm asks the model only for
@@ -236,12 +237,12 @@ PROGRESS = _env("PROGRESS", "auto")
 
 # ---------------------------------------------------------------- components
 SPIDER_MIDDLEWARES = {
-    "newscrawler.generation_ext.SelectorGenerationMiddleware": 100,
     # One spider, one item per page, own link handling: Scrapy's are not needed and cost per request.
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
     "scrapy.spidermiddlewares.referer.RefererMiddleware": None,
     "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
     "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
+    "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,  # start() only fills the frontier
 }
 DOWNLOADER_MIDDLEWARES = {
     "newscrawler.middlewares.PolitenessMiddleware": 100,

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import trafilatura
 from lxml import etree
 from selectolax.lexbor import LexborNode
 
@@ -296,6 +295,8 @@ def library_text(doc: Document) -> str | None:
     if tree is None:
         return None
     try:
+        import trafilatura  # 0.15 s that a worker whose sites all have sets never pays
+
         found: str | None = trafilatura.extract(tree, include_comments=False, include_tables=True, output_format="txt")
     except (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError, etree.LxmlError):
         return None  # a library bug on one page must not cost the page: own reading stands alone

@@ -67,11 +67,13 @@ class NewsSpider(Spider):
         settings = crawler.settings
         spider.max_depth = settings.getint("FRONTIER_MAX_DEPTH")
         spider.max_age_s = revisits.max_age_s(spider.since, settings.getfloat("ARTICLE_MAX_AGE_DAYS"))
+        spider.learns = settings["SELECTOR_GENERATION"] != "off"
         spider.list_sample = settings.getfloat("RAW_LIST_SAMPLE")
         spider.store_is_local = not str(settings.get("ARTICLE_STORE") or "").startswith("http")
         return spider
 
     max_depth: int
+    learns: bool
     max_age_s: float | None
     list_sample: float
     store_is_local: bool
@@ -220,7 +222,10 @@ class NewsSpider(Spider):
         location = response.headers.get(b"Location")
         target = urls.join(urls.Base(response.url), location.decode("utf-8", "replace")) if location else None
         if target is None:
-            page.outcome, page.reason = Outcome.FAILED, "redirect without a target"
+            if location:  # file:, ftp:, javascript:
+                page.outcome, page.reason = Outcome.REFUSED, "scheme"
+            else:
+                page.outcome, page.reason = Outcome.FAILED, "redirect without a target"
             return
         hops = int((lease.hint or {}).get("hops", 0)) + 1
         found = Services.of(self.crawler).sites.identify(
@@ -339,6 +344,9 @@ class NewsSpider(Spider):
             return
         page.links_digest = fields_digest
         page.outcome, page.article = Outcome.DONE, _article(extraction, lease, page)
+        if self.learns and selectors.is_missing(lease.site):
+            page.keep_raw = True  # a site without a selector set: pages to learn from
+            self.crawler.stats.inc_value(metrics.SELECTOR_MISSING)
 
     def _list_page(self, lease: Lease, page: Page, found: FoundLinks) -> None:
         """Home, section, feed, sitemap: unchanged when its set of links is; one new link is a change."""
