@@ -132,7 +132,7 @@ FAULTS: dict[str, Fault] = {
             lambda p, h, b: Answer(200, gzip.compress(p)[:-2000] + b"\x00" * 400, encoding="gzip"),
             busy=True,
         ),
-        Fault("status-403", "REFUSED", _status(403)),
+        Fault("status-403", "FAILED", _status(403)),
         Fault("status-404", "GONE", _status(404)),
         Fault("status-410", "GONE", _status(410)),
         Fault(
@@ -146,7 +146,8 @@ FAULTS: dict[str, Fault] = {
         Fault("redirect-private", "REFUSED", _redirect("http://10.0.0.1/noi-bo.html")),
         Fault("redirect-metadata", "REFUSED", _redirect("http://169.254.169.254/latest/meta-data/")),
         Fault("redirect-foreign", "REFUSED", _redirect("http://example.org/tin-123456.html")),
-        Fault("redirect-loop", "FAILED", _redirect("{base}/loop?n=1")),
+        # each address of the circle is a URL of its own, and a known one is not queued again
+        Fault("redirect-loop", "REDIRECTED", _redirect("{base}/loop?n=1")),
         Fault("redirect-file", "REFUSED", _redirect("file:///etc/passwd")),
         Fault("challenge", "CHALLENGE", lambda p, h, b: Answer(200, CHALLENGE)),
         Fault("captcha", "CHALLENGE", lambda p, h, b: Answer(403, CAPTCHA)),
