@@ -12,8 +12,7 @@ from newscrawler.extraction.blocks import Block
 #: Shorter than this is no article text (a caption, a notice).
 MIN_CONTENT_CHARS = 40
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff\ufffc]")
-# What collapsing would change: any space but a single " ", line ends with spaces around or three in a row.
-_UNTIDY = re.compile(r"[^\S \n]| [ \n]|\n |\n{3}")
+_OTHER_SPACE = re.compile(r"[^\S \n]")
 _KEY = re.compile(r"[^\W_]+")
 
 # A line of its own that leads away from the article, in any place.
@@ -267,7 +266,9 @@ def is_clean(text: str) -> bool:
     """Whether :func:`paragraphs` has nothing to do; a look without making a copy."""
     if not text.isascii() and (_INVISIBLE.search(text) or not unicodedata.is_normalized("NFC", text)):
         return False
-    return _UNTIDY.search(text) is None and text == text.strip()
+    if any(untidy in text for untidy in ("  ", " \n", "\n ", "\n\n\n")) or _OTHER_SPACE.search(text):
+        return False
+    return text == text.strip()
 
 
 def paragraphs(text: str) -> str:
