@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from itemadapter import ItemAdapter
+
 from newscrawler import metrics
 from newscrawler.extraction import text as textrules
 from newscrawler.items import Article, Outcome, Page
@@ -139,8 +141,9 @@ class ArticleStorePipeline:
         self.stats.inc_value(name or metrics.ARTICLES_UNCHANGED)
         item.article.version = result.version
         item.stored = result.status
+        fields = ItemAdapter(item.article)
         for field in COUNTED_FIELDS:
-            if getattr(item.article, field):
+            if fields.get(field):
                 self.stats.inc_value(_field_stat(field))
         for field, origin in item.article.origins.items():
             self.stats.inc_value(_origin_stat(field, origin))

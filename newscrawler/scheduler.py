@@ -52,6 +52,8 @@ warnings.filterwarnings("ignore", "Passing a 'spider' argument to StatsCollector
 
 #: The slot of DOWNLOAD_SLOTS, without a delay of its own: the frontier's gate is the delay.
 SLOT = "frontier"
+LRU_HITS = metrics.labelled(metrics.LINKS_LOCAL_HIT, "lru")
+BLOOM_HITS = metrics.labelled(metrics.LINKS_LOCAL_HIT, "bloom")
 #: Finished pages are collected this long before one call takes them all, seconds. Longer gains
 #: nothing (docs/performance.md) and keeps a domain waiting.
 COLLECT_S = 0.01
@@ -546,6 +548,8 @@ class Pump:
         if step.rejected:
             self.stats.inc_value(metrics.LEASES_LOST, len(step.rejected))
         self._count_links(step)
+        self.stats.set_value(LRU_HITS, self.frontier.local.lru_hits)
+        self.stats.set_value(BLOOM_HITS, self.frontier.local.bloom_hits)
         if self.server_id not in (None, step.server_id):
             # A Redis that was killed may be a second older: what it forgot is repeated, not lost.
             logger.warning("Redis was restarted, local filters are emptied")

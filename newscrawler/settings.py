@@ -105,6 +105,9 @@ FRONTIER_MAX_TRIES = 4
 FRONTIER_MAX_DEPTH = 4
 # Queued URLs per domain; over it a URL falls one band, and below the last band it is dropped and counted.
 FRONTIER_QUEUE_LIMIT = 50_000
+# Links that a worker remembers exactly, to know a link without asking Redis; those beyond are in its Bloom
+# filter, which is slower (2 us). About 200 bytes each.
+FRONTIER_LOCAL_LINKS = 65_536
 # Leases are taken in batches up to this; what is not started within FRONTIER_BUFFER_S goes back.
 FRONTIER_BUFFER = 32
 FRONTIER_BUFFER_S = 2.0
@@ -165,8 +168,8 @@ ARTICLE_STORE = _env("ARTICLE_STORE", "")
 ARTICLE_INDEX = _env("ARTICLE_INDEX", "articles")  # Elasticsearch index (alias) name
 # Group commit: rows or milliseconds, whichever is first. A page is acked after its commit.
 STORE_BATCH_ROWS = 50
-# While a batch is being written the next one fills. 50 ms: FTS5 pays per commit, and a domain's gate does not wait for it.
-STORE_BATCH_MS = 50
+# While a batch is being written the next one fills. 200 ms: FTS5 pays per commit, and no domain waits for it.
+STORE_BATCH_MS = 200
 
 # ---------------------------------------------------------------- selector sets, models
 # How a set is made for a site that has none (docs/selectors.md): rules_then_llm asks the model only for

@@ -85,6 +85,7 @@ def frontier_config(settings: BaseSettings, *, loopback_only: bool) -> FrontierC
         shards=settings.getint("FRONTIER_SHARDS"),
         lease_ms=ms("FRONTIER_LEASE_S"),
         max_tries=settings.getint("FRONTIER_MAX_TRIES"),
+        local_links=settings.getint("FRONTIER_LOCAL_LINKS"),
         queue_limit=settings.getint("FRONTIER_QUEUE_LIMIT"),
         obey_robots=settings.getbool("ROBOTSTXT_OBEY"),
         robots_max_age_ms=ms("ROBOTS_MAX_AGE_S"),
