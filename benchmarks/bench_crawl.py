@@ -141,6 +141,17 @@ def table(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
+def one(name: str, web: NewswebProcess, folder: Path, redis_url: str, trace: str | None) -> Result:
+    print(f"running {name} ... (load {os.getloadavg()[0]:.1f})", file=sys.stderr, flush=True)
+    result = ours(web, folder, redis_url, trace) if name == "ours" else stock(name, web, folder, redis_url)
+    print(
+        f"  {result.pages} pages in {result.wall_s:.1f} s, {result.cpu_ms:.2f} ms CPU per page",
+        file=sys.stderr,
+        flush=True,
+    )
+    return result
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, default=30)
@@ -160,10 +171,7 @@ def main() -> None:
             with NewswebProcess("bench", folder / "web", hosts=args.hosts, pages=args.pages_per_host) as web:
                 for name in ("memory", "redis", "ours"):
                     if args.only in (None, name):
-                        print(f"running {name} ...", file=sys.stderr, flush=True)
-                        results.append(
-                            ours(web, folder, url, args.profile) if name == "ours" else stock(name, web, folder, url)
-                        )
+                        results.append(one(name, web, folder, url, args.profile))
         finally:
             embedded.stop(folder / "redis")
     print(table(results))

@@ -34,7 +34,8 @@ class StockSpider(scrapy.Spider):
         super().__init__(**kwargs)
         with open(seeds) as lines:  # noqa: PTH123
             self.seed_urls = [line.strip() for line in lines if line.strip()]
-        self.links = LinkExtractor(allow_domains=[urlsplit(u).hostname or "" for u in self.seed_urls])
+        # with the port: LinkExtractor compares with the whole network location
+        self.links = LinkExtractor(allow_domains=[urlsplit(u).netloc for u in self.seed_urls])
         self.kept: list[dict[str, Any]] = []
 
     async def start(self) -> Any:
