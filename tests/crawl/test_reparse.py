@@ -43,7 +43,7 @@ def url(number: int, host: str = "a.example") -> str:
 class Bench:
     def __init__(self, folder: Path, store: ArticleStore) -> None:
         self.folder, self.store = folder, store
-        self.sites = Sites.for_urls([url(1), url(1, "b.example")])
+        self.sites = Sites().for_urls([url(1), url(1, "b.example")])
         self.sets = folder / "selectors"
         self.sets.mkdir()
 
