@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import redis
 
+from newscrawler import settings as defaults
 from newscrawler.discovery import overlay, revisits
 from newscrawler.discovery.sites import Site, Sites, SitesError
 from newscrawler.frontier import server as embedded
@@ -174,12 +175,22 @@ async def try_stores(settings: BaseSettings) -> None:
 
     :raises newscrawler.store.base.StoreUnavailable, newscrawler.rawstore.RawStoreUnavailable: with the reason
     """
+    open_raw_store(settings, worker_id("start")).close()
     store = open_article_store(settings)
     try:
         await store.open()
     finally:
         await store.close()
-    open_raw_store(settings, worker_id("start")).close()
+
+
+def check_numbers(settings: BaseSettings) -> None:
+    """:raises ValueError: a setting whose default is a number is none, by its name"""
+    for name, default in vars(defaults).items():
+        if name.isupper() and isinstance(default, (int, float)) and not isinstance(default, bool):
+            try:
+                float(settings.get(name))
+            except (TypeError, ValueError):
+                raise ValueError(f'{name}="{settings.get(name)}": must be a number') from None
 
 
 def refuse_to_flush(settings: BaseSettings) -> None:
@@ -200,6 +211,7 @@ def preflight(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
     if not str(settings.get("USER_AGENT") or "").strip():
         raise StartRefused("USER_AGENT is empty: a crawler says who it is; set it with a contact of yours")
     refuse_to_flush(settings)
+    check_numbers(settings)
     unknown = sorted(name for name in spider_args if name not in SPIDER_ARGS and not name.startswith("_"))
     if unknown:
         raise ValueError(f"unknown argument -a {unknown[0]}=; the spider takes {', '.join(SPIDER_ARGS)}")

@@ -29,6 +29,7 @@ WRONG_USAGE = [
     (("run", "--pages", "many"), "--pages"),
     (("run", "vnexpress.net"), "sites are given as --sites vnexpress.net"),
     (("crawl", "nws"), "unknown spider nws; there is one: news"),
+    (("crawl", "news", "-s", "FRONTIER_LEASE_S=abc"), 'FRONTIER_LEASE_S="abc": must be a number'),
     (("crawl", "news", "-s", "RESOLVE_OVERRIDE=*=10.0.0.1:80"), "10.0.0.1, which is not a loopback address"),
 ]
 
@@ -65,6 +66,8 @@ def test_unreachable_redis_is_one_line(tmp_path: Path, command: tuple[str, ...])
         ({"SCHEDULER_FLUSH_ON_START": "True"}, "would empty the queue of the whole fleet"),
         ({"DOWNLOAD_DELAY": "0"}, "DOWNLOAD_DELAY is 0, which is accepted only where every admitted host is in 127.0.0.0/8"),
         ({"DOWNLOAD_DELAY": "-1"}, "DOWNLOAD_DELAY is -1"),
+        ({"ARTICLE_STORE": "http://127.0.0.1:1"}, "article store http://127.0.0.1:1: cannot be reached"),
+        ({"RAW_STORE": "foo://pages"}, "RAW_STORE=foo://pages cannot be opened"),
         ({"REDIS_SERVER_BIN": "/bin/true"}, "/bin/true is not a redis-server that can be run"),
     ],
     ids=lambda v: "=".join(*v.items()) if isinstance(v, dict) else "",
