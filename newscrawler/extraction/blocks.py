@@ -24,6 +24,7 @@ SKIP_TAGS = words(
     "option head map progress meter datalist"
 )
 _TEXT = "-text"
+_BOLD = ("b", "strong")
 
 
 @dataclass(slots=True)
@@ -42,90 +43,96 @@ def collapse(text: str) -> str:
     return " ".join(text.split())
 
 
+class _Open:
+    """The block that is being read."""
+
+    __slots__ = ("bold", "bold_chars", "breaks", "link", "link_chars", "owner", "parts")
+
+    def __init__(self, owner: LexborNode) -> None:
+        self.owner = owner
+        self.parts: list[str] = []
+        self.link = self.bold = self.breaks = 0  # open links, open bold elements, line breaks in a row
+        self.link_chars = self.bold_chars = 0
+
+    def add(self, text: str) -> None:
+        if not text.isspace():
+            self.parts.append(text)
+            self.breaks = 0
+            if self.link:
+                self.link_chars += len(text)
+            if self.bold:
+                self.bold_chars += len(text)
+        elif self.parts:
+            self.parts.append(" ")
+
+    def line_break(self) -> bool:
+        """True when the second in a row ends the block."""
+        self.breaks += 1
+        if self.breaks < 2:
+            self.parts.append("\n")
+        return self.breaks >= 2
+
+    def take(self) -> Block | None:
+        """What was read so far, as a block; the next one begins."""
+        if not self.parts:
+            return None
+        block = _finish(self.parts, self.owner, self.link_chars, self.bold_chars)
+        self.parts, self.link_chars, self.bold_chars = [], 0, 0
+        return block
+
+
 def walk(root: LexborNode, skip: frozenset[int] | set[int] = frozenset()) -> Iterator[Block]:
     """Blocks below ``root`` in page order; elements whose ``mem_id`` is in ``skip`` are left out whole.
 
     One ``<br>`` keeps a line break inside a block, two end it.
     """
-    parts: list[str] = []
-    link_chars = bold_chars = link_depth = bold_depth = 0
-    owner = root
-    breaks = 0
-    node: LexborNode | None = root
+    here = _Open(root)
     top_id = root.mem_id
+    node: LexborNode | None = root
     while node is not None:
         tag = node.tag
-        descend = False
+        child = None
+        entered = False
         if tag == _TEXT:
-            text = node.text_content or ""
-            if text and not text.isspace():
-                parts.append(text)
-                breaks = 0
-                if link_depth:
-                    link_chars += len(text)
-                if bold_depth:
-                    bold_chars += len(text)
-            elif text and parts:
-                parts.append(" ")
+            here.add(node.text_content or "")
         elif tag == "br":
-            breaks += 1
-            if breaks < 2:
-                parts.append("\n")
-            elif parts:
-                block = _finish(parts, owner, link_chars, bold_chars)
-                if block:
-                    yield block
-                parts, link_chars, bold_chars = [], 0, 0
+            if here.line_break() and (block := here.take()):
+                yield block
         elif tag is not None and tag[0] != "-" and tag not in SKIP_TAGS and node.mem_id not in skip:
-            descend = True
+            entered = True
+            child = node.first_child
             if tag in BLOCK_TAGS:
-                if parts:
-                    block = _finish(parts, owner, link_chars, bold_chars)
-                    if block:
-                        yield block
-                    parts, link_chars, bold_chars = [], 0, 0
-                owner = node
-                breaks = 0
+                if block := here.take():
+                    yield block
+                here.owner, here.breaks = node, 0
             elif tag == "a":
-                link_depth += 1
-            elif tag in ("b", "strong"):
-                bold_depth += 1
-        child = node.first_child if descend else None
+                here.link += 1
+            elif tag in _BOLD:
+                here.bold += 1
         if child is not None:
             node = child
             continue
-        if descend and tag in BLOCK_TAGS and node.mem_id != top_id:
-            owner = _owner(node)
-        # close this element and those that end here
-        closing: LexborNode | None = node if descend else None
-        while True:
+        closing = node if entered else None
+        while node is not None:  # close what ends here, up to the next sibling
             if closing is not None:
-                ctag = closing.tag or ""
-                if ctag == "a":
-                    link_depth -= 1
-                elif ctag in ("b", "strong"):
-                    bold_depth -= 1
-                elif ctag in BLOCK_TAGS:
-                    if parts:
-                        block = _finish(parts, owner, link_chars, bold_chars)
-                        if block:
-                            yield block
-                        parts, link_chars, bold_chars = [], 0, 0
-                    breaks = 0
+                if (ended := closing.tag) in BLOCK_TAGS:
+                    if block := here.take():
+                        yield block
+                    here.breaks = 0
                     if closing.mem_id != top_id:
-                        owner = _owner(closing)
-                if closing.mem_id == top_id:
-                    return
+                        here.owner = _owner(closing)
+                elif ended == "a":
+                    here.link -= 1
+                elif ended in _BOLD:
+                    here.bold -= 1
             if node.mem_id == top_id:
+                if block := here.take():  # the root may be an inline element
+                    yield block
                 return
-            following = node.next
-            if following is not None:
+            if (following := node.next) is not None:
                 node = following
                 break
-            parent = node.parent
-            if parent is None:
-                return
-            node = closing = parent
+            node = closing = node.parent
 
 
 def _owner(node: LexborNode) -> LexborNode:
