@@ -26,3 +26,7 @@ class PageLogFormatter(LogFormatter):
     def scraped(self, item: Any, response: Any, spider: Any) -> Any:
         """Nothing: a visit's line comes from the reporter, when it has ended."""
         return None
+
+    def crawled(self, request: Any, response: Any, spider: Any) -> Any:
+        """Nothing, for the same reason."""
+        return None
