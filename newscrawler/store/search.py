@@ -121,7 +121,8 @@ def parse(query: Query) -> Plan:
     fields: dict[str, list[Term]] = {"": [], "title": [], "author": [], "not": []}
     sites = list(query.sites)
     after, before = query.after, query.before
-    for match in _PART.finditer(_balanced(query.text)):
+    parts = list(_PART.finditer(_balanced(query.text)))
+    for place, match in enumerate(parts):
         key, quoted = (match["key"] or "").lower(), match["phrase"] is not None
         text = match["phrase"] if quoted else match["word"]
         if key == "site":
@@ -133,7 +134,8 @@ def parse(query: Query) -> Plan:
         else:
             term = Term.of(text, quoted)
             if term.exact or term.folded:
-                fields["not" if match["minus"] else key].append(term)
+                is_not = bool(match["minus"]) and not _is_quoted_text(parts, place)
+                fields["not" if is_not else key].append(term)
     terms = tuple(fields[""][:MOST_TERMS])
     titles = tuple(fields["title"])
     return Plan(
@@ -147,6 +149,15 @@ def parse(query: Query) -> Plan:
         is_exact=any(t.has_diacritics for t in terms + titles),
         whole=_in_a_row(terms),
     )
+
+
+def _is_quoted_text(parts: list[re.Match[str]], place: int) -> bool:
+    """Whether a ``-word`` stands in the middle of a sentence that somebody copied ("Börsenkenner und -einsteiger"):
+    among eight words or more, plain ones on both sides. Who excludes a word does it in a short query or at its end."""
+    plain = [not (m["minus"] or m["key"] or m["phrase"] is not None) for m in parts]
+    if len(parts) < 8 or sum(plain) < 6 or not 0 < place < len(parts) - 1:
+        return False
+    return plain[place - 1] and plain[place + 1]
 
 
 def ladder(plan: Plan) -> Generator[Ask, object, Plan]:

@@ -302,7 +302,8 @@ def _unique_phrases(pages: list[tuple[Article, str]], rng: random.Random) -> lis
                 start = rng.randrange(max(1, len(words) - 8))
                 phrase = " ".join(words[start : start + 8])
             wanted = " " + " ".join(folded_words(phrase)) + " "
-            if len(wanted) > 12 and sum(wanted in f for f in flat) == 1:
+            is_order = phrase.startswith("-") or phrase.split()[-1].startswith("-")  # "-word" there leaves it out
+            if len(wanted) > 12 and not is_order and sum(wanted in f for f in flat) == 1:
                 phrases.append((one.id, phrase))
                 break
     return phrases

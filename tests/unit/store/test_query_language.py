@@ -40,6 +40,16 @@ def shape(text: str) -> dict[str, list[str]]:
         ("author:An", {"authors": ["an"]}),
         ("mail:x http://a.b", {"terms": ["mail x", "http a b"]}),
         ("… ! -", {}),
+        # a sentence that somebody copied is a sentence: eight words, the hyphen in its middle
+        (
+            "Ruf für Motorraddesign und -herstellung als Teil davon",
+            {"terms": ["ruf", "für", "motorraddesign", "und", "herstellung", "als", "teil", "davon"]},
+        ),
+        ("một hai ba bốn -năm sáu bảy", {"terms": ["một", "hai", "ba", "bốn", "sáu", "bảy"], "exclude": ["năm"]}),
+        (
+            "một hai ba bốn năm sáu bảy -tám",
+            {"terms": ["một", "hai", "ba", "bốn", "năm", "sáu", "bảy"], "exclude": ["tám"]},
+        ),
     ],
 )
 def test_parse(text: str, expected: dict[str, list[str]]) -> None:
