@@ -23,9 +23,9 @@ from newscrawler.frontier.queue import (
 from newscrawler.frontier.reserve import release, reserve
 from newscrawler.httpclient import Answer, FetchError, FetchFailed, FetchRefused, FetchRules, Headers, HttpClient
 from newscrawler.items import Kind, Outcome
-from newscrawler.scheduler import retry_after_s
 from newscrawler.web import network, urls
 from newscrawler.web.decoding import ACCEPT_ENCODING
+from newscrawler.web.outcomes import retry_after_s
 from newscrawler.web.robots import RobotsRules
 
 if TYPE_CHECKING:

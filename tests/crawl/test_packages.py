@@ -24,7 +24,9 @@ INDEX = "packages"
 class Evidence:
     """One crawl, and what its neighbours saw of it."""
 
-    def __init__(self, done: Finished, redis_info: dict[str, Any], index: list[dict[str, Any]], model: ScriptedLLM) -> None:
+    def __init__(
+        self, done: Finished, redis_info: dict[str, Any], index: list[dict[str, Any]], model: ScriptedLLM
+    ) -> None:
         self.done, self.redis_info, self.index, self.model = done, redis_info, index, model
 
 

@@ -46,7 +46,9 @@ def scrapy(tmp_path: Path, web: NewswebProcess, queue: Queue) -> Scrapy:
 
 def visits(log: str, url: str, outcome: str) -> int:
     return sum(
-        1 for line in log.splitlines() if "Visit ended" in line and f"url={url} " in line and f"outcome={outcome}" in line
+        1
+        for line in log.splitlines()
+        if "Visit ended" in line and f"url={url} " in line and f"outcome={outcome}" in line
     )
 
 
@@ -110,7 +112,9 @@ def test_what_did_not_change_is_not_written(web: NewswebProcess, scrapy: Scrapy)
             running.kill()
     answers = statuses(web, asked)
     assert answers[304] > 0 and answers[200] > 0, f"both kinds of unchanged occurred: {answers}"
-    written: dict[str, Any] = {name: done.stat(name) for name in ("raw/records", "article/new", "article/updated", "article/unchanged")}
+    written: dict[str, Any] = {
+        name: done.stat(name) for name in ("raw/records", "article/new", "article/updated", "article/unchanged")
+    }
     assert set(written.values()) == {0}, written
     assert raw_records(scrapy.data) == records
     assert {a.url: (a.version, a.fetched) for a in stored(scrapy.data)} == before

@@ -14,6 +14,7 @@ ADAPTERS = {
     "middlewares",
     "pipelines",
     "scheduler",
+    "pump",
     "extensions",
     "monitors",
     "handlers",

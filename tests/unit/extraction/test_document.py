@@ -64,12 +64,19 @@ def test_depth_is_flattened_and_the_text_stays() -> None:
 
 @pytest.mark.parametrize(
     "odd",
-    ['<a title="x"y" href=/a>link</a>', "<a alt='it's' href=/a>link</a>", '<script>var t = "<a href=\'" + x + "<b";</script>',
-     '<div data-json=\'{"a":"' + 'word "quoted" ' * 400 + '"}\'>x</div>', "<!-- <a \" " + "w " * 4000 + "-->"],
+    [
+        '<a title="x"y" href=/a>link</a>',
+        "<a alt='it's' href=/a>link</a>",
+        '<script>var t = "<a href=\'" + x + "<b";</script>',
+        '<div data-json=\'{"a":"' + 'word "quoted" ' * 400 + "\"}'>x</div>",
+        '<!-- <a " ' + "w " * 4000 + "-->",
+    ],
 )
 def test_stray_quotes_do_not_swallow_the_page(odd: str) -> None:
     """A quote opens a value behind "=" only; five real pages of a hundred lost most of their text before that."""
-    text = "".join(f'<p class="c{i}">Paragraph number {i} of an ordinary article, with words and words.</p>' for i in range(400))
+    text = "".join(
+        f'<p class="c{i}">Paragraph number {i} of an ordinary article, with words and words.</p>' for i in range(400)
+    )
     doc = Document(f"<body>{odd}{text}</body>".encode(), URL)
     assert len(doc.tree.css("p")) == 400
 

@@ -1,0 +1,395 @@
+"""The one task of a worker that talks to the frontier. See newscrawler/scheduler.py for its place in Scrapy."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request
+
+from newscrawler import metrics
+from newscrawler.frontier.queue import Ack, Fetched, Frontier, FrontierUnavailable, Lease, Step
+from newscrawler.items import Kind, Link, Outcome, Page
+from newscrawler.web.outcomes import retry_after_s
+from newscrawler.web.robots import RobotsRules
+from newscrawler.wiring import Services
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from newscrawler.scheduler import LeaseQueue
+
+logger = logging.getLogger(__name__)
+
+#: The slot of DOWNLOAD_SLOTS, without a delay of its own: the frontier's gate is the delay.
+SLOT = "frontier"
+LRU_HITS = metrics.labelled(metrics.LINKS_LOCAL_HIT, "lru")
+BLOOM_HITS = metrics.labelled(metrics.LINKS_LOCAL_HIT, "bloom")
+#: Finished pages are collected this long before one call takes them all, seconds. Longer gains
+#: nothing (docs/performance.md) and keeps a domain waiting.
+COLLECT_S = 0.01
+#: Another worker may add something due earlier than our last answer said: ask at least this often, seconds.
+ASK_S = 1.0
+#: How often the pump looks whether the engine is closing, seconds. No Redis call is made for it.
+LOOK_S = 0.2
+
+
+class InFlight:
+    """A lease between its hand-out and its ack."""
+
+    __slots__ = ("fetched", "lease", "left", "page", "reason", "started", "verdict")
+
+    def __init__(self, lease: Lease) -> None:
+        self.lease = lease
+        self.started = time.monotonic()
+        self.fetched = False  # an answer came and was told
+        self.left = 0.0  # when the downloader let it go without an answer; 0 = it did not, or was never asked
+        self.page: Page | None = None
+        self.verdict: Outcome | None = None  # a bad end, wins over the page's own outcome
+        self.reason = ""
+
+    def ack(self) -> Ack:
+        page, lease = self.page, self.lease
+        if self.verdict is not None or page is None:
+            # A callback that yields nothing fires no signal at all: only here is it seen.
+            return Ack(lease=lease, outcome=self.verdict or Outcome.RETRY, reason=self.reason or "nothing")
+        return Ack(
+            lease=lease,
+            outcome=page.outcome,
+            reason=page.reason,
+            status=page.status,
+            next_visit_ms=page.next_visit_ms,
+            retry_after_s=page.retry_after_s,
+            moved_to=page.moved_to,
+            etag=page.etag,
+            last_modified=page.last_modified,
+            digest=page.digest,
+            links_digest=page.links_digest,
+            raw_ref=page.article.raw_ref if page.article else None,
+            links=page.links,
+            robots=page.robots,
+        )
+
+
+class Pump:
+    """The one task of a worker that talks to the frontier: acks what is finished, leases what is next."""
+
+    def __init__(self, crawler: Crawler, services: Services, queue: LeaseQueue, *, idle_s: float) -> None:
+        settings = crawler.settings
+        self.crawler = crawler
+        self.queue = queue
+        self.frontier: Frontier = services.frontier
+        self.sites = services.sites
+        self.stats = crawler.stats
+        self.wake = asyncio.Event()
+        self.buffer_size = settings.getint("FRONTIER_BUFFER")
+        self.buffer_s = settings.getfloat("FRONTIER_BUFFER_S")
+        self.concurrency = settings.getint("CONCURRENT_REQUESTS")
+        self.renew_s = settings.getfloat("FRONTIER_LEASE_S") / 3
+        self.forever = settings.getbool("CRAWL_FOREVER")
+        self.user_agent = settings["ROBOTSTXT_USER_AGENT"]
+        self.idle_s = idle_s
+        self.longest_wait_ms = settings.getfloat("CRAWL_LONGEST_WAIT_S") * 1000
+        self.inflight: dict[Request, InFlight] = {}
+        self.acks: list[Ack] = []
+        self.fetches: list[Fetched] = []
+        self.unfetched: list[Lease] = []  # to give back
+        self.sending = 0
+        self.adding = 0
+        self.additions = 0
+        self.drained_since: float | None = None
+        self.now_ms = int(time.time() * 1000)
+        self.server_id: str | None = None
+        self.rules: dict[str, tuple[Any, RobotsRules | None]] = {}  # domain -> (version, rules)
+        self.hold_until = 0.0  # a store is away: no new leases before
+        self.last = Step([], 0, 0, 0, 0, 0, 0, [], "")
+        self._stopping = False
+        self._was_running = False
+        self._returned = False
+        self._task: asyncio.Task[None] | None = None
+        self._renewed = time.monotonic()
+
+    # -- life
+    async def start(self, policies: list[Any]) -> None:
+        await self.frontier.open()
+        await self.frontier.put_domains(policies)
+        self._install_hook()
+        self._task = asyncio.ensure_future(self._run())
+
+    def _install_hook(self) -> None:
+        slot = self.crawler.engine._slot if self.crawler.engine else None
+        original = getattr(slot, "remove_request", None)
+        if original is None:
+            raise RuntimeError(
+                "engine._slot.remove_request is gone: this Scrapy finishes requests elsewhere, and no lease "
+                "would ever be acked. Pin the Scrapy of requirements.txt"
+            )
+
+        def remove_request(request: Request) -> None:
+            held = self.inflight.pop(request, None)  # by identity: copies carry no lease
+            if held is not None:
+                self._finish(held)
+            original(request)
+
+        slot.remove_request = remove_request  # type: ignore[union-attr, method-assign]
+
+    async def stop(self) -> None:
+        self._stopping = True
+        self.wake.set()
+        if self._task is not None:
+            await self._task
+        self._give_back_buffer()
+        try:
+            await self._exchange(0)
+        except FrontierUnavailable as exc:
+            logger.warning("Leases could not be given back, they run out by themselves error=%s", exc)
+        await self.frontier.close()
+
+    def pending(self) -> int:
+        """What keeps this worker from being done: 0 only when nothing is at work or on the wire here,
+        and the last complete look at the frontier found nothing to come."""
+        here = len(self.queue.buffer) + len(self.inflight) + len(self.acks) + self.sending + len(self.queue.outbox)
+        here += self.adding
+        if here:
+            return here
+        if self.forever:
+            return 1
+        if self.drained_since is None or time.monotonic() - self.drained_since < self.idle_s:
+            return 1
+        return 0
+
+    # -- notes from the Scheduler's signals
+    def note(self, request: Request, outcome: Outcome, reason: str) -> None:
+        held = self.inflight.get(request)
+        if held is not None:
+            held.verdict, held.reason = outcome, reason
+
+    def note_lease(self, lease: Lease, outcome: Outcome, reason: str) -> None:
+        """For a copy of a leased request, which carries the lease but is not the one in flight."""
+        for held in self.inflight.values():
+            if held.lease is lease:
+                held.verdict, held.reason = outcome, reason
+
+    def note_page(self, request: Request, page: Page) -> None:
+        held = self.inflight.get(request)
+        if held is not None and held.page is None:
+            held.page = page
+
+    def store_failed(self, request: Request, message: str) -> None:
+        """The store took nothing: the URL goes back untried, and leasing pauses."""
+        held = self.inflight.pop(request, None)
+        if held is not None:
+            self.unfetched.append(held.lease)
+        first = self.hold_until < time.monotonic()
+        self.hold_until = time.monotonic() + 5.0
+        if first:
+            logger.error("Store does not take articles, crawl is held error=%s", message)
+        spider = self.crawler.spider
+        if spider is not None and getattr(spider, "store_is_local", False):
+            spider.stop_with("store_unavailable", message)  # type: ignore[attr-defined]
+
+    def fetched(self, request: Request, status: int, retry_after: bytes | None) -> None:
+        held = self.inflight.get(request)
+        if held is None or held.fetched:
+            return
+        held.fetched = True
+        latency_s = request.meta.get("download_latency") or (time.monotonic() - held.started)
+        after_s = retry_after_s(retry_after, self.now_ms)
+        self.fetches.append(Fetched(held.lease, latency_s * 1000, status, after_s))
+        self.wake.set()
+
+    def left_downloader(self, request: Request) -> None:
+        """The fetch ended without an answer for us; why, and whether the site is to blame, the errback says."""
+        held = self.inflight.get(request)
+        if held is not None and not held.fetched:
+            held.left = time.monotonic()
+
+    def _finish(self, held: InFlight) -> None:
+        ack = held.ack()
+        if not held.fetched and held.left:
+            # A refusal is ours (too large, wrong address): the site answered, and is not backed off from.
+            status = 200 if ack.outcome is Outcome.REFUSED else 0
+            self.fetches.append(Fetched(held.lease, (held.left - held.started) * 1000, status))
+        self.acks.append(ack)
+        self.stats.inc_value(metrics.labelled(metrics.PAGE_OUTCOME, ack.outcome))
+        if ack.outcome is not Outcome.DONE:
+            self.stats.inc_value(metrics.labelled(metrics.PAGE_REASON, f"{ack.outcome}({ack.reason})"))
+        self.wake.set()
+
+    async def add(self, links: list[Link]) -> int:
+        self.adding += 1
+        try:
+            result = await self.frontier.add(links)
+        finally:
+            self.adding -= 1
+            self.additions += 1
+            self.drained_since = None
+        self.wake.set()
+        return result.added
+
+    # -- the loop
+    async def _run(self) -> None:
+        pause = 0.0
+        while not self._stopping:
+            try:
+                await self._wait(pause)
+                await self._exchange(self._room())
+                pause = 0.0
+            except FrontierUnavailable as exc:
+                # Everything unsent is kept; the leases hold until their deadline.
+                if not pause:
+                    logger.error("Redis does not answer, waiting error=%s", exc)
+                pause = min(max(pause * 2, 0.5), 5.0)
+            except Exception:
+                logger.exception("Pump failed, goes on")
+                self.stats.inc_value(metrics.PUMP_ERRORS)
+                pause = 1.0
+
+    async def _wait(self, pause: float) -> None:
+        """Until something is finished, something is due, or a second is over."""
+        due_s = self.last.wait_ms / 1000 if self.last.wait_ms >= 0 and self._room() else ASK_S
+        until = time.monotonic() + (pause or min(due_s, ASK_S))
+        while not self._stopping:
+            left = until - time.monotonic()
+            if left <= 0 or (self.wake.is_set() and not pause):
+                break
+            try:
+                await asyncio.wait_for(self.wake.wait(), min(left, LOOK_S)) if not pause else await asyncio.sleep(
+                    min(left, LOOK_S)
+                )
+            except TimeoutError:
+                pass
+            if self._engine_is_closing() and not self._returned:
+                self._give_back_buffer()
+                break
+        if not self._stopping:
+            await asyncio.sleep(COLLECT_S)
+        self.wake.clear()
+
+    def _engine_is_closing(self) -> bool:
+        """There is no signal at the start of closing, and close() comes only after the last download."""
+        engine = self.crawler.engine
+        if engine is None or engine._slot is None:
+            return self._was_running
+        self._was_running = self._was_running or engine.running
+        return engine._slot.closing is not None or (self._was_running and not engine.running)
+
+    def _room(self) -> int:
+        """How many more URLs this worker can start soon."""
+        if self._stopping or self._returned or time.monotonic() < self.hold_until or self._engine_is_closing():
+            return 0
+        engine = self.crawler.engine
+        if engine is None or engine.paused or len(engine.downloader.active) >= self.concurrency:
+            return 0
+        return max(0, min(self.buffer_size, self.concurrency) - len(self.queue.buffer))
+
+    def _give_back_buffer(self) -> None:
+        self._returned = True
+        while self.queue.buffer:
+            request = self.queue.buffer.popleft()[1]
+            self.unfetched.append(request.meta["lease"])
+            self.inflight.pop(request, None)
+
+    def _give_back_stale(self) -> None:
+        """What waits here could be fetched by another worker."""
+        oldest = time.monotonic() - self.buffer_s
+        while self.queue.buffer and self.queue.buffer[0][0] < oldest:
+            request = self.queue.buffer.popleft()[1]
+            self.inflight.pop(request, None)
+            self.unfetched.append(request.meta["lease"])
+
+    async def _exchange(self, k: int) -> None:
+        self._give_back_stale()
+        acks, fetches, back, outbox = self.acks, self.fetches, self.unfetched, self.queue.outbox
+        self.acks, self.fetches, self.unfetched, self.queue.outbox = [], [], [], []
+        self.sending = len(acks) + len(back) + len(outbox)
+        try:
+            if outbox:
+                await self.frontier.add(outbox)
+                outbox = []
+            if back:
+                # with what was fetched: a page that the store did not take was asked of its site all the same
+                await self.frontier.give_back(back, fetches)
+                fetches = []
+                self.stats.inc_value(metrics.LEASES_RETURNED, len(back))
+                back = []
+            await self._renew()
+            additions = self.additions
+            step = await self.frontier.step(k, acks, fetches)
+            acks, fetches = [], []
+        finally:  # whatever was not taken is offered again; an ack taken twice is refused by its number
+            self.acks[:0], self.fetches[:0], self.unfetched[:0], self.queue.outbox[:0] = acks, fetches, back, outbox
+            self.sending = 0
+        self.stats.inc_value(metrics.FRONTIER_CALLS)
+        # An answer from before an addition that ended meanwhile cannot say that there is nothing to do.
+        await self._take(step, k if additions == self.additions and not self.adding else 0)
+
+    async def _renew(self) -> None:
+        now = time.monotonic()
+        if now - self._renewed < self.renew_s:
+            return
+        self._renewed = now
+        leases = [h.lease for h in self.inflight.values() if now - h.started > self.renew_s / 2]
+        lost = await self.frontier.renew(leases) if leases else []
+        if lost:
+            self.stats.inc_value(metrics.LEASES_LOST, len(lost))
+            logger.warning("Leases ran out while at work, the pages come again leases=%d", len(lost))
+
+    async def _take(self, step: Step, k: int) -> None:
+        self.last, self.now_ms = step, step.now_ms
+        self.stats.set_value(metrics.FRONTIER_QUEUED, step.queued)
+        self.stats.set_value(metrics.FRONTIER_LEASED, step.leased)
+        if step.rejected:
+            self.stats.inc_value(metrics.LEASES_LOST, len(step.rejected))
+        self._count_links(step)
+        self.stats.set_value(LRU_HITS, self.frontier.local.lru_hits)
+        self.stats.set_value(BLOOM_HITS, self.frontier.local.bloom_hits)
+        if self.server_id not in (None, step.server_id):
+            # A Redis that was killed may be a second older: what it forgot is repeated, not lost.
+            logger.warning("Redis was restarted, local filters are emptied")
+            self.rules.clear()
+        self.server_id = step.server_id
+        if step.leases:
+            self.stats.inc_value(metrics.LEASES, len(step.leases))
+            for lease in step.leases:
+                request = await self._request(lease)
+                self.inflight[request] = InFlight(lease)
+                self.queue.buffer.append((time.monotonic(), request))
+            if self._engine_is_closing():
+                self._give_back_buffer()
+        waits_long = step.wait_ms < 0 or step.wait_ms > self.longest_wait_ms
+        if step.leases or step.leased or self.acks or self.inflight or (step.queued and not waits_long):
+            self.drained_since = None
+        elif k and self.drained_since is None:  # only a call that asked for work can say there is none
+            self.drained_since = time.monotonic()
+            if step.queued and not self.forever:
+                logger.info(
+                    "Nothing is due soon, what waits stays queued urls=%d next_in_s=%.0f",
+                    step.queued,
+                    step.wait_ms / 1000,
+                )
+        engine = self.crawler.engine
+        if engine is not None and engine._slot is not None and (step.leases or self.drained_since):
+            engine._slot.nextcall.schedule()  # without a delay: a delayed call swallows the later ones
+
+    def _count_links(self, step: Step) -> None:
+        if step.added.added:
+            self.stats.inc_value(metrics.LINKS_ADDED, step.added.added)
+        for reason, count in step.added.refused.items():
+            self.stats.inc_value(metrics.labelled(metrics.LINKS_REFUSED, reason), count)
+
+    async def _request(self, lease: Lease) -> Request:
+        spider: Any = self.crawler.spider
+        if lease.kind == Kind.ROBOTS:
+            return Request(
+                lease.url, spider.parse_robots, errback=spider.failed, dont_filter=True, meta={"lease": lease}
+            )
+        cached = self.rules.get(lease.domain)
+        if cached is None or cached[0] != lease.robots_version:
+            entry = await self.frontier.robots(lease.domain)
+            rules = None if entry is None else RobotsRules.parse_answer(entry.status, entry.body, self.user_agent)
+            cached = self.rules[lease.domain] = (lease.robots_version, rules)
+        meta = {"lease": lease, "robots": cached[1], "download_slot": SLOT}
+        return Request(lease.url, spider.parse, errback=spider.failed, dont_filter=True, meta=meta)
