@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 import unicodedata
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -287,6 +288,9 @@ def _gold(folder: Path) -> list[tuple[Article, str]]:
     return made
 
 
+_ORDER = re.compile(r"""["“”]|(?:^|\s)-\w|(?:title|author|site|after|before):\S""", re.IGNORECASE)
+
+
 def _unique_phrases(pages: list[tuple[Article, str]], rng: random.Random) -> list[tuple[str, str]]:
     """Per page one phrase of 8 words (12 characters in scripts without spaces) that no other page has: id, phrase."""
     flat = [" " + " ".join(folded_words(a.content)) + " " for a, _ in pages]
@@ -302,7 +306,7 @@ def _unique_phrases(pages: list[tuple[Article, str]], rng: random.Random) -> lis
                 start = rng.randrange(max(1, len(words) - 8))
                 phrase = " ".join(words[start : start + 8])
             wanted = " " + " ".join(folded_words(phrase)) + " "
-            is_order = phrase.startswith("-") or phrase.split()[-1].startswith("-")  # "-word" there leaves it out
+            is_order = _ORDER.search(phrase)  # marks that mean something in the query language
             if len(wanted) > 12 and not is_order and sum(wanted in f for f in flat) == 1:
                 phrases.append((one.id, phrase))
                 break

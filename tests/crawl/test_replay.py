@@ -69,6 +69,10 @@ def pieces(text: str, language: str) -> list[str]:
     return found
 
 
+#: Marks that mean something in the query language: quotes, "not", a field.
+ORDER = re.compile(r"""["“”]|(?:^|\s)-\w|(?:title|author|site|after|before):\S""", re.IGNORECASE)
+
+
 def bare(text: str) -> str:
     """As typed on a keyboard without the marks."""
     text = text.replace("đ", "d").replace("Đ", "D")
