@@ -10,7 +10,7 @@ from typing import Any
 
 from newscrawler.discovery.sites import Site, Sites
 from newscrawler.extraction.document import Document
-from newscrawler.extraction.extract import FIELD_NAMES, Extraction, PageContext, extract
+from newscrawler.extraction.extract import Extraction, PageContext, article_values, extract
 from newscrawler.items import Article, Kind, Link, Outcome, Page
 from newscrawler.pipelines import CleanPipeline
 from newscrawler.rawstore import RawPage, RawStore
@@ -135,20 +135,14 @@ class Reparser:
     ) -> Article | None:
         if not found.is_article:
             return None
-        fields = {name: getattr(found, name) for name in FIELD_NAMES}
-        values = {name: f.value for name, f in fields.items()}
-        values["authors"] = values["authors"] or []
         article = Article(
             id=article_id,
             url=old.url if old else page.url,
             site=site.id,
             discovered=old.discovered if old else page.fetched,
             fetched=page.fetched,
-            origins={name: f.origin for name, f in fields.items() if f.value},
-            confidence={name: round(f.confidence, 3) for name, f in fields.items() if f.value},
-            selector_version=found.selector_version,
             raw_ref=ref,
-            **values,
+            **article_values(found),
         )
         item = Page(url=article.url, outcome=Outcome.DONE, article=article, fetched=page.fetched)
         cleaned: Article | None = self._clean.process_item(item).article

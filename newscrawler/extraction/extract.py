@@ -15,7 +15,7 @@ from newscrawler.extraction.document import Document
 from newscrawler.extraction.text import clean_line, strip_sapo_prefix
 from newscrawler.items import FieldValue
 
-__all__ = ["FIELD_NAMES", "Extraction", "PageContext", "extract", "prediction"]
+__all__ = ["FIELD_NAMES", "Extraction", "PageContext", "article_values", "extract", "prediction"]
 
 FIELD_NAMES = (
     "title",
@@ -38,6 +38,19 @@ VIDEO_CHARS = 350
 _LISTING_HEADINGS = 12
 # Links on the root of a host that make it a home page rather than a page with one text.
 _HOME_LINKS = 60
+
+
+def article_values(found: Extraction) -> dict[str, Any]:
+    """What an :class:`~newscrawler.items.Article` takes of an extraction: its fields, where each came from, how sure it is."""
+    fields = {name: getattr(found, name) for name in FIELD_NAMES}
+    values = {name: f.value for name, f in fields.items()}
+    values["authors"] = values["authors"] or []
+    return {
+        **values,
+        "origins": {name: f.origin for name, f in fields.items() if f.value},
+        "confidence": {name: round(f.confidence, 3) for name, f in fields.items() if f.value},
+        "selector_version": found.selector_version,
+    }
 
 
 def _none() -> FieldValue:

@@ -25,7 +25,7 @@ from newscrawler.discovery.seeds import seed_links
 from newscrawler.discovery.sitemaps import parse_sitemap
 from newscrawler.discovery.sites import Refusal, Site, Sites
 from newscrawler.extraction.document import Document
-from newscrawler.extraction.extract import Extraction, PageContext, extract
+from newscrawler.extraction.extract import Extraction, PageContext, article_values, extract
 from newscrawler.frontier.queue import RobotsAnswer
 from newscrawler.items import LIST_KINDS, Article, Kind, Link, Outcome, Page
 from newscrawler.web import urls
@@ -435,21 +435,11 @@ def _fields_digest(extraction: Extraction) -> bytes:
 
 
 def _article(extraction: Extraction, lease: Lease, page: Page) -> Article:
-    names = (
-        "title", "content", "published", "modified", "authors", "summary", "section", "image", "language",
-        "canonical_url",
-    )  # fmt: skip
-    fields = {name: getattr(extraction, name) for name in names}
-    values = {name: f.value for name, f in fields.items()}
-    values["authors"] = values["authors"] or []
     return Article(
         id=lease.url_id.hex(),
         url=lease.url,
         site=lease.site,
         discovered=datetime.fromtimestamp(lease.discovered_ms / 1000, UTC),
         fetched=page.fetched,
-        origins={n: f.origin for n, f in fields.items() if f.value},
-        confidence={n: round(f.confidence, 3) for n, f in fields.items() if f.value},
-        selector_version=extraction.selector_version,
-        **values,
+        **article_values(extraction),
     )
