@@ -6,7 +6,6 @@ Sixty simulated seconds are one of ours: the minute to the next try, the back-of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,6 @@ from tests.newsweb import judge
 pytestmark = pytest.mark.slow
 
 FACTOR = 60
-
-
-@pytest.fixture
-def queue(tmp_path: Path) -> Iterator[Queue]:
-    (tmp_path / "data").mkdir()
-    kept = Queue(tmp_path / "data")
-    yield kept
-    kept.close()
 
 
 def url_ids(sites: Sites, urls: list[str]) -> dict[str, bytes]:

@@ -6,7 +6,6 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,15 +19,6 @@ pytestmark = pytest.mark.slow
 #: A crawl of about 15 s, so that there is a middle to stop it in.
 SLOWER = {**QUIET, "delay": 0.15}
 KILLS = 5
-
-
-@pytest.fixture
-def queue(tmp_path: Path) -> Iterator[Queue]:
-    """The embedded server of the crawl's data folder; it outlives every crawl of the test."""
-    (tmp_path / "data").mkdir()
-    kept = Queue(tmp_path / "data")
-    yield kept
-    kept.close()
 
 
 def ended(running: Running) -> int:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,6 @@ from tests.newsweb.process import NewswebProcess
 pytestmark = pytest.mark.slow
 
 FACTOR = 60
-
-
-@pytest.fixture
-def queue(tmp_path: Path) -> Iterator[Queue]:
-    (tmp_path / "data").mkdir()
-    kept = Queue(tmp_path / "data")
-    yield kept
-    kept.close()
 
 
 @pytest.fixture
