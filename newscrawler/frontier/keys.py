@@ -19,6 +19,10 @@ Cluster can spread the shards.
     {f0}:deadlines      zset   url id -> ms of the server's real time at which the lease runs out
     {f0}:quar           hash   url id -> what is in quarantine (records.QUARANTINE)
     {f0}:moved          hash   url id + domain that it left -> domain it went to, "" = in another shard
+    {f0}:grp            hash   group of domains with one gate -> gate, the member being fetched, the front
+    {f0}:grp:<group>    zset   members that have something -> ms from which they themselves may be fetched
+    {f0}:pat:<domain>   hash   shape of URL -> how many were queued today; expires
+    {f0}:caps           string what the fleet may still ask and read this minute (_gate.lua)
     {f0}:rb:<domain>    hash   status, body, fetched, version of its robots.txt
     {f0}:log:<domain>   list   the last fetches (records.LOG)
     {f0}:seen           string generations of the seen filter (cmsgpack)

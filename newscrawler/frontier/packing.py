@@ -9,8 +9,9 @@ from typing import Any
 
 import msgpack
 
-from newscrawler.frontier import records
+from newscrawler.frontier import keys, records
 from newscrawler.frontier.types import (
+    AUTO,
     CLASSES,
     Ack,
     DomainPolicy,
@@ -34,6 +35,9 @@ def config(conf: FrontierConfig) -> bytes:
     """C of the scripts."""
     here_only = {"shards", "loopback_only", "local_links", "local_capacity", "local_reset_s"}
     values: dict[str, Any] = {f.name: getattr(conf, f.name) for f in fields(conf) if f.name not in here_only}
+    # Each shard is steered by itself, so each has its part of the fleet's caps.
+    values["requests_per_minute"] = conf.requests_per_minute / conf.shards
+    values["bytes_per_minute"] = conf.bytes_per_minute / conf.shards
     values["revisit_ms"] = [conf.revisit_ms.get(kind, 0) for kind in records.KINDS]
     return msgpack.packb(values, use_bin_type=False)  # type: ignore[no-any-return]
 
@@ -56,7 +60,21 @@ def policy(row: DomainPolicy, *, loopback_only: bool) -> list[Any]:
             "set DOWNLOAD_DELAY above 0"
         )
     loopback = loopback_only or is_loopback(row.domain)
-    return [row.domain, row.site, CLASSES.index(row.cls), row.floor_ms, int(row.enabled), int(loopback)]
+    cls = len(CLASSES) if row.cls == AUTO else CLASSES.index(row.cls)
+    group: Any = False if row.group is None else row.group
+    return [row.domain, row.site, cls, row.floor_ms, int(row.enabled), int(loopback), row.pages_per_day, group]
+
+
+def check_groups(policies: Sequence[DomainPolicy], shards: int) -> None:
+    """:raises FrontierRefused: a group whose domains lie in several shards: no script could keep its gate"""
+    found: dict[str, tuple[str, int]] = {}
+    for row in policies if shards > 1 else ():
+        shard = keys.shard_of(row.domain, shards)
+        if row.group and found.setdefault(row.group, (row.domain, shard))[1] != shard:
+            raise FrontierRefused(
+                f"{found[row.group][0]} and {row.domain} share one gate (group {row.group!r}) but lie in two of the "
+                f"{shards} shards; groups need FRONTIER_SHARDS=1"
+            )
 
 
 def group_links(
@@ -80,7 +98,7 @@ def group_links(
 
 
 def fetched(end: Fetched) -> list[Any]:
-    return [end.lease.url_id, end.lease.fence, max(0.0, end.latency_ms), end.status, _ms(end.retry_after_s)]
+    return [end.lease.url_id, end.lease.fence, max(0.0, end.latency_ms), end.status, _ms(end.retry_after_s), end.size]
 
 
 def _ms(seconds: float | None) -> int:

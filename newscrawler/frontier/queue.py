@@ -138,9 +138,12 @@ class Frontier:
     async def put_domains(self, policies: Iterable[DomainPolicy]) -> None:
         """Takes over the admin's policy; loading it again changes nothing and opens no gate.
 
-        :raises FrontierRefused: a delay of 0 on the open web, a public domain under a simulated clock
+        :raises FrontierRefused: a delay of 0 on the open web, a public domain under a simulated clock, a group
+            over several shards
         """
         by_shard: dict[int, list[list[Any]]] = {}
+        policies = list(policies)
+        packing.check_groups(policies, self.config.shards)
         for policy in policies:
             row = packing.policy(policy, loopback_only=self.config.loopback_only)
             by_shard.setdefault(self._shard(policy.domain), []).append(row)

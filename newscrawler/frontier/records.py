@@ -16,6 +16,7 @@ from typing import Any
 
 import msgpack
 
+from newscrawler.frontier import extras
 from newscrawler.frontier.types import Lease, Record
 from newscrawler.items import Kind, Link, Outcome
 
@@ -289,6 +290,7 @@ class DomainState:
     dropped: int
     added: int
     fetching: bytes | None
+    extra: extras.DomainExtra  # quota, group, worked-out class
 
     @property
     def delay(self) -> int:
@@ -326,4 +328,5 @@ def unpack_domain(domain: str, data: bytes) -> DomainState:
         dropped=v[28],
         added=v[29],
         fetching=None if v[30] == bytes(16) else v[30],
+        extra=extras.unpack(data[DOMAIN.size + v[-1] :]),
     )

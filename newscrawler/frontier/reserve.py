@@ -18,7 +18,7 @@ async def reserve(frontier: Frontier, domain: str, url: str) -> Lease | int:
     other lease is for ``url``: end it by :func:`release`.
 
     :returns: the lease, or the real milliseconds after which to ask again
-    :raises FrontierRefused: the domain is unknown to the frontier, or paused by its operator
+    :raises FrontierRefused: the domain is unknown to the frontier, paused by its operator, or its quota is spent
     """
     turn_id = secrets.token_bytes(16)
     shard = keys.shard_of(domain, frontier.config.shards)
@@ -30,6 +30,8 @@ async def reserve(frontier: Frontier, domain: str, url: str) -> Lease | int:
         raise FrontierRefused(f"{domain} is not known to the frontier")
     if wait_ms == -2:
         raise FrontierRefused(f"{domain} is paused; `scrapy frontier resume {domain}` opens it")
+    if wait_ms == -3:
+        raise FrontierRefused(f"the quota of {domain} is spent; `scrapy frontier quota {domain}` shows and sets it")
     if not granted:
         return int(wait_ms)
     lease, _ = packing.lease(granted)

@@ -32,6 +32,8 @@ class FrontierRefused(FrontierError):
 
 #: The classes of domains, in the order of their turns 5:3:1.
 CLASSES = ("high", "mid", "low")
+#: A policy's class where the admin chose none.
+AUTO = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +42,20 @@ class DomainPolicy:
 
     domain: str  # lower-case host[:port]
     site: str
-    cls: str = "mid"  # high | mid | low
+    cls: str = "mid"  # high | mid | low, or auto: worked out from what its fetches bring and cost
     floor_ms: int = 2000  # least time between two fetches, whole fleet
     enabled: bool = True  # False: what is queued stays, nothing is leased, links are refused
+    pages_per_day: int = 0  # fetches in 24 h, whole fleet; 0 = no quota. The operator's own quota wins
+    # Domains of one group share one gate, as they are one host or one CDN. "" = none, None = leave it as it is.
+    group: str | None = None
 
     def __post_init__(self) -> None:
-        if self.cls not in CLASSES:
-            raise ValueError(f"class of {self.domain} is {self.cls!r}; it must be one of {', '.join(CLASSES)}")
+        if self.cls not in (*CLASSES, AUTO):
+            raise ValueError(f"class of {self.domain} is {self.cls!r}; it must be one of {', '.join(CLASSES)} or {AUTO}")
+        if not 0 <= self.pages_per_day < 2**32:
+            raise ValueError(f"pages a day of {self.domain} are {self.pages_per_day}; they must be 0 or more")
+        if len((self.group or "").encode()) > 255:
+            raise ValueError(f"the group of {self.domain} has a name of more than 255 bytes")
         if self.floor_ms < 0:
             raise ValueError(f"delay of {self.domain} is {self.floor_ms} ms; it must be 0 or more")
         if not self.domain or self.domain != self.domain.lower():
@@ -92,6 +101,10 @@ class FrontierConfig:
     loopback_only: bool = False
     revisit_ms: Mapping[Kind, int] = field(default_factory=lambda: dict(REVISIT_MS))
     log_entries: int = 2_000  # fetches kept per domain for `scrapy frontier audit`
+    # What the whole fleet may ask and read in any minute; 0 = no cap.
+    requests_per_minute: int = 0
+    bytes_per_minute: int = 0
+    pattern_budget: int = 0  # URLs of one shape per domain and day that are no article; 0 = no limit
     # Seen filter: buckets of the first generation (each further one has twice as many), members per
     # bucket until the next generation, bits kept of each id (32; tests force false positives with few).
     seen_buckets: int = 4096
@@ -114,6 +127,14 @@ class FrontierConfig:
             raise ValueError(f"FRONTIER_QUEUE_LIMIT is {self.queue_limit}; it must be 1 or more")
         if self.robots_max_age_ms > 86_400_000:
             raise ValueError("ROBOTS_MAX_AGE_S is over 86400; RFC 9309 2.4 allows 24 h at most")
+        for name in ("requests_per_minute", "bytes_per_minute", "pattern_budget"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"FRONTIER_{name.upper()} is {getattr(self, name)}; it must be 0 (no limit) or more")
+        if 0 < self.requests_per_minute < self.shards:
+            raise ValueError(
+                f"FRONTIER_REQUESTS_PER_MINUTE is {self.requests_per_minute}; each of the {self.shards} shards gets an "
+                "equal part of it, so it must be at least their number"
+            )
         if self.autothrottle_target <= 0:
             raise ValueError(f"AUTOTHROTTLE_TARGET_CONCURRENCY is {self.autothrottle_target}; it must be above 0")
 
@@ -196,11 +217,12 @@ class Fetched:
     latency_ms: float
     status: int = 0  # 0 = connection failure
     retry_after_s: float | None = None
+    size: int = 0  # bytes of the body, for the fleet's cap of bytes
 
 
 @dataclass(slots=True)
 class AddResult:
-    """Of one batch of links. ``refused``: queue_full, dropped, offsite, disabled -> count."""
+    """Of one batch of links. ``refused``: queue_full, dropped, offsite, disabled, trap -> count."""
 
     added: int = 0
     seen: int = 0

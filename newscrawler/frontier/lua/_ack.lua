@@ -81,6 +81,9 @@ end
 -- One visit's outcome: comes again when due, or is finished.
 local function settle(name, d, id, h, a)
   local outcome = a[A.outcome]
+  if d.flags % 2 == AUTO and outcome == OUT.DONE and h.kind >= KIND.ARTICLE and not is_waiting(h.outcome) then
+    extra(d).articles = extra(d).articles + 1  -- its yield, by which its class is worked out
+  end
   h.outcome, h.status, h.last = outcome, a[A.status], now_s
   if outcome == OUT.RETRY or outcome == OUT.CHALLENGE then
     h.tries = h.tries + 1
@@ -148,7 +151,7 @@ local function ack(a)
   return true, letters
 end
 
--- f: {id, fence, latency ms, status, retry-after ms or -1}
+-- f: {id, fence, latency ms, status, retry-after ms or -1, bytes received}
 local function fetched(f)
   local e = read_lease(f[1])
   if not e or e.fence ~= f[2] then return false end
@@ -156,7 +159,7 @@ local function fetched(f)
   e.fetched, e.changed = 1, true
   local d = touch(e.domain)
   if d and d.id == f[1] then
-    open_gate(e.domain, d, e.granted, f[3], f[4], f[5])
+    open_gate(e.domain, d, e.granted, f[3], f[4], f[5], f[6])
     -- robots.txt: its rules must be known before the next URL of the domain is handed out.
     if e.robots == 0 then d.id = ZERO end
   end

@@ -2,13 +2,58 @@
 -- saved once by save_domains(), leases with them.
 local DOMAIN = ">BBBBBBBI4I4I4I4I4ddddddddBBI4I4I4I4I4I4I4I4c16Bc0"
 local ROBOTS_NONE, ROBOTS_RULES, ROBOTS_FREE, ROBOTS_WAIT = 0, 1, 2, 3
-local domains = {}
+local domains, groups = {}, {}
+local save_caps  -- _gate.lua sets it, where a script has caps to save
+
+-- What only some domains have, behind the site's name: a domain without it pays one byte of a comparison. Flags; held
+-- until ms; quota: pages, seconds of its window (0 = since it was set), beginning s, fetches before it; new articles;
+-- then for a class that is worked out: articles, fetches and errors at the last judgement, its time s, mean latency ms,
+-- new articles and errors of 100 fetches, idle hours; length of the group's name. extras.py has the same.
+local EXTRA = ">BdI4I4I4I4I4I4I4I4I4I4BBI2Bc0"
+local AUTO, QUOTA, OWN_QUOTA, GROUP = 1, 2, 4, 8
+local FOR_GOOD = 9007199254740991
+
+local function extra(d)
+  local x = d.x
+  if x then return x end
+  if d.tail == "" then
+    x = { flags = 0, held = 0, quota = 0, quota_s = 0, quota_from = 0, quota_base = 0, articles = 0, judged_articles = 0,
+      judged_fetched = 0, judged_errors = 0, judged_at = 0, latency = 0, yield = 0, error_share = 0, idle_h = 0,
+      group = "" }
+  else
+    local flags, held, quota, quota_s, quota_from, quota_base, articles, judged_articles, judged_fetched, judged_errors,
+      judged_at, latency, yield, error_share, idle_h, group = struct.unpack(EXTRA, d.tail)
+    x = { flags = flags, held = held, quota = quota, quota_s = quota_s, quota_from = quota_from,
+      quota_base = quota_base, articles = articles, judged_articles = judged_articles, judged_fetched = judged_fetched,
+      judged_errors = judged_errors, judged_at = judged_at, latency = latency, yield = yield,
+      error_share = error_share, idle_h = idle_h, group = group }
+  end
+  d.x = x
+  return x
+end
+
+-- Sets or clears one flag of extra(d); d.flags is the copy that the hot path looks at.
+local function set_flag(d, flag, is_on)
+  local x = extra(d)
+  local has = floor(x.flags / flag) % 2 == 1
+  if has ~= is_on then x.flags = x.flags + (is_on and flag or -flag) end
+  d.flags = x.flags
+end
+
+local function write_extra(d)
+  local x = d.x
+  if not x then return d.tail end
+  if x.flags == 0 and x.articles == 0 then return "" end
+  return struct.pack(EXTRA, x.flags, x.held, x.quota, x.quota_s, x.quota_from, x.quota_base, x.articles,
+    x.judged_articles, x.judged_fetched, x.judged_errors, x.judged_at, min(x.latency, 4294967295), x.yield,
+    x.error_share, min(x.idle_h, 65535), #x.group, x.group)
+end
 
 local function new_domain()
   return { class = 1, own_class = 9, enabled = 1, paused = 0, loopback = 0, scheme = 0, floor = 0, set_delay = 0,
     throttle = 0, crawl_delay = 0, step = 0, gate = 0, last = 0, back_until = 0, blocked = 0, robots_due = 0,
     since = 0, ready = 0, next_due = 0, robots = 0, robots_tries = 0, robots_version = 0, seq = 0, queued = 0,
-    due = 0, fetched = 0, errors = 0, dropped = 0, added = 0, id = ZERO, site = "" }
+    due = 0, fetched = 0, errors = 0, dropped = 0, added = 0, id = ZERO, site = "", flags = 0, tail = "" }
 end
 
 -- nil: not one of ours. Every domain that was touched is saved.
@@ -19,14 +64,14 @@ local function touch(name)
   if not raw then return nil end
   local _, class, own_class, enabled, paused, loopback, scheme, least, set_delay, throttle, crawl_delay, step, gate,
     last, back_until, blocked, robots_due, since, ready, next_due, robots, robots_tries, robots_version, seq, queued,
-    due, fetched, errors, dropped, added, id, site = struct.unpack(DOMAIN, raw)
+    due, fetched, errors, dropped, added, id, site, at = struct.unpack(DOMAIN, raw)
   -- one constructor: a table that grows field by field is built five times over
   d = { class = class, own_class = own_class, enabled = enabled, paused = paused, loopback = loopback, scheme = scheme,
     floor = least, set_delay = set_delay, throttle = throttle, crawl_delay = crawl_delay, step = step, gate = gate,
     last = last, back_until = back_until, blocked = blocked, robots_due = robots_due, since = since, ready = ready,
     next_due = next_due, robots = robots, robots_tries = robots_tries, robots_version = robots_version, seq = seq,
     queued = queued, due = due, fetched = fetched, errors = errors, dropped = dropped, added = added, id = id,
-    site = site, raw = raw }
+    site = site, raw = raw, flags = raw:byte(at) or 0, tail = raw:sub(at) }
   domains[name] = d
   return d
 end
@@ -50,35 +95,102 @@ end
 local function ready_at(d)
   if d.enabled == 0 or d.paused == 1 or d.id ~= ZERO then return 0 end
   local at = max(d.gate, d.blocked, d.back_until)
+  if d.flags >= QUOTA then at = max(at, extra(d).held) end
   if d.robots == ROBOTS_WAIT then at = max(at, d.robots_due) end
   if d.queued > 0 then return max(at, d.since, 1) end
   if d.due > 0 then return max(at, d.next_due, 1) end
   return 0
 end
 
+local function put_ready(name, d, at)
+  if at == d.ready then return end
+  if at == 0 then
+    call("ZREM", ready_key(class_of(d)), name)
+  else
+    call("ZADD", ready_key(class_of(d)), at, name)
+  end
+  d.ready = at
+end
+
+-- Groups: domains that share one gate, as they are one host. Only one member of a group, the front, is in the ready
+-- sets; the others wait in {f}:grp:<group>, so that a lease never tries one after the other in vain.
+-- {f}:grp  group -> gate ms, member being fetched, front
+local function touch_group(group)
+  local g = groups[group]
+  if g then return g end
+  local raw = call("HGET", P .. ":grp", group)
+  g = { gate = 0, holder = "", front = "", raw = raw }
+  if raw then g.gate, g.holder, g.front = struct.unpack(">dBc0Bc0", raw) end
+  groups[group] = g
+  return g
+end
+
+local function place_in_group(name, d)
+  local group = extra(d).group
+  local g = touch_group(group)
+  if d.id ~= ZERO then g.holder = name elseif g.holder == name then g.holder = "" end
+  g.gate = max(g.gate, d.gate)
+  local at = ready_at(d)
+  if at == 0 then
+    call("ZREM", P .. ":grp:" .. group, name)
+  else
+    call("ZADD", P .. ":grp:" .. group, at, name)
+  end
+end
+
+local function settle_group(group, g)
+  local front, at = "", 0
+  if g.holder == "" then
+    local first = call("ZRANGE", P .. ":grp:" .. group, 0, 0, "WITHSCORES")
+    if first[2] then front, at = first[1], max(tonumber(first[2]), g.gate) end
+  end
+  if g.front ~= front and g.front ~= "" then
+    local old = touch(g.front)
+    if old then put_ready(g.front, old, 0) end
+  end
+  if front ~= "" then put_ready(front, touch(front), at) end
+  g.front = front
+  local raw = struct.pack(">dBc0Bc0", g.gate, #g.holder, g.holder, #g.front, g.front)
+  if raw ~= g.raw then
+    call("HSET", P .. ":grp", group, raw)
+    g.raw = raw
+  end
+end
+
+-- Out of its group, wherever it stands there.
+local function leave_group(name, d)
+  local x = extra(d)
+  if x.group == "" then return end
+  local g = touch_group(x.group)
+  call("ZREM", P .. ":grp:" .. x.group, name)
+  if g.holder == name then g.holder = "" end
+  put_ready(name, d, 0)
+  if g.front == name then g.front = "" end
+  x.group = ""
+  set_flag(d, GROUP, false)
+end
+
 local function place_domains()
   for name, d in pairs(domains) do
-    local at = ready_at(d)
-    if at ~= d.ready then
-      if at == 0 then
-        call("ZREM", ready_key(class_of(d)), name)
-      else
-        call("ZADD", ready_key(class_of(d)), at, name)
-      end
-      d.ready = at
+    if d.flags >= GROUP then
+      place_in_group(name, d)
+    else
+      put_ready(name, d, ready_at(d))
     end
   end
+  for group, g in pairs(groups) do settle_group(group, g) end
 end
 
 -- The last word of every script that changes anything of a domain.
 local function save_domains()
   save_leases()
   place_domains()
+  if save_caps then save_caps() end
   for name, d in pairs(domains) do
     local raw = struct.pack(DOMAIN, 1, d.class, d.own_class, d.enabled, d.paused, d.loopback, d.scheme, d.floor,
       d.set_delay, d.throttle, d.crawl_delay, d.step, d.gate, d.last, d.back_until, d.blocked, d.robots_due, d.since,
       d.ready, d.next_due, d.robots, d.robots_tries, d.robots_version, d.seq, d.queued, d.due, d.fetched, d.errors,
-      d.dropped, d.added, d.id, #d.site, d.site)
+      d.dropped, d.added, d.id, #d.site, d.site) .. write_extra(d)
     if raw ~= d.raw then call("HSET", P .. ":dom", name, raw) end
   end
 end
@@ -89,6 +201,41 @@ local function leave_ready(name, d)
     call("ZREM", ready_key(class_of(d)), name)
     d.ready = 0
   end
+end
+
+-- The class of a domain whose admin chose none: what its fetches bring and cost, and how long it was left alone. One
+-- step at a time and none within an hour of the last, so that a bad quarter of an hour moves nothing.
+local JUDGE_EVERY, JUDGE_FROM, CLASS_HOLD_S, IDLE_MS = 64, 32, 3600, 86400000
+local function judge_class(name, d)
+  local x = extra(d)
+  local n = d.fetched - x.judged_fetched
+  if n >= JUDGE_FROM then
+    x.yield = min(255, floor(100 * (x.articles - x.judged_articles) / n))
+    x.error_share = min(255, floor(100 * (d.errors - x.judged_errors) / n))
+    x.judged_articles, x.judged_fetched, x.judged_errors = x.articles, d.fetched, d.errors
+  end
+  local idle_ms = d.last > 0 and now - d.last or 0
+  x.idle_h = floor(max(0, idle_ms) / 3600000)
+  local points = 0
+  if x.judged_fetched > 0 then
+    if x.yield >= 25 then points = 1 elseif x.yield < 5 then points = -1 end
+    if x.error_share > 30 then points = points - 1 end
+    if x.latency > 4000 then points = points - 1 end
+  end
+  if idle_ms >= IDLE_MS and d.queued + d.due > 0 then points = points + 1 end
+  local wanted = points > 0 and 0 or points < 0 and 2 or 1
+  if wanted == d.class or now_s - x.judged_at < CLASS_HOLD_S then return end
+  if d.own_class == 9 then leave_ready(name, d) end
+  d.class = wanted < d.class and d.class - 1 or d.class + 1
+  x.judged_at = now_s
+end
+
+-- pages 0 = no quota. The same quota again does not begin anew, nor does a reload of the policy.
+local function set_quota(d, pages, window_s)
+  local x = extra(d)
+  if x.quota == pages and (pages == 0 or x.quota_s == window_s) then return end
+  x.quota, x.quota_s, x.quota_from, x.quota_base, x.held = pages, window_s, now_s, d.fetched, 0
+  set_flag(d, QUOTA, pages > 0)
 end
 
 -- Into the queue, to be leased as soon as the gate opens.

@@ -18,6 +18,7 @@ local function hand_out(granted, name, d, id, record, score, is_robots)
   new_lease(id, { fence = S.fence, granted = now, score = score, fetched = 0, robots = is_robots, domain = name,
     worker = W }, real + C.lease_ms)
   d.id = id
+  take_request(1)
   local n = #granted
   granted[n + 1], granted[n + 2], granted[n + 3], granted[n + 4] = id, name, d.site, record
   granted[n + 5], granted[n + 6] = S.fence, real + C.lease_ms
@@ -30,6 +31,7 @@ local function grant(granted, name)
   if not d then return false end
   local at = ready_at(d)
   if at == 0 or at > now then return false end
+  if d.flags >= QUOTA and quota_is_spent(d) then return false end
   if needs_robots(d) then
     hand_out(granted, name, d, robots_id(name), "", 0, 1)
     return true
@@ -60,7 +62,7 @@ end
 -- domain that has waited longest; inside a domain the lowest queue score.
 local function lease(k)
   local granted, ready, at, offset = {}, {}, { 1, 1, 1 }, { 0, 0, 0 }
-  local chunk, left, tries = floor(k / 2) + 4, k, 2 * k + 16
+  local chunk, left, tries = floor(k / 2) + 4, cap_room(k), 2 * k + 16
   -- The domains of a class whose time has come, by chunks: they leave the set only in place_domains().
   local function has_next(class)
     if ready[class] and (at[class] <= #ready[class] or #ready[class] < chunk) then return at[class] <= #ready[class] end
@@ -101,6 +103,7 @@ local function return_lease(id, e, how)
     d.id = ZERO
     -- A silent worker may have fetched until this moment.
     if how == "lost" and e.fetched == 0 then open_gate(e.domain, d, e.granted, 0, 65535, -1) end
+    if how == "unfetched" and e.fetched == 0 then take_request(-1) end
   end
   if e.robots == 1 then return end
   local key = P .. ":r:" .. e.domain
@@ -150,5 +153,6 @@ local function wait_ms()
   end
   local first = call("ZRANGE", P .. ":deadlines", 0, 0, "WITHSCORES")
   if first[2] then wait = min(wait, tonumber(first[2]) - real) end
-  return max(0, math.ceil(wait))
+  local _, cap_wait = cap_room(1)
+  return max(0, math.ceil(max(wait, cap_wait)))
 end

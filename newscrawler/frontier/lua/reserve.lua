@@ -5,7 +5,7 @@
 --
 -- Returns {lease (flat, eight values as in step.lua), wait ms}. The lease is that of robots.txt when its rules
 -- are not known, else one under the given id: end it by `fetched` and `give_back`, or it runs out like any other.
--- wait: 0 with a lease; real ms until the turn may come; -1 unknown domain; -2 paused by the operator.
+-- wait: 0 with a lease; real ms until the turn may come; -1 unknown domain; -2 paused by the operator; -3 quota spent.
 --@include _base
 local W, C = ARGV[1], cmsgpack.unpack(ARGV[2])
 --@include _records
@@ -17,11 +17,23 @@ reap(16)
 local d = touch(name)
 if not d then return { granted, -1 } end
 if d.paused == 1 then return { granted, -2 } end
-local at = max(d.gate, d.blocked, d.back_until)
+if d.flags >= QUOTA and quota_is_spent(d) then
+  save_domains()
+  write_state()
+  return { granted, -3 }
+end
+local at, is_busy = max(d.gate, d.blocked, d.back_until), d.id ~= ZERO
 if d.robots == ROBOTS_WAIT then at = max(at, d.robots_due) end
+if d.flags >= GROUP then
+  local g = touch_group(extra(d).group)
+  at, is_busy = max(at, g.gate), is_busy or g.holder ~= ""
+end
+local room, cap_wait = cap_room(1)
 local wait = 0
-if d.id ~= ZERO then
-  wait = 100  -- another fetch of the domain is at work
+if is_busy then
+  wait = 100  -- another fetch of the domain, or of its group, is at work
+elseif room < 1 then
+  wait = max(1, math.ceil(cap_wait))
 elseif at > now then
   local factor = clock[1] and tonumber(clock[1]) or 1
   wait = max(1, math.ceil((at - now) / factor))
