@@ -17,6 +17,11 @@ _SEPARATOR = re.compile(r"\s+[|\-–—·•»«:/~*]+\s+|\s*[|»｜ㅣ]\s*|\s+-
 _WORD = re.compile(r"\w+")
 _CJK = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _KICKER = re.compile(r"kick|topline|overline|dachzeile|roofline|spitzmarke|eyebrow|supertitle|pretitle|label|rubrik")
+# The last step of a breadcrumb is often an h1 with a title for search engines; the headline stands below it.
+_CRUMB = re.compile(r"bread-?(?:crumb|bar)", re.IGNORECASE)
+_CRUMB_LEVELS = 6
+#: Words that a heading without any witness needs to be believed over statements that name something else.
+_LONE_WORDS = 4
 # Headings of a page that are never an article's headline.
 _NOT_HEADLINE = re.compile(
     r"^(?:home|homepage|news|menu|search|login|sign in|subscribe|newsletter|blog|video|videos|untitled|index"
@@ -32,11 +37,15 @@ def clean(raw: str, site_name: str | None = None) -> str:
     value = html.unescape(html.unescape(raw))
     if "<" in value:
         value = re.sub(r"</?[a-zA-Z][^<>]{0,200}>", "", value)
-    value = " ".join(clean_line(value).split())
-    if _CJK.search(value[-3:]):
-        # Chinese, Japanese and Korean titles carry rubric or site behind a bare hyphen or underscore.
-        value = re.sub(r"[-_–|｜][\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]{2,8}$", "", value)
+    value = _without_cjk_rubric(" ".join(clean_line(value).split()))
     return cut_site(value, [site_name] if site_name else [])
+
+
+def _without_cjk_rubric(value: str) -> str:
+    """Chinese, Japanese and Korean titles carry rubric or site behind a bare hyphen or underscore."""
+    if not _CJK.search(value[-3:]):
+        return value
+    return re.sub(r"[-_–|｜][\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]{2,8}$", "", value)
 
 
 def has_shape(value: str, site_name: str | None = None) -> bool:
@@ -57,7 +66,7 @@ def cut_site(value: str, names: Iterable[str]) -> str:
             return value
         last, first = parts[-1], parts[0]
         if _is_site(value[last.end() :], keys):
-            value = value[: last.start()].strip()
+            value = _without_cjk_rubric(value[: last.start()].strip())
         elif _is_site(value[: first.start()], keys):
             value = value[first.end() :].strip()
         else:
@@ -108,62 +117,94 @@ def site_names(doc: Document, given: str | None = None) -> list[str]:
     word = labels[-2] if len(labels) > 1 else host
     if word in ("com", "co", "org", "net", "gov", "edu", "ac") and len(labels) > 2:
         word = labels[-3]
-    names = [
-        given,
+    stated = [
         doc.meta_first("og:site_name", "application-name", "apple-mobile-web-app-title", "dc.publisher"),
         witnesses.of(doc).publisher,
-        host,
-        word,
-        *(doc.meta.get("twitter:site", [])[:1]),
     ]
+    if any(n and len(n.split()) > 5 for n in stated):  # some templates put the headline there
+        own = _key(of_document(doc) or "")
+        stated = [n for n in stated if n and _key(n) != own]
+    names = [given, *stated, host, word, *(doc.meta.get("twitter:site", [])[:1])]
     return [n.lstrip("@") for n in names if n]
 
 
 def find(doc: Document, site_name: str | None = None, hint: str | None = None) -> FieldValue:
     """The headline with its origin; value None when the page has none."""
     names = site_names(doc, site_name)
-    said: list[tuple[str, str, float]] = []  # value, origin, trust
-    seen = witnesses.of(doc)
-    for raw, origin, trust in (
-        (seen.headline, "json-ld", 1.0),
-        (doc.meta_first("og:title"), "og", 1.0),
-        (doc.meta_first("twitter:title", "dc.title", "parsely-title", "sailthru.title", "title"), "meta", 0.7),
-        (of_document(doc), "title", 0.8),
-        (hint, "feed", 0.8),
-    ):
-        value = cut_site(clean(raw), names) if raw else ""
-        if value and has_shape(value) and _key(value) not in {_key(n) for n in names}:
-            said.append((value, origin, trust))
+    names += home_links(doc)
+    said = statements(doc, names, hint)
+    strong = {_key(other) for other, origin, _ in said if origin in ("json-ld", "og")}
+    every = {_key(other) for other, _, _ in said}
+    seen = headings(doc, names)
+    whole = ""
     best: tuple[float, str, str, float] | None = None
-    for order, (value, origin) in enumerate(headings(doc, names)):
+    for order, (value, origin) in enumerate(seen):
+        origin, _, kind = origin.partition(":")
+        whole = whole if kind == "part" else _key(value)
+        if (kind == "part" and whole in every) or (kind == "crumb" and strong != {_key(value)}):
+            continue  # the breadcrumb's title counts where every strong statement says the same
         agreed = [agreement(value, other) * trust for other, _, trust in said]
         support = max(agreed, default=0.0)
         rank = support + (0.3 if origin != "h2" else 0.0) - 0.01 * order
         if support >= 0.45 and (best is None or rank > best[0]):
             best = (rank, value, origin, min(1.0, 0.55 + 0.2 * sum(a > 0.8 for a in agreed)))
     if best is not None:
-        best = (best[0], _without_neighbours(best[1], said), *best[2:])
-        return FieldValue(best[1], f"generic:{best[2]}", best[3])
-    if said:
+        return FieldValue(_without_neighbours(best[1], said, names), f"generic:{best[2]}", best[3])
+    seen = [item for item in seen if ":" not in item[1]] or seen
+    lone = _lone_headline(seen)
+    if said and lone is None:
         # No visible heading agrees: the statement that the others support most.
         def support_of(item: tuple[str, str, float]) -> float:
             return item[2] + sum(agreement(item[0], o[0]) for o in said if o is not item)
 
         value, origin, _ = max(said, key=support_of)
         return FieldValue(_short(value, said), origin, 0.6 if len(said) > 1 else 0.45)
-    for value, origin in headings(doc, names):
-        return FieldValue(value, f"generic:{origin}", 0.35)
+    if lone is not None or seen:
+        value, origin = lone or seen[0]
+        return FieldValue(value, f"generic:{origin.partition(':')[0]}", 0.4 if lone and said else 0.35)
     return FieldValue(None)
 
 
-def _without_neighbours(heading: str, said: list[tuple[str, str, float]]) -> str:
+def statements(doc: Document, names: list[str], hint: str | None = None) -> list[tuple[str, str, float]]:
+    """What machine places call the page: ``(value, origin, trust)``; ``names`` of the site are cut off."""
+    out: list[tuple[str, str, float]] = []
+    site_keys = {_key(n) for n in names}
+    for raw, origin, trust in (
+        (witnesses.of(doc).headline, "json-ld", 1.0),
+        (doc.meta_first("og:title"), "og", 1.0),
+        (doc.meta_first("headline"), "itemprop", 0.8),
+        (doc.meta_first("twitter:title", "title"), "meta", 0.7),
+        (doc.meta_first("dc.title", "parsely-title", "sailthru.title"), "meta", 0.7),
+        (of_document(doc), "title", 0.8),
+        (hint, "feed", 0.8),
+    ):
+        value = cut_site(clean(raw), names) if raw else ""
+        if value and has_shape(value) and _key(value) not in site_keys:
+            out.append((value, origin, trust))
+    return out
+
+
+def _lone_headline(seen: list[tuple[str, str]]) -> tuple[str, str] | None:
+    """The only h1 of a page when it reads like a headline: believed although no statement agrees with it.
+
+    Templates whose machine places hold the rubric, the shop or an older headline.
+    """
+    first = [item for item in seen if item[1] == "h1"]
+    return first[0] if len(first) == 1 and len(tokens(first[0][0])) >= _LONE_WORDS else None
+
+
+def _without_neighbours(heading: str, said: list[tuple[str, str, float]], names: list[str]) -> str:
     """A heading that holds a date, rubric or site beside the headline, cut to what a witness calls it."""
+    site_keys = {_key(n) for n in names} - {""}
     for other, _, _ in said:
+        if ": " in other and ": " not in heading and _key(other) == _key(heading):
+            return other  # two lines on the page, set apart where there are no lines
         if len(other) < len(heading) and len(other) >= 0.4 * len(heading) and len(tokens(other)) >= 3:
             if heading.endswith(other):
                 return other
             # A witness that is only the beginning may be cut by its CMS: what is left must look foreign.
-            if heading.startswith(other) and re.match(r"\s*(?:\d|[|•·»–—-]\s)", heading[len(other) :]):
+            rest = heading[len(other) :]
+            if heading.startswith(other) and (re.match(r"\s*(?:\d|[|•·»–—-]\s)", rest) or _is_site(rest, site_keys)):
                 return other
     return heading
 
@@ -183,6 +224,11 @@ def of_document(doc: Document) -> str | None:
 
 def heading_text(node: LexborNode) -> str:
     """Text of a heading; a kicker in an element of its own is set off by a colon, ruby readings are left out."""
+    return heading_pieces(node)[0]
+
+
+def heading_pieces(node: LexborNode) -> list[str]:
+    """:func:`heading_text`, and behind it the pieces that stand in elements of their own when there are several."""
     parts: list[tuple[str, bool]] = []  # text, starts a new element that looks like a line of its own
     for child in node.iter(include_text=True):
         if child.tag == "-text":
@@ -200,8 +246,12 @@ def heading_text(node: LexborNode) -> str:
         kicker, rest = filled[0][0], filled[1][0]
         css = " ".join(c.attributes.get("class") or "" for c in node.iter()).lower()
         if len(kicker.split()) <= 6 and len(rest) > len(kicker) and (filled[1][1] or _KICKER.search(css)):
-            return kicker + (" " if kicker[-1] in ":.!?–-|/" or rest[0] in ":–-|" else ": ") + rest
-    return text if len(filled) < 2 else " ".join(p for p, _ in filled) if any(o for _, o in filled) else text
+            return [kicker + (" " if kicker[-1] in ":.!?–-|/" or rest[0] in ":–-|" else ": ") + rest, kicker, rest]
+    if len(filled) < 2 or not any(own for _, own in filled):
+        return [text]
+    # A colon in an element of its own, for screen readers, belongs to the piece before it.
+    whole = re.sub(r"\s+([:;])(?=\s)", r"\1", " ".join(p for p, _ in filled))
+    return [whole, *(p for p, own in filled if own)]
 
 
 def _in_ruby_reading(node: LexborNode) -> bool:
@@ -209,8 +259,73 @@ def _in_ruby_reading(node: LexborNode) -> bool:
     return parent is not None and parent.tag in ("rt", "rp")
 
 
+def home_links(doc: Document) -> list[str]:
+    """Texts of h1 and h2 that are nothing but a link to the site's front: the name of a blog."""
+    out = []
+    for node in doc.tree.css("h1,h2")[:4]:
+        links = node.css("a[href]")
+        if len(links) != 1:
+            continue
+        # The last "//" counts: an archive keeps the address behind its own.
+        _, slashes, rest = (links[0].attributes.get("href") or "").strip().rpartition("//")
+        is_front = "/" not in rest.rstrip("/") if slashes else rest == "/"
+        text = clean(heading_text(node))
+        if is_front and text and _key(text) == _key(clean(links[0].text(deep=True))):
+            out.append(text)
+    return out
+
+
+def _in_breadcrumb(node: LexborNode) -> bool:
+    one: LexborNode | None = node
+    for _ in range(_CRUMB_LEVELS):
+        if one is None or one.tag in ("article", "main", "body"):
+            return False
+        attributes = one.attributes
+        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''} {attributes.get('itemtype') or ''}"
+        if one.tag == "nav" or (len(names) < 300 and _CRUMB.search(names)) or _behind_links(one):
+            return True
+        one = one.parent
+    return False
+
+
+def _behind_links(node: LexborNode) -> bool:
+    """Two links or more stand before it in one row, and nothing else: a trail of sections."""
+    links = 0
+    before = node.prev
+    while before is not None and links < 3:
+        if before.tag == "-text":
+            if len((before.text_content or "").strip()) > 1:
+                return False
+        elif before.tag == "a" or (before.tag == "li" and before.css_first("a[href]") is not None):
+            links += 1
+        elif before.first_child is not None:
+            return False
+        before = before.prev
+    return links > 1
+
+
+def _leads_elsewhere(node: LexborNode, doc: Document) -> bool:
+    """A teaser's heading: it stands in a link, or is one, to another page than this."""
+    link = node.css_first("a[href]")
+    above = node.parent
+    for _ in range(3):
+        if link is not None or above is None:
+            break
+        link, above = (above if above.tag == "a" else None), above.parent
+    if link is None:
+        return False
+    href = (link.attributes.get("href") or "").partition("#")[0].partition("?")[0].strip().rstrip("/")
+    path = re.sub(r"^(?:https?:)?//[^/]*", "", href)
+    if len(path) < 2 or href.startswith(("javascript", "mailto")):
+        return False
+    return not any(own.partition("?")[0].rstrip("/").endswith(path) for own in (doc.url, doc.canonical) if own)
+
+
 def headings(doc: Document, names: list[str]) -> list[tuple[str, str]]:
-    """h1s, then headline-like nodes, then h2s: ``(text, what it is)``."""
+    """h1s, then headline-like nodes, then h2s: ``(text, what it is)``.
+
+    ``h1:crumb`` is the last step of a breadcrumb; ``h1:part`` a piece, in an element of its own, of the one before.
+    """
     out: list[tuple[str, str]] = []
     site_keys = {_key(n) for n in names}
     for css, what, limit in (
@@ -220,13 +335,18 @@ def headings(doc: Document, names: list[str]) -> list[tuple[str, str]]:
         ("h2", "h2", 15),
     ):
         for node in doc.tree.css(css)[:limit]:
-            if node.tag in ("meta", "title", "body", "html", "a", "img") and what == "class":
+            if node.tag in ("meta", "title", "body", "html", "a", "img"):
                 continue
-            if node.tag == "meta":
-                value = clean(node.attributes.get("content") or "")
-            else:
-                value = clean(heading_text(node))
-            value = re.sub(r"\s+([,.])(?=\s|$)", r"\1", cut_site(value, names))
-            if value and has_shape(value) and _key(value) not in site_keys:
-                out.append((value, what))
+            crumb = _in_breadcrumb(node)
+            if crumb and what != "h1":
+                continue
+            if what in ("class", "h2") and _leads_elsewhere(node, doc):
+                continue
+            for piece, text in enumerate(heading_pieces(node)):
+                whole = clean(text)
+                value = re.sub(r"\s+([,.])(?=\s|$)", r"\1", cut_site(whole, names))
+                if piece and len(tokens(value)) < 3:
+                    continue
+                if value and has_shape(value) and not {_key(value), _key(whole)} & site_keys:
+                    out.append((value, f"{what}:crumb" if crumb else f"{what}:part" if piece else what))
     return out
