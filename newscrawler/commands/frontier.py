@@ -211,7 +211,7 @@ def _summary(found: dict[str, Any]) -> str:
     lines = [
         f"{totals['queued']} queued, {totals['waiting']} wait for their next visit, {totals['leased']} leased, "
         f"{totals['quarantined']} in quarantine, {totals['domains']} domains",
-        "queued by class: " + ", ".join(f"{name} {n}" for name, n in found["classes"].items()),
+        "queued by class: " + ", ".join(f"{name} {sums['queued']}" for name, sums in found["classes"].items()),
     ]
     if found["workers"]:
         lines.append("leased by: " + ", ".join(f"{name} {n}" for name, n in sorted(found["workers"].items())))

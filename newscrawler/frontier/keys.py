@@ -92,6 +92,22 @@ def quarantine(shard: int) -> str:
     return f"{prefix(shard)}:quar"
 
 
+def offers(shard: int, domain: str) -> str:
+    return f"{prefix(shard)}:o:{domain}"
+
+
+def patterns(shard: int, domain: str) -> str:
+    return f"{prefix(shard)}:pat:{domain}"
+
+
+def groups(shard: int) -> str:
+    return f"{prefix(shard)}:grp"
+
+
+def caps(shard: int) -> str:
+    return f"{prefix(shard)}:caps"
+
+
 def robots(shard: int, domain: str) -> str:
     return f"{prefix(shard)}:rb:{domain}"
 

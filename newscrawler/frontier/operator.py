@@ -12,14 +12,13 @@ from typing import Any
 import msgpack
 from redis.asyncio import Redis
 
-from newscrawler.frontier import keys, records
+from newscrawler.frontier import explain, keys, records
 from newscrawler.frontier.errors import translated
 from newscrawler.frontier.scripts import Scripts
 from newscrawler.frontier.types import CLASSES, Counts, FrontierRefused, Record
 
 #: Most URLs that one script call removes or replays.
 BATCH = 500
-ROBOTS_STATES = ("unknown", "rules", "free", "unreachable")
 
 
 @dataclass(slots=True)
@@ -99,13 +98,40 @@ class Operator:
                     found.append((url_id, records.unpack_lease_entry(data)))
         return found
 
+    async def groups(self) -> dict[str, tuple[int, str]]:
+        """Groups of domains with one gate -> :func:`explain.group_gate`."""
+        found = {}
+        with translated():
+            for shard in range(self.shards):
+                async for name, data in self.client.hscan_iter(keys.groups(shard), count=500):
+                    found[name.decode()] = explain.group_gate(data)
+        return found
+
+    async def caps(self) -> dict[str, int]:
+        """The fleet's caps as the last worker that had any left them, all shards together; empty = none."""
+        sums = [0.0] * 4
+        with translated():
+            for shard in range(self.shards):
+                data = await self.client.get(keys.caps(shard))
+                if data is not None:
+                    _, requests, size, _, most_requests, most_bytes = explain.CAPS.unpack(data)
+                    sums = [a + b for a, b in zip(sums, (most_requests, requests, most_bytes, size), strict=True)]
+        names = ("requests_per_minute", "requests_now", "bytes_per_minute", "bytes_now")
+        found = {name: int(value) for name, value in zip(names, sums, strict=True)}
+        kinds = [kind for kind in ("requests", "bytes") if found[f"{kind}_per_minute"]]
+        return {name: value for name, value in found.items() if name.partition("_")[0] in kinds}
+
     async def report(self) -> dict[str, Any]:
-        """``domains``: a row each (largest queue first); ``workers``: id -> leases; ``totals``; ``stats``:
-        counters since the frontier was made. Reads every domain: for people, not for loops."""
+        """``domains``: a row each (largest queue first); ``totals``, ``classes`` and ``shards``: sums; ``workers``:
+        id -> leases; ``caps``; ``stats``: counters since the frontier was made. Reads every domain: for people,
+        not for loops."""
         now = await self.now_ms()
         leases = await self.leases()
-        by_domain = Counter(entry.domain for _, entry in leases)
-        rows = [self._row(state, by_domain[state.domain], now) async for state in self.states()]
+        holders: dict[str, list[str]] = {}
+        for _, entry in leases:
+            holders.setdefault(entry.domain, []).append(entry.worker)
+        groups = await self.groups()
+        rows = [explain.row(state, holders.get(state.domain, []), now, groups) async for state in self.states()]
         rows.sort(key=lambda row: (-row["queued"], -row["waiting"], row["domain"]))
         counts = await self.counts()
         return {
@@ -117,32 +143,15 @@ class Operator:
                 "quarantined": counts.quarantined,
                 "domains": counts.domains,
             },
-            "classes": {name: sum(row["queued"] for row in rows if row["class"] == name) for name in CLASSES},
+            "classes": {name: _sums([row for row in rows if row["class"] == name], now) for name in CLASSES},
+            "shards": {
+                str(shard): _sums([row for row in rows if self._shard(row["domain"]) == shard], now)
+                for shard in range(self.shards)
+            },
             "workers": dict(Counter(entry.worker for _, entry in leases)),
+            "caps": await self.caps(),
             "stats": await self.stats(),
             "domains": rows,
-        }
-
-    def _row(self, state: records.DomainState, leased: int, now: int) -> dict[str, Any]:
-        open_at = max(state.gate, state.backoff_until, state.blocked_until)
-        if state.robots_state == 3:
-            open_at = max(open_at, state.robots_due)
-        return {
-            "domain": state.domain,
-            "site": state.site,
-            "class": CLASSES[state.cls],
-            "queued": state.queued,
-            "waiting": state.due,  # not due yet: revisits and retries
-            "leased": leased,
-            "delay_ms": state.delay,
-            "wait_ms": max(0, open_at - now),  # by the frontier's clock
-            "next_ms": state.ready_at or None,
-            "note": _note(state, now),
-            "robots": ROBOTS_STATES[state.robots_state],
-            "fetched": state.fetched,
-            "errors": state.errors,
-            "added": state.added,
-            "dropped": state.dropped,
         }
 
     async def stats(self) -> dict[str, int]:
@@ -195,12 +204,38 @@ class Operator:
         return record
 
     async def why(self, url_id: bytes, domain: str) -> dict[str, Any]:
-        """Everything that explains what happens to a URL: its record, its domain, and a sentence."""
+        """Everything that explains what happens to a URL: ``text`` (a sentence), ``record``, ``domain`` (its row),
+        ``found_on`` (URL of its parent, where that is still known), ``refused_full`` (offers that a full queue
+        refused)."""
         record = await self.record(url_id, domain)
         state = await self.state(domain)
         now = await self.now_ms()
-        row = None if state is None else self._row(state, 0, now)
-        return {"record": record, "domain": row, "text": _why(record, state, now)}
+        row, waits, refused = None, "", 0
+        if state is not None:
+            holders = [entry.worker for _, entry in await self.leases() if entry.domain == domain]
+            row = explain.row(state, holders, now, await self.groups())
+            waits = str(row["note"])
+            with translated():
+                refused = int(await self.client.hget(keys.offers(self._shard(domain), domain), url_id[:8]) or 0)
+        found_on = None
+        if record is not None and record.parent is not None:
+            found_on = await self._url_of(record.parent, domain, state.site if state else "")
+        text = explain.why(record, state, now, waits)
+        if record is None and refused:
+            text = f"refused {refused} times, as the queue of its domain was full; the third time it is dropped"
+        return {"record": record, "domain": row, "text": text, "found_on": found_on, "refused_full": refused}
+
+    async def _url_of(self, url_id: bytes, domain: str, site: str) -> str | None:
+        """The URL of a page by its id: on this domain, else on another of the site. Finished pages keep none, but
+        those that lead to articles are never finished."""
+        names = [domain, *[state.domain async for state in self.states() if state.site == site]] if site else [domain]
+        for name in dict.fromkeys(names):
+            if url_id == records.robots_id(name):
+                return f"https://{name}/robots.txt"
+            record = await self.record(url_id, name)
+            if record is not None and record.url:
+                return record.url
+        return None
 
     async def audit(self, domain: str, last_ms: int = 86_400_000) -> Audit:
         """Whether the delay was kept between every two fetches in the log."""
@@ -238,9 +273,23 @@ class Operator:
         """``None`` = that of sites.json again."""
         await self._verb(domain, "class", 9 if cls is None else CLASSES.index(cls))
 
-    async def _verb(self, domain: str, verb: str, value: int = 0) -> None:
+    async def set_quota(self, domain: str, pages: int | None, window_s: int = 86_400, *, policy_pages: int = 0) -> None:
+        """So many fetches in ``window_s`` (0 = from now on, without an end), beginning now. What is over it stays
+        queued until the window ends, or another quota is set. 0 pages = none at all; ``None`` = the policy's
+        ``policy_pages`` a day again.
+
+        :raises FrontierRefused: less than 0 or more than a counter holds
+        """
+        if pages is None:
+            await self._verb(domain, "quota", policy_pages, 86_400, 0)
+            return
+        if not (0 <= pages < 2**32 and 0 <= window_s < 2**32):
+            raise FrontierRefused(f"a quota of {pages} pages in {window_s} s; both must be 0 or more, under 4 billion")
+        await self._verb(domain, "quota", pages, window_s, 1)
+
+    async def _verb(self, domain: str, verb: str, value: int = 0, *more: int) -> None:
         with translated():
-            done = await self.scripts.run("domain", keys.prefix(self._shard(domain)), domain, verb, value)
+            done = await self.scripts.run("domain", keys.prefix(self._shard(domain)), domain, verb, value, *more)
         if not done:
             raise FrontierRefused(f"the frontier does not know the domain {domain}")
 
@@ -330,33 +379,10 @@ def _quarantined(url_id: bytes, data: bytes) -> Quarantined:
     return Quarantined(url_id, domain, url, reason, since_s * 1000)
 
 
-def _note(state: records.DomainState, now: int) -> str:
-    """Why nothing is fetched, if so."""
-    if not state.enabled:
-        return "disabled"
-    if state.paused:
-        return "paused"
-    if state.blocked_until > now:
-        return "blocked"
-    if state.robots_state == 3:
-        return "robots.txt does not answer"
-    if state.backoff_until > now:
-        return "back-off"
-    return ""
-
-
-def _why(record: Record | None, state: records.DomainState | None, now: int) -> str:
-    if state is None:
-        return "the domain is not one of the frontier's: links to it are refused (offsite)"
-    if record is None:
-        return "the frontier does not know this URL: no fetched page linked to it, or the link was refused by a rule"
-    if record.state == "leased":
-        return f"being fetched by {record.worker}"
-    if record.state in ("queued", "waiting"):
-        note = _note(state, now)
-        text = f"in the queue, {state.queued} of this domain are queued"
-        if record.due_ms and record.due_ms > now:
-            text = f"comes again in {(record.due_ms - now) / 1000:.0f} s after {record.outcome}"
-        return f"{text}; the domain: {note}" if note else text
-    what = f"{record.outcome}({record.reason})" if record.reason else str(record.outcome)
-    return f"{record.state} as {what}, visited {(now - record.last_visit_ms) / 1000:.0f} s ago"
+def _sums(rows: list[dict[str, Any]], now: int) -> dict[str, int]:
+    """Of a class or a shard: URLs, and how many domains may be fetched now, wait for their time, or are held."""
+    sums = {name: sum(row[name] for row in rows) for name in ("queued", "waiting", "leased")}
+    sums["domains"] = len(rows)
+    sums["ready"] = sum(row["next_ms"] is not None and row["next_ms"] <= now and not row["note"] for row in rows)
+    sums["held"] = sum(bool(row["note"]) for row in rows)
+    return sums

@@ -51,7 +51,9 @@ class DomainPolicy:
 
     def __post_init__(self) -> None:
         if self.cls not in (*CLASSES, AUTO):
-            raise ValueError(f"class of {self.domain} is {self.cls!r}; it must be one of {', '.join(CLASSES)} or {AUTO}")
+            raise ValueError(
+                f"class of {self.domain} is {self.cls!r}; it must be one of {', '.join(CLASSES)} or {AUTO}"
+            )
         if not 0 <= self.pages_per_day < 2**32:
             raise ValueError(f"pages a day of {self.domain} are {self.pages_per_day}; they must be 0 or more")
         if len((self.group or "").encode()) > 255:

@@ -76,6 +76,7 @@ async def _check_shard(r: Any, shard: int, put: Any, place: dict[bytes, str]) ->
     leases = {i: records.unpack_lease_entry(v) for i, v in (await r.hgetall(keys.leases(shard))).items()}
     assert set(await r.zrange(keys.deadlines(shard), 0, -1)) == set(leases), "leases and deadlines differ"
     queued = waiting = 0
+    fronts: dict[str, list[bool]] = {}  # group -> which members are in a ready set
     for raw_name, data in (await r.hgetall(keys.domains(shard))).items():
         name = raw_name.decode()
         state = records.unpack_domain(name, data)
@@ -106,8 +107,15 @@ async def _check_shard(r: Any, shard: int, put: Any, place: dict[bytes, str]) ->
         assert [s for s in scores if s is not None] == ([state.ready_at] if state.ready_at else []), f"{name}: ready"
         if state.ready_at:
             assert state.fetching is None and not state.paused, f"{name}: ready while fetched or paused"
-        elif state.fetching is None and not state.paused and state.enabled:
+        elif state.fetching is None and not state.paused and state.enabled and not state.extra.group:
             assert not in_queue and not in_due, f"{name}: has URLs and is in no ready set"
+        if state.extra.group:
+            fronts.setdefault(state.extra.group, []).append(bool(state.ready_at))
+            waits = await r.zscore(f"{prefix}:grp:{state.extra.group}", name)
+            may_go = bool(in_queue or in_due) and state.fetching is None and not state.paused and state.enabled
+            assert (waits is not None) == may_go, f"{name}: its place in the group"
+    for group, ready in fronts.items():
+        assert sum(ready) <= 1, f"group {group}: more than one member may be leased"
     async for key in r.scan_iter(f"{prefix}:f:*", count=1000):
         bucket = int(key.rsplit(b":", 1)[1])
         for field in await r.hkeys(key):

@@ -1,0 +1,147 @@
+"""What a domain's and a URL's state means, in words: rows of the report and answers to "why". Pure."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from newscrawler.frontier.extras import FOR_GOOD
+from newscrawler.frontier.records import DomainState
+from newscrawler.frontier.types import CLASSES, Record
+
+ROBOTS_STATES = ("unknown", "rules", "free", "unreachable")
+#: {f}:caps: its time ms, requests and bytes that may still be asked, likely size of a page, both caps of this shard.
+CAPS = struct.Struct(">dddddd")
+#: gate ms, then two names with their lengths: the member being fetched, the front.
+GROUP = struct.Struct(">dB")
+
+
+def group_gate(data: bytes) -> tuple[int, str]:
+    """(ms from which the next member may be fetched, the member that is being fetched or "")."""
+    gate, size = GROUP.unpack_from(data)
+    return int(gate), data[GROUP.size : GROUP.size + size].decode()
+
+
+def row(state: DomainState, leased: list[str], now: int, groups: dict[str, tuple[int, str]]) -> dict[str, Any]:
+    """One domain of the report. ``leased``: ids of the workers that hold a URL of it; ``groups``: :func:`group_gate`."""
+    gate, holder = groups.get(state.extra.group, (0, ""))
+    open_at = max(open_from(state), gate)
+    return {
+        "domain": state.domain,
+        "site": state.site,
+        "class": CLASSES[state.cls],
+        "class_why": class_reason(state),
+        "queued": state.queued,
+        "waiting": state.due,  # not due yet: revisits and retries
+        "leased": len(leased),
+        "leased_by": ", ".join(leased) or None,
+        "delay_ms": state.delay,
+        "delay_why": delay_reason(state),
+        "wait_ms": max(0, open_at - now),  # by the frontier's clock
+        "next_ms": state.ready_at or None,
+        "note": note(state, now, gate, holder),
+        "quota": quota_text(state, now),
+        "group": state.extra.group or None,
+        "robots": ROBOTS_STATES[state.robots_state],
+        "fetched": state.fetched,
+        "errors": state.errors,
+        "added": state.added,
+        "dropped": state.dropped,
+    }
+
+
+def open_from(state: DomainState) -> int:
+    """Ms since the epoch from which the domain may be fetched; FOR_GOOD = not without the operator."""
+    open_at = max(state.gate, state.backoff_until, state.blocked_until, state.extra.held_until)
+    return max(open_at, state.robots_due) if state.robots_state == 3 else open_at
+
+
+def note(state: DomainState, now: int, group_gate_ms: int = 0, holder: str = "") -> str:
+    """Why nothing is fetched, if so. What the operator did comes first, as only he can undo it."""
+    if not state.enabled:
+        return "disabled"
+    if state.paused:
+        return "paused"
+    if state.blocked_until > now:
+        return "blocked"
+    if state.extra.held_until > now:
+        return "quota spent"
+    if state.robots_state == 3:
+        return "robots.txt does not answer"
+    if state.backoff_until > now:
+        return "back-off"
+    if holder and holder != state.domain:
+        return f"its group fetches {holder}"
+    if group_gate_ms > now and group_gate_ms > open_from(state):
+        return f"its group {state.extra.group} is held"
+    return ""
+
+
+def class_reason(state: DomainState) -> str:
+    if state.operator_cls is not None:
+        return "set by the operator"
+    if state.extra.is_class_worked_out:
+        return f"worked out: {state.extra.class_reason}"
+    return "chosen in the sites file"
+
+
+def delay_reason(state: DomainState) -> str:
+    """Which of the delays is the one that counts."""
+    named = {
+        "operator": state.operator_delay,
+        "Crawl-delay": state.crawl_delay,
+        "AutoThrottle": state.autothrottle,
+        "floor": state.floor,
+    }
+    return "floor" if state.delay == state.floor else max(named, key=lambda name: named[name])
+
+
+def quota_text(state: DomainState, now: int) -> str | None:
+    """``None``: no quota."""
+    x = state.extra
+    if not x.quota:
+        return None
+    used = f"{x.quota_used(state.fetched, now)} of {x.quota}"
+    return f"{used} in {span(x.quota_window_s)}" if x.quota_window_s else f"{used} in this crawl"
+
+
+def span(seconds: float) -> str:
+    """A length of time as a person says it: 45s, 30m, 26h, 3d."""
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= 2 * size or (seconds >= size and seconds % size == 0):
+            return f"{seconds / size:.0f}{unit}"
+    return f"{seconds:.0f}s"
+
+
+def until(at: int, now: int) -> str:
+    return "until the operator ends it" if at >= FOR_GOOD else f"for another {span((at - now) / 1000)}"
+
+
+def why(record: Record | None, state: DomainState | None, now: int, waits: str = "") -> str:
+    """One sentence on a URL. ``waits``: the note of its domain."""
+    if state is None:
+        return "the domain is not one of the frontier's: links to it are refused (offsite)"
+    if record is None:
+        return "the frontier does not know this URL: no fetched page linked to it, or the link was refused by a rule"
+    if record.state == "leased":
+        return f"being fetched by {record.worker}"
+    if record.state in ("queued", "waiting"):
+        text = f"in the queue, {state.queued} of this domain are queued"
+        if record.due_ms and record.due_ms > now:
+            after = f" after {record.outcome}" if record.outcome else ""
+            text = f"comes again in {span((record.due_ms - now) / 1000)}{after}"
+        if waits:
+            open_at = open_from(state)
+            text += f"; the domain: {waits}" + (f" {until(open_at, now)}" if open_at > now else "")
+        return text
+    what = f"{record.outcome}({record.reason})" if record.reason else str(record.outcome)
+    text = f"{record.state} as {what}, visited {span((now - record.last_visit_ms) / 1000)} ago"
+    if record.next_visit_ms:
+        text += f"; an offer of it is taken again {_from(record.next_visit_ms, now)}"
+    elif record.reason == "robots":
+        text += "; offered again when robots.txt has changed"
+    return text
+
+
+def _from(at: int, now: int) -> str:
+    return f"in {span((at - now) / 1000)}" if at > now else "from now on"
