@@ -93,6 +93,9 @@ CRAWL_FOREVER = False
 # A crawl that is not for ever ends when nothing is due within this many seconds although URLs wait
 # (back-off, a robots.txt that does not answer); they stay queued. Above the first retry's minute.
 CRAWL_LONGEST_WAIT_S = 90
+# Seconds between two visits of a home page, section, feed or sitemap, whatever it shows: for a comparison or a
+# test. 0 = each at its own pace between 5 min and 24 h, by what it shows that nobody knew (docs/freshness.md).
+LIST_INTERVAL_FIXED_S = 0
 # Number of hash tags that the domains are spread over; more than 1 only for a Redis Cluster.
 # Changing it needs an empty frontier.
 FRONTIER_SHARDS = 1
