@@ -1,49 +1,23 @@
-"""When a URL is looked at again, and how old an article may be. Pure."""
+"""When an article is looked at again, and how old it may be. Lists: watch.py. Pure."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
 
-from newscrawler.discovery.seeds import next_interval
-from newscrawler.items import Kind
-
 #: An article is looked at again for edits this long after it was discovered, seconds: most
 #: corrections of news come within the first hours.
 ARTICLE_REVISITS_S = (15 * 60, 3600, 6 * 3600, 86_400)
-#: First interval of each kind of list page, seconds.
-LIST_INTERVAL_S = {Kind.HOME: 300, Kind.FEED: 300, Kind.SITEMAP: 900, Kind.SECTION: 900}
 DAY_S = 86_400
 
 
-def next_visit_ms(
-    kind: Kind,
-    *,
-    now_ms: int,
-    discovered_ms: int,
-    last_visit_ms: int,
-    known: int,
-    total: int,
-    unchanged: bool,
-) -> int | None:
-    """Ms since the epoch of the next visit, None for never.
-
-    List pages adapt their interval (the time since the last visit) to the share of links that were
-    ``known`` already of ``total``; articles follow ARTICLE_REVISITS_S and then rest.
-    """
-    if kind in LIST_INTERVAL_S:
-        base = LIST_INTERVAL_S[kind]
-        current = (now_ms - last_visit_ms) / 1000 if last_visit_ms else base
-        if not last_visit_ms:  # on the first visit everything is new and says nothing
-            return now_ms + base * 1000
-        share = 1.0 if unchanged else (known / total if total else 1.0)
-        return now_ms + round(next_interval(share, min(max(current, base), DAY_S)) * 1000)
-    if kind is Kind.ARTICLE:
-        # The first step that is still ahead, a minute of grace so that an early visit is not repeated at once.
-        age_s = (now_ms - discovered_ms) / 1000
-        for step in ARTICLE_REVISITS_S:
-            if step > age_s + 60:
-                return discovered_ms + step * 1000
+def article_visit_ms(now_ms: int, discovered_ms: int) -> int | None:
+    """Ms since the epoch of an article's next visit by ARTICLE_REVISITS_S, None = it rests."""
+    # The first step that is still ahead, a minute of grace so that an early visit is not repeated at once.
+    age_s = (now_ms - discovered_ms) / 1000
+    for step in ARTICLE_REVISITS_S:
+        if step > age_s + 60:
+            return discovered_ms + step * 1000
     return None
 
 

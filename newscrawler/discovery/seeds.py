@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from zlib import crc32
 
 from newscrawler.discovery.sitefile import Site, expand, zone_offset_s
 from newscrawler.discovery.sites import Sites
@@ -16,11 +17,9 @@ LONGEST_S = 86_400.0
 MANY_KNOWN = 0.67
 FEW_KNOWN = 0.33
 _STEP = 1.5
+#: A seed that the file calls dead is asked on one day of so many.
+DEAD_DAYS = 30
 
-#: First interval of each kind of seed, seconds; news and latest are kinds of sitemaps. The share of known
-#: links moves it within the bounds.
-FIRST_INTERVAL_S = {"home": 300.0, "feed": 300.0, "news": 300.0, "latest": 300.0, "section": 900.0}
-OTHER_SITEMAP_S = 86_400.0
 #: In the first days of a month (or shard of days) the one before is still read: late entries land there.
 _OVERLAP = timedelta(days=2)
 
@@ -33,7 +32,6 @@ class Seed:
     label: str
     kind: Kind
     url: str
-    interval_s: float
     status: str = ""
     confidence: str = ""
 
@@ -43,7 +41,7 @@ class Seed:
 
 
 def next_interval(known_share: float, current_s: float) -> float:
-    """Seconds until the next visit: longer where nearly all links were known, shorter where few were."""
+    """Seconds until the next visit: longer where nearly all links were known, shorter where few were (see watch.py)."""
     factor = _STEP if known_share > MANY_KNOWN else 1 / _STEP if known_share < FEW_KNOWN else 1.0
     return min(LONGEST_S, max(SHORTEST_S, current_s * factor))
 
@@ -53,25 +51,31 @@ def seeds(site: Site, now_ms: int) -> list[Seed]:
     and, in its first days, the one before."""
     now = datetime.fromtimestamp(now_ms / 1000 + zone_offset_s(site.zone), UTC)
     trust = site.confidence.get("sections", site.confidence.get("overall", ""))
-    found = [Seed(site.id, "home", Kind.HOME, site.home, FIRST_INTERVAL_S["home"])]
+    found = [Seed(site.id, "home", Kind.HOME, site.home)]
     for feed in site.feeds:
-        found.append(Seed(site.id, "feed", Kind.FEED, feed.url, FIRST_INTERVAL_S["feed"], feed.status, feed.confidence))
+        found.append(Seed(site.id, "feed", Kind.FEED, feed.url, feed.status, feed.confidence))
     for sitemap in site.sitemaps:
-        interval = FIRST_INTERVAL_S.get(sitemap.kind, OTHER_SITEMAP_S)
         for url in dict.fromkeys(expand(sitemap.url, day) for day in (now, now - _OVERLAP)):
-            found.append(Seed(site.id, sitemap.kind, Kind.SITEMAP, url, interval, sitemap.status, sitemap.confidence))
+            found.append(Seed(site.id, sitemap.kind, Kind.SITEMAP, url, sitemap.status, sitemap.confidence))
     for url in site.sections:
-        found.append(Seed(site.id, "section", Kind.SECTION, url, FIRST_INTERVAL_S["section"], confidence=trust))
+        found.append(Seed(site.id, "section", Kind.SECTION, url, confidence=trust))
     return found
 
 
 def seed_links(site: Site, now_ms: int) -> list[Link]:
-    """The starts of a site as links that are admitted when their visit is due; dead ones are left out."""
+    """The starts of a site as links that are admitted when their visit is due; dead ones on one day a month."""
     sites = Sites([site])
     links: dict[bytes, Link] = {}
     for seed in seeds(site, now_ms):
-        found = None if seed.dead else sites.identify(seed.url, kind=seed.kind, now_ms=now_ms)
+        if seed.dead and not is_day_of_dead(seed.url, now_ms):
+            continue
+        found = sites.identify(seed.url, kind=seed.kind, now_ms=now_ms)
         if isinstance(found, Link) and found.url_id not in links:
             found.revisit = True
             links[found.url_id] = found
     return list(links.values())
+
+
+def is_day_of_dead(url: str, now_ms: int) -> bool:
+    """Whether a seed that the file calls dead is asked today: once a month it may prove the file wrong."""
+    return (now_ms // 86_400_000 - crc32(url.encode())) % DEAD_DAYS == 0

@@ -24,6 +24,7 @@ from newscrawler.discovery.links import FoundLinks, LinkFinder
 from newscrawler.discovery.seeds import seed_links
 from newscrawler.discovery.sitemaps import parse_sitemap
 from newscrawler.discovery.sites import Refusal, Site, Sites
+from newscrawler.discovery.watch import Watch
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import Extraction, PageContext, article_values, extract
 from newscrawler.frontier.queue import RobotsAnswer
@@ -69,6 +70,8 @@ class NewsSpider(Spider):
         spider.max_age_s = revisits.max_age_s(spider.since, settings.getfloat("ARTICLE_MAX_AGE_DAYS"))
         spider.learns = settings["SELECTOR_GENERATION"] != "off"
         spider.list_sample = settings.getfloat("RAW_LIST_SAMPLE")
+        spider.lists = Watch(settings.getfloat("LIST_INTERVAL_FIXED_S"))
+        spider.max_tries = settings.getint("FRONTIER_MAX_TRIES")
         spider.store_is_local = not str(settings.get("ARTICLE_STORE") or "").startswith("http")
         return spider
 
@@ -76,6 +79,8 @@ class NewsSpider(Spider):
     learns: bool
     max_age_s: float | None
     list_sample: float
+    lists: Watch
+    max_tries: int
     store_is_local: bool
 
     async def start(self) -> AsyncIterator[Any]:
@@ -126,6 +131,8 @@ class NewsSpider(Spider):
             self._read(response, lease, page)
         else:
             page.outcome, page.reason = outcome, reason
+            if outcome is Outcome.GONE and page.kind in LIST_KINDS:
+                self.lists.missing(page, self._now_ms(), str(response.status))
         yield page
 
     def failed(self, failure: Failure) -> Iterator[Page]:
@@ -215,7 +222,10 @@ class NewsSpider(Spider):
 
     def _unchanged(self, lease: Lease, page: Page) -> None:
         page.outcome = Outcome.UNCHANGED
-        page.next_visit_ms = self._next_visit(lease, page, known=1, total=1)
+        if page.kind in LIST_KINDS:
+            self.lists.same(page, Services.of(self.crawler).site_of(lease), self._now_ms())
+        else:
+            page.next_visit_ms = revisits.article_visit_ms(self._now_ms(), lease.discovered_ms)
 
     def _redirect(self, response: Response, lease: Lease, page: Page) -> None:
         """The target is a URL of its own in the frontier; the same page under another spelling is fetched next."""
@@ -233,6 +243,8 @@ class NewsSpider(Spider):
         )
         if isinstance(found, Refusal):
             page.outcome, page.reason = Outcome.REFUSED, found.reason
+            if page.kind in LIST_KINDS:  # the site's own list sends us where we may not go: an operator should know
+                self.lists.moved(page, self._now_ms(), target)
         elif hops > MAX_REDIRECTS:
             page.outcome, page.reason = Outcome.FAILED, "redirect loop"
         elif found.url_id == lease.url_id:
@@ -243,6 +255,10 @@ class NewsSpider(Spider):
             if Kind(lease.kind) is not Kind.PAGE and found.kind is Kind.PAGE:
                 found.kind = Kind(lease.kind)
             page.outcome, page.links = Outcome.REDIRECTED, [found]
+            if page.kind in LIST_KINDS:
+                site = Services.of(self.crawler).site_of(lease)
+                found.hint["lead"] = self.lists.is_lead(site, page.kind, lease.url, lease.hint)
+                self.lists.moved(page, self._now_ms(), target)
 
     def _read(self, response: Response, lease: Lease, page: Page) -> None:
         page.etag = _header(response, b"ETag")
@@ -264,14 +280,14 @@ class NewsSpider(Spider):
     def _read_feed(self, response: Response, lease: Lease, page: Page) -> None:
         feed = parse_feed(response.body, response.url, _header(response, b"Content-Type"))
         if feed.error and not feed.entries:
-            page.outcome, page.reason, page.digest = Outcome.RETRY, f"feed: {feed.error}", lease.digest
+            self._unreadable(lease, page, f"feed: {feed.error}")
             return
-        self._list_page(lease, page, self._entries(feed.entries, lease))
+        self._list_page(lease, page, self._entries(feed.entries, lease), feed.entries)
 
     def _read_sitemap(self, response: Response, lease: Lease, page: Page) -> None:
         sitemap = parse_sitemap(response.body, response.url)
         if sitemap.error and not (sitemap.entries or sitemap.children):
-            page.outcome, page.reason, page.digest = Outcome.RETRY, f"sitemap: {sitemap.error}", lease.digest
+            self._unreadable(lease, page, f"sitemap: {sitemap.error}")
             return
         found = self._entries(sitemap.entries, lease)
         sites = Services.of(self.crawler).sites
@@ -281,7 +297,7 @@ class NewsSpider(Spider):
                 link.revisit = True
                 found.links.append(link)
                 found.ids.add(link.url_id)
-        self._list_page(lease, page, found)
+        self._list_page(lease, page, found, sitemap.entries or sitemap.children)
 
     def _entries(self, entries: Any, lease: Lease) -> FoundLinks:
         return self.finder.entry_links(entries, parent=lease.url_id, depth=lease.depth, now_ms=self._now_ms())
@@ -338,7 +354,7 @@ class NewsSpider(Spider):
                 page.outcome, page.reason, page.keep_raw = Outcome.REFUSED, "age", False
                 return
         fields_digest = _fields_digest(extraction)
-        page.next_visit_ms = self._next_visit(lease, page, known=0, total=0)
+        page.next_visit_ms = revisits.article_visit_ms(self._now_ms(), lease.discovered_ms)
         if fields_digest == lease.links_digest:
             page.outcome, page.keep_raw = Outcome.UNCHANGED, False  # only what surrounds the article changed
             return
@@ -347,30 +363,25 @@ class NewsSpider(Spider):
         if self.learns and selectors.is_missing(lease.site):
             page.keep_raw = True  # a site without a selector set: pages to learn from
             self.crawler.stats.inc_value(metrics.SELECTOR_MISSING)
+        elif self.learns and not extraction.content.origin.startswith("selector:") and selectors.active(lease.site):
+            page.keep_raw = True  # its set did not fit: a page to learn the new layout from
 
-    def _list_page(self, lease: Lease, page: Page, found: FoundLinks) -> None:
+    def _list_page(self, lease: Lease, page: Page, found: FoundLinks, entries: Any = ()) -> None:
         """Home, section, feed, sitemap: unchanged when its set of links is; one new link is a change."""
         self._count_links(found)
         page.links = found.links
-        page.links_digest = hashlib.blake2b(b"".join(sorted(found.ids)), digest_size=16).digest()
-        unchanged = page.links_digest == lease.links_digest
+        site = Services.of(self.crawler).site_of(lease)
+        unchanged = self.lists.read(page, site, self._now_ms(), found.ids, entries)
         page.outcome = Outcome.UNCHANGED if unchanged else Outcome.DONE
         # a sample by digest, the same on every worker
         page.keep_raw = page.keep_raw and not unchanged and page.digest[0] < 256 * self.list_sample
-        page.next_visit_ms = self._next_visit(
-            lease, page, known=len(found.ids) - len(found.links), total=len(found.ids)
-        )
 
-    def _next_visit(self, lease: Lease, page: Page, *, known: int, total: int) -> int | None:
-        return revisits.next_visit_ms(
-            Kind(lease.kind),
-            now_ms=self._now_ms(),
-            discovered_ms=lease.discovered_ms,
-            last_visit_ms=lease.last_visit_ms,
-            known=known,
-            total=total,
-            unchanged=page.outcome is Outcome.UNCHANGED,
-        )
+    def _unreadable(self, lease: Lease, page: Page, reason: str) -> None:
+        """No feed or sitemap in the answer: tried again, and when it stays so, gone."""
+        page.outcome, page.reason, page.digest = Outcome.RETRY, reason, lease.digest
+        if lease.tries + 1 >= self.max_tries:
+            page.outcome = Outcome.GONE
+            self.lists.missing(page, self._now_ms(), reason)
 
     def _count_links(self, found: FoundLinks) -> None:
         stats = self.crawler.stats

@@ -1,4 +1,4 @@
-"""When a page is looked at again, and how old an article may be."""
+"""When an article is looked at again, and how old an article may be."""
 
 from __future__ import annotations
 
@@ -6,57 +6,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from newscrawler.discovery.revisits import ARTICLE_REVISITS_S, max_age_s, next_visit_ms
-from newscrawler.items import Kind
+from newscrawler.discovery.revisits import ARTICLE_REVISITS_S, article_visit_ms, max_age_s
 
 NOW = 1_793_000_000_000
 
 
-def in_s(
-    kind: Kind, *, age: float = 0, since_visit: float = 0, known: int = 0, total: int = 0, same: bool = False
-) -> float | None:
-    """Seconds from now to the next visit; ``since_visit`` 0 = the first visit."""
-    when = next_visit_ms(
-        kind,
-        now_ms=NOW,
-        discovered_ms=round(NOW - age * 1000),
-        last_visit_ms=round(NOW - since_visit * 1000) if since_visit else 0,
-        known=known,
-        total=total,
-        unchanged=same,
-    )
+def in_s(age: float) -> float | None:
+    """Seconds from now to the next visit of an article that was discovered so long ago."""
+    when = article_visit_ms(NOW, round(NOW - age * 1000))
     return None if when is None else (when - NOW) / 1000
-
-
-@pytest.mark.parametrize(
-    ("kind", "seconds"), [(Kind.HOME, 300), (Kind.FEED, 300), (Kind.SITEMAP, 900), (Kind.SECTION, 900)]
-)
-def test_first_interval_of_a_list(kind: Kind, seconds: int) -> None:
-    assert in_s(kind, known=0, total=100) == seconds
-    assert in_s(kind, known=100, total=100) == seconds
-
-
-@pytest.mark.parametrize(
-    ("since", "known", "same", "seconds"),
-    [
-        (900, 66, False, 900),
-        (900, 67, False, 900),
-        (900, 68, False, 1350),
-        (900, 100, False, 1350),
-        (900, 33, False, 900),
-        (900, 32, False, 600),
-        (900, 0, True, 1350),  # unchanged: whatever the counts say
-        (10, 50, False, 900),  # asked again at once: not a shorter interval
-        (80_000, 100, False, 86_400),
-        (500_000, 50, False, 86_400),  # after a long stop
-    ],
-)
-def test_lists_adapt_their_interval(since: float, known: int, same: bool, seconds: float) -> None:
-    assert in_s(Kind.SECTION, since_visit=since, known=known, total=100, same=same) == pytest.approx(seconds)
-
-
-def test_an_empty_list_is_looked_at_less_often() -> None:
-    assert in_s(Kind.FEED, since_visit=300, known=0, total=0) == 450
 
 
 @pytest.mark.parametrize(
@@ -73,17 +31,12 @@ def test_an_empty_list_is_looked_at_less_often() -> None:
     ],
 )
 def test_articles_are_looked_at_again_for_edits(age: float, at: float) -> None:
-    assert in_s(Kind.ARTICLE, age=age) == pytest.approx(at - age)
+    assert in_s(age) == pytest.approx(at - age)
 
 
 @pytest.mark.parametrize("age", [ARTICLE_REVISITS_S[-1] - 60, 10**7])
 def test_articles_come_to_rest(age: float) -> None:
-    assert in_s(Kind.ARTICLE, age=age) is None
-
-
-@pytest.mark.parametrize("kind", [Kind.PAGE, Kind.ROBOTS])
-def test_other_pages_are_not_visited_again(kind: Kind) -> None:
-    assert in_s(kind) is None
+    assert in_s(age) is None
 
 
 @pytest.mark.parametrize(

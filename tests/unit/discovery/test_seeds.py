@@ -63,6 +63,18 @@ def test_seeds_in_the_order_of_use_each_once() -> None:
     assert links[0].band == 0 and links[1].band == 0 and links[2].band == 2 and links[3].band == 1
 
 
+def test_a_seed_that_the_file_calls_dead_is_asked_on_one_day_a_month() -> None:
+    dead = [{"url": f"https://bao.vn/{n}.rss", "status": "dead"} for n in range(40)]
+    made = site(feeds=dead)
+    days = [[x.url for x in seed_links(made, NOW_MS + day * 86_400_000)[1:]] for day in range(60)]
+    asked = [url for day in days for url in day]
+    assert all(asked.count(seed["url"]) == 2 for seed in dead)
+    assert max(len(day) for day in days) < 10  # not all of them on the same day
+    busy = next(day for day, urls in enumerate(days) if urls)
+    link = seed_links(made, NOW_MS + busy * 86_400_000)[1]
+    assert link.kind is Kind.FEED and link.revisit
+
+
 @pytest.mark.parametrize(
     ("utc", "months"),
     [
