@@ -14,7 +14,7 @@ from newscrawler.frontier.queue import Ack, Fetched, Frontier, FrontierUnavailab
 from newscrawler.items import Kind, Link, Outcome, Page
 from newscrawler.web.outcomes import retry_after_s
 from newscrawler.web.robots import RobotsRules
-from newscrawler.wiring import Services
+from newscrawler.wiring import Services, with_addresses
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -114,7 +114,7 @@ class Pump:
     # -- life
     async def start(self, policies: list[Any]) -> None:
         await self.frontier.open()
-        await self.frontier.put_domains(policies)
+        await self.frontier.put_domains(await with_addresses(policies, self.crawler.settings))
         self._install_hook()
         self._task = asyncio.ensure_future(self._run())
 
@@ -190,14 +190,14 @@ class Pump:
         if spider is not None and getattr(spider, "store_is_local", False):
             spider.stop_with("store_unavailable", message)  # type: ignore[attr-defined]
 
-    def fetched(self, request: Request, status: int, retry_after: bytes | None) -> None:
+    def fetched(self, request: Request, status: int, retry_after: bytes | None, size: int = 0) -> None:
         held = self.inflight.get(request)
         if held is None or held.fetched:
             return
         held.fetched = True
         latency_s = request.meta.get("download_latency") or (time.monotonic() - held.started)
         after_s = retry_after_s(retry_after, self.now_ms)
-        self.fetches.append(Fetched(held.lease, latency_s * 1000, status, after_s))
+        self.fetches.append(Fetched(held.lease, latency_s * 1000, status, after_s, size))
         self.wake.set()
 
     def left_downloader(self, request: Request) -> None:

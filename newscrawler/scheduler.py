@@ -215,7 +215,7 @@ class Scheduler(RedisScheduler):
             self.pump.note(request, Outcome.RETRY, "parse")
 
     def _downloaded(self, response: Response, request: Request) -> None:
-        self.pump.fetched(request, response.status, response.headers.get(b"Retry-After"))
+        self.pump.fetched(request, response.status, response.headers.get(b"Retry-After"), len(response.body))
 
     def _left_downloader(self, request: Request) -> None:
         self.pump.left_downloader(request)  # before the errback; nothing happens after _downloaded

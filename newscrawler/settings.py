@@ -108,6 +108,22 @@ FRONTIER_MAX_TRIES = 4
 FRONTIER_MAX_DEPTH = 4
 # Queued URLs per domain; over it a URL falls one band, and below the last band it is dropped and counted.
 FRONTIER_QUEUE_LIMIT = 50_000
+# Fetches and bytes (of bodies, unpacked) of the whole fleet in any minute; 0 = no cap. A tenth may come at once, the
+# rest evenly. Counted when a URL is leased, which is at most FRONTIER_BUFFER_S before it is asked for.
+FRONTIER_REQUESTS_PER_MINUTE = 0
+FRONTIER_BYTES_PER_MINUTE = 0
+# Fetches of one domain in 24 h, whole fleet; 0 = no quota. What is over it stays queued until the day is over.
+# A site's own pages_per_day and `scrapy frontier quota` come before it.
+FRONTIER_PAGES_PER_DAY = 0
+# Which domains share one gate beside those with the same "group" in sites.json: "site" = the hosts of one site,
+# "ip" = hosts that lead to one address (looked up when a worker starts). Empty = none.
+FRONTIER_GROUP_BY = ""
+# URLs of one shape (digits and slugs aside) per domain and day, other than articles and lists; 0 = no limit. What a
+# calendar or a filter makes without end ends here: REFUSED(trap).
+FRONTIER_PATTERN_BUDGET = 1_000
+# Links of one page that are offered, the first ones; more are counted as refused(children). Above the largest
+# home page and a feed, far below a link farm.
+FRONTIER_MAX_CHILDREN = 2_000
 # Links that a worker remembers exactly, to know a link without asking Redis; those beyond are in its Bloom
 # filter, which is slower (2 us). About 200 bytes each.
 FRONTIER_LOCAL_LINKS = 65_536
@@ -182,6 +198,11 @@ SELECTOR_GENERATION = _env("SELECTOR_GENERATION", "rules_then_llm")
 SELECTOR_REFRESH_S = 5.0
 # Seconds that a crawl with nothing left to fetch waits for generations that are due; 0 = not at all.
 SELECTOR_GENERATION_IDLE_S = 60.0
+# Whether pages watch the set that they are read with: a site that changes its pages gets a new set (docs/selectors.md).
+SELECTOR_DRIFT = True
+# Who says that a new set for a changed site is used: auto = it must beat the old one and the generic chain on the
+# same stored pages; admin = that, and then `scrapy selectors approve DOMAIN` or the page /selectors.
+SELECTOR_APPROVAL = _env("SELECTOR_APPROVAL", "auto")
 # Any server that speaks OpenAI's protocol (Gemini, OpenAI, Mistral, OpenRouter, Ollama ...). Empty = no model.
 LLM_BASE_URL = _env("LLM_BASE_URL", "")
 LLM_API_KEY_ENV = "LLM_API_KEY"  # the name of the variable; the key itself is never a setting
@@ -193,7 +214,17 @@ LLM_MAX_INPUT_TOKENS = 30_000
 LLM_CALLS_PER_DOMAIN_PER_DAY = 6
 LLM_CALLS_PER_DAY = 200
 LLM_TOKENS_PER_DAY = 3_000_000
+LLM_TOKENS_PER_DOMAIN_PER_DAY = 300_000
 LLM_CALLS_PER_MINUTE = 10
+# What the model's server charges for a million tokens, in any one currency; 0 = nothing, then money limits nothing.
+LLM_PRICE_IN = 0.0
+LLM_PRICE_OUT = 0.0
+# Most money a day, in that currency: for the whole fleet, and for one site. 0 forbids every call.
+LLM_MONEY_PER_DAY = 5.0
+LLM_MONEY_PER_DOMAIN_PER_DAY = 0.5
+# Pages a day and site whose text a model is asked for, when a page is known to be an article and nothing else reads it.
+# The answer is taken only where it stands in the page word by word. 0 = never.
+LLM_DIRECT_PER_DOMAIN_PER_DAY = 20
 
 # ---------------------------------------------------------------- monitors (Spidermon) and alerts
 SPIDERMON_ENABLED = True

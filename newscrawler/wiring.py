@@ -21,6 +21,7 @@ from newscrawler import settings as defaults
 from newscrawler.discovery import overlay, revisits
 from newscrawler.discovery.sites import Site, Sites, SitesError
 from newscrawler.frontier import server as embedded
+from newscrawler.frontier.groups import by_address
 from newscrawler.frontier.queue import DomainPolicy, Frontier, FrontierConfig, FrontierUnavailable
 from newscrawler.httpclient import FetchRules
 from newscrawler.web import network
@@ -96,6 +97,9 @@ def frontier_config(settings: BaseSettings, *, loopback_only: bool) -> FrontierC
         autothrottle_target=settings.getfloat("AUTOTHROTTLE_TARGET_CONCURRENCY"),
         backoff_start_ms=ms("BACKOFF_START_S"),
         backoff_max_ms=ms("BACKOFF_MAX_S"),
+        requests_per_minute=settings.getint("FRONTIER_REQUESTS_PER_MINUTE"),
+        bytes_per_minute=settings.getint("FRONTIER_BYTES_PER_MINUTE"),
+        pattern_budget=settings.getint("FRONTIER_PATTERN_BUDGET"),
         loopback_only=loopback_only,
     )
 
@@ -145,8 +149,19 @@ def domain_policies(
     """One per host of the sites. DOWNLOAD_DELAY is the floor under a site's own delay.
 
     :param chosen: ids of the only sites that are to be fetched; None = all that are enabled
+    :raises ValueError: FRONTIER_GROUP_BY is no known way
     """
     floor = settings.getfloat("DOWNLOAD_DELAY")
+    group_by = str(settings.get("FRONTIER_GROUP_BY") or "")
+    if group_by not in ("", "site", "ip"):
+        raise ValueError(f"FRONTIER_GROUP_BY is {group_by!r}; it must be site, ip or empty")
+
+    def group(site: Site) -> str | None:
+        """None: :func:`with_addresses` says it."""
+        if group_by == "site" and len(site.hosts) > 1:
+            return site.group or site.id
+        return site.group or (None if group_by == "ip" else "")
+
     return [
         DomainPolicy(
             domain=host,
@@ -154,10 +169,36 @@ def domain_policies(
             cls=site.cls,
             floor_ms=round(max(floor, site.delay_s) * 1000),
             enabled=site.enabled and (chosen is None or site.id in chosen),
+            pages_per_day=site.pages_per_day or settings.getint("FRONTIER_PAGES_PER_DAY"),
+            group=group(site),
         )
         for site in sites
         for host in site.hosts
     ]
+
+
+async def with_addresses(policies: list[DomainPolicy], settings: BaseSettings) -> list[DomainPolicy]:
+    """With FRONTIER_GROUP_BY=ip: hosts that lead to one address share one gate. A name that is not known now keeps
+    the group that it had."""
+    if settings.get("FRONTIER_GROUP_BY") != "ip":
+        return policies
+    overrides = network.parse_overrides(settings.get("RESOLVE_OVERRIDE") or "")
+    at_once = asyncio.Semaphore(20)
+
+    async def look_up(domain: str) -> tuple[str, set[str]]:
+        name = network.split_host(domain)[0]
+        target = overrides.lookup(name, 443)
+        if target is not None:
+            return domain, {target[0]}
+        async with at_once:
+            try:
+                found = asyncio.get_running_loop().getaddrinfo(name, 443, type=socket.SOCK_STREAM)
+                return domain, {str(place[0]) for *_, place in await asyncio.wait_for(found, 10)}
+            except (OSError, TimeoutError):
+                return domain, set()
+
+    found = await asyncio.gather(*(look_up(row.domain) for row in policies if row.enabled and row.group is None))
+    return by_address(policies, dict(found))
 
 
 def all_loopback(sites: Sites, settings: BaseSettings) -> bool:

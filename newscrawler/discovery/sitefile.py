@@ -16,7 +16,8 @@ from zoneinfo import ZoneInfo
 
 from newscrawler.web import urls
 
-CLASSES = ("high", "mid", "low")
+#: auto: the frontier works it out from what the site's pages bring and cost.
+CLASSES = ("high", "mid", "low", "auto")
 CONFIDENCES = ("high", "medium", "low")
 FEED_STATUS = ("live", "unchecked", "dead")
 SITEMAP_KINDS = ("news", "latest", "articles", "index", "sections", "topics")
@@ -56,9 +57,11 @@ class Site:
     home: str
     hosts: tuple[str, ...]  # host[:port], the main one first; only these are fetched
     aliases: Mapping[str, str] = field(default_factory=dict)  # other host -> the host of ``hosts`` to fetch instead
-    cls: str = "mid"
+    cls: str = "auto"
     cls_reason: str = ""
     delay_s: float = 0.0  # least seconds between two fetches; DOWNLOAD_DELAY and robots.txt may raise it
+    group: str = ""  # sites of one group share one gate, as they are one host or CDN
+    pages_per_day: int = 0  # fetches of each host in 24 h, whole fleet; 0 = FRONTIER_PAGES_PER_DAY
     sections: tuple[str, ...] = ()
     feeds: tuple[SeedUrl, ...] = ()
     sitemaps: tuple[SeedUrl, ...] = ()
@@ -158,6 +161,8 @@ _KNOWN = frozenset(
         "class",
         "class_reason",
         "delay_s",
+        "group",
+        "pages_per_day",
         "sections",
         "feeds",
         "sitemaps",
@@ -194,9 +199,11 @@ def site_from_dict(entry: Any, file: str = "sites", place: str = "") -> Site:
         home=home,
         hosts=hosts,
         aliases=_aliases(read, hosts),
-        cls=read.choice("class", CLASSES, "mid"),
+        cls=read.choice("class", CLASSES, "auto"),
         cls_reason=read.text("class_reason", ""),
         delay_s=_delay(read),
+        group=read.text("group", ""),
+        pages_per_day=_pages_per_day(read),
         sections=tuple(read.url("sections", u) for u in read.texts("sections")),
         feeds=_seed_urls(read, "feeds", ("",)),
         sitemaps=_seed_urls(read, "sitemaps", SITEMAP_KINDS),
@@ -257,6 +264,13 @@ def _delay(read: _Reader) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_DELAY_S:
         raise read.fail("delay_s", f"must be seconds between 0 and {MAX_DELAY_S:.0f}, not {value!r:.40}")
     return float(value)
+
+
+def _pages_per_day(read: _Reader) -> int:
+    value = read.entry.get("pages_per_day", 0)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**32:
+        raise read.fail("pages_per_day", f"must be a whole number, 0 = no quota, not {value!r:.40}")
+    return value
 
 
 def _flag(read: _Reader, name: str, default: bool) -> bool:
