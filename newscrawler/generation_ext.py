@@ -18,6 +18,7 @@ from scrapy import signals
 from scrapy.exceptions import DontCloseSpider
 
 from newscrawler import metrics
+from newscrawler.drift_ext import DriftDesk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.selectors import apply
@@ -25,7 +26,7 @@ from newscrawler.items import Article, Page
 from newscrawler.llm import LLM
 from newscrawler.rawstore.errors import RawNotFound, RawStoreUnavailable
 from newscrawler.selectorstore.gate import agrees_with
-from newscrawler.selectorstore.generate import MODES, Generator, Result
+from newscrawler.selectorstore.generate import APPROVALS, MODES, Generator, Result
 from newscrawler.selectorstore.jobs import Jobs, Limits
 from newscrawler.wiring import Services
 
@@ -41,7 +42,10 @@ logger = logging.getLogger(__name__)
 _WAITING_PAGES = 200
 #: A job that is due this long is run on a busy worker too, seconds.
 _PATIENCE_S = 60.0
+#: One for a site that changed: meanwhile its articles are read by the generic chain.
+_PATIENCE_DRIFT_S = 3.0
 _LOOK_S = 0.5
+_FLUSH_S = 0.25
 
 
 @dataclass(frozen=True)
@@ -53,22 +57,33 @@ class GenerationConfig:
     idle_s: float  # how long an otherwise finished crawl waits for jobs
     limits: Limits
     max_input_chars: int
+    watches: bool = True  # SELECTOR_DRIFT
+    approval: str = "auto"
 
     @classmethod
     def of(cls, settings: BaseSettings) -> GenerationConfig:
         mode = settings["SELECTOR_GENERATION"]
         if mode not in MODES:
             raise ValueError(f"SELECTOR_GENERATION is {mode!r}; it must be one of {', '.join(MODES)}")
+        approval = settings["SELECTOR_APPROVAL"]
+        if approval not in APPROVALS:
+            raise ValueError(f"SELECTOR_APPROVAL is {approval!r}; it must be one of {', '.join(APPROVALS)}")
         limits = Limits(
             calls_per_domain_per_day=settings.getint("LLM_CALLS_PER_DOMAIN_PER_DAY"),
             calls_per_day=settings.getint("LLM_CALLS_PER_DAY"),
             tokens_per_day=settings.getint("LLM_TOKENS_PER_DAY"),
             calls_per_minute=settings.getint("LLM_CALLS_PER_MINUTE"),
+            tokens_per_domain_per_day=settings.getint("LLM_TOKENS_PER_DOMAIN_PER_DAY"),
+            money_per_day=settings.getfloat("LLM_MONEY_PER_DAY"),
+            money_per_domain_per_day=settings.getfloat("LLM_MONEY_PER_DOMAIN_PER_DAY"),
+            price_in=settings.getfloat("LLM_PRICE_IN"),
+            price_out=settings.getfloat("LLM_PRICE_OUT"),
         )
         return cls(
             mode, settings.getfloat("SELECTOR_REFRESH_S"),
             settings.getfloat("SELECTOR_GENERATION_IDLE_S"), limits,
             round(settings.getint("LLM_MAX_INPUT_TOKENS") * 2.5),  # llm.estimate_tokens: 2.5 bytes a token at least
+            settings.getbool("SELECTOR_DRIFT"), approval,
         )  # fmt: skip
 
 
@@ -94,7 +109,7 @@ def make_generator(services: Services, config: GenerationConfig, llm: LLM) -> Ge
 
     return Generator(
         services.selectors, Jobs(services.redis, config.limits), load_page, context_of,
-        llm=llm, mode=config.mode, max_input_chars=config.max_input_chars,
+        llm=llm, mode=config.mode, max_input_chars=config.max_input_chars, approval=config.approval,
     )  # fmt: skip
 
 
@@ -110,6 +125,7 @@ class SelectorGeneration:
         self._llm = make_llm(crawler.settings)
         self._job: asyncio.Task[Result | None] | None = None
         self._due_since: float | None = None
+        self._drift = DriftDesk(crawler, regenerates=config.mode != "off") if config.watches else None
         self._idle_since: float | None = None
 
     @classmethod
@@ -131,11 +147,18 @@ class SelectorGeneration:
         if self.config.mode != "off":
             generator = make_generator(services, self.config, self._llm)
             self._tasks.append(asyncio.ensure_future(self._loop(lambda: self._look_for_job(generator), _LOOK_S)))
+        if self._drift is not None:
+            self._tasks.append(asyncio.ensure_future(self._loop(self._drift.flush, _FLUSH_S)))
+            self._tasks.append(asyncio.ensure_future(self._loop(self._drift.repair_due, 2 * _LOOK_S)))
 
     def item_scraped(self, item: Any, response: Response | None) -> None:
         """After the commit: the raw page is on the disk by now."""
         self._idle_since = None
-        if not isinstance(item, Page) or item.article is None or response is None:
+        if not isinstance(item, Page):
+            return
+        if self._drift is not None:
+            self._drift.note(item)
+        if item.article is None or response is None:
             return
         selectors = Services.of(self.crawler).selectors
         shadow = selectors.probation(item.site) is not None
@@ -153,11 +176,17 @@ class SelectorGeneration:
         """A crawl that has nothing left to fetch waits a while for the sets that it made possible."""
         now = time.monotonic()
         busy = self._job is not None or self._due_since is not None or bool(self._pages)
+        busy = busy or (self._drift is not None and self._drift.busy)
         self._idle_since = self._idle_since or now
         if busy and now - self._idle_since < self.config.idle_s:
             raise DontCloseSpider
 
     async def spider_closed(self, spider: Spider) -> None:
+        if self._drift is not None:
+            try:
+                await self._drift.flush()
+            except Exception as exc:  # Redis is away: what is lost are some counts
+                logger.warning("What the last pages said of their sets was not told error=%s", exc)
         tasks = [*self._tasks, *([self._job] if self._job else [])]
         for task in tasks:
             task.cancel()
@@ -225,7 +254,9 @@ class SelectorGeneration:
             self._due_since = None
             return
         self._due_since = self._due_since or time.monotonic()
-        if self._is_idle() or time.monotonic() - self._due_since > _PATIENCE_S:
+        drifting = Services.of(self.crawler).selectors.active(domain) is not None
+        patience = _PATIENCE_DRIFT_S if drifting else _PATIENCE_S
+        if self._is_idle() or time.monotonic() - self._due_since > patience:
             logger.info("Selector generation starts domain=%s mode=%s", domain, self.config.mode)
             self._job = asyncio.ensure_future(generator.run(domain))
 

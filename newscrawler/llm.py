@@ -57,8 +57,8 @@ class Answer:
     usage: Usage = field(default_factory=Usage)
 
 
-#: Called before each HTTP attempt with the estimated tokens; raises to forbid the call (budget).
-Reserve = Callable[[int], Awaitable[None]]
+#: Called before each HTTP attempt with the estimated tokens in and out; raises to forbid the call (budget).
+Reserve = Callable[[int, int], Awaitable[None]]
 
 
 def estimate_tokens(text: str) -> int:
@@ -111,6 +111,11 @@ class LLM:
     def configured(self) -> bool:
         return bool(self.base_url and self.model)
 
+    def start_from(self, mode: str) -> None:
+        """Another worker found out that this server takes no stricter form."""
+        if mode in LADDER and LADDER.index(mode) > LADDER.index(self.mode):
+            self.mode = mode
+
     def _connect(self) -> Any:
         if not self.base_url:
             raise LLMError("config", "no model is configured: set LLM_BASE_URL (and LLM_MODEL, LLM_API_KEY)")
@@ -154,11 +159,11 @@ class LLM:
                 f"{self._open_until - self._clock():.0f} s",
                 self._open_until - self._clock(),
             )
-        estimate = estimate_tokens(system + user) + max_tokens
+        estimate = estimate_tokens(system + user)
         tries = 0
         while True:
             if reserve is not None:
-                await reserve(estimate)
+                await reserve(estimate, max_tokens)
             usage.attempts += 1
             try:
                 reply = await self._attempt(client, system, user, schema, max_tokens)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ from newscrawler.store.diff import changed_fields
 log = logging.getLogger(__name__)
 
 _BATCH = 50
+#: Changed articles that a report names; the rest is in its counts.
+MOST_NAMED = 1000
 
 
 @dataclass
@@ -36,6 +39,7 @@ class Report:
     offsite: int = 0  # pages whose site is no longer configured
     refused: int = 0
     fields: Counter[str] = field(default_factory=Counter)
+    changes: dict[str, list[str]] = field(default_factory=dict)  # URL -> changed fields, of the first MOST_NAMED
 
 
 @dataclass(frozen=True)
@@ -73,8 +77,8 @@ class Reparser:
 
     async def run(self, choice: Choice) -> Report:
         """:raises StoreUnavailable, RawStoreUnavailable: what was put before that stays, and a new run goes on"""
-        for ref in self._newest(choice):
-            page = self._raw.read(ref)
+        for ref in await asyncio.to_thread(self._newest, choice):  # a crawl may be running beside it
+            page = await asyncio.to_thread(self._raw.read, ref)
             self.report.pages += 1
             await self._page(page, ref)
             if len(self._batch) >= _BATCH:
@@ -111,7 +115,6 @@ class Reparser:
             self.report.offsite += 1
             return
         old = await self._store.find_url(page.url) or await self._store.get(link.url_id.hex())
-        doc = Document(page.body, page.url, page.content_type, language=site.language)
         context = PageContext(
             site_name=site.name,
             language=site.language,
@@ -120,7 +123,7 @@ class Reparser:
             hint=_hint(old),
             url_is_article=True if old is not None else None,
         )
-        found = extract(doc, context, self._selectors.active(site.id))
+        found = await asyncio.to_thread(self._read, page, site, context)
         article = self._article(found, page, ref, old, old.id if old else link.url_id.hex(), site)
         if article is None:
             self.report.not_article += 1
@@ -129,6 +132,10 @@ class Reparser:
         self._count(old, article)
         if not self._dry_run:
             self._batch.append(article)
+
+    def _read(self, page: RawPage, site: Site, context: PageContext) -> Extraction:
+        doc = Document(page.body, page.url, page.content_type, language=site.language)
+        return extract(doc, context, self._selectors.active(site.id))
 
     def _article(
         self, found: Extraction, page: RawPage, ref: str, old: Article | None, article_id: str, site: Site
@@ -156,6 +163,8 @@ class Reparser:
         self.report.fields.update(changed)
         if changed:
             self.report.changed += 1
+            if len(self.report.changes) < MOST_NAMED:
+                self.report.changes[article.url] = changed
         else:
             self.report.unchanged += 1
 

@@ -35,9 +35,12 @@ class Model(Protocol):
 
     model: str
     base_url: str
+    mode: str
 
     @property
     def configured(self) -> bool: ...
+
+    def start_from(self, mode: str) -> None: ...
 
     async def ask(
         self,

@@ -180,6 +180,11 @@ _AGREES: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
+def value_agrees(name: str, value: Any, label: Any) -> bool:
+    """Whether one field's value is what the label says."""
+    return bool(value and label and _AGREES[name](value, label))
+
+
 def _date_shape(value: Any) -> bool:
     # Dates after the fetch are refused by dates.parse, which knows when that was.
     return isinstance(value, datetime) and value.year >= 1995

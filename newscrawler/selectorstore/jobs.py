@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable
@@ -19,12 +20,22 @@ COOL_DOWN_MS = (15 * 60_000, 2 * 3_600_000, 24 * 3_600_000)
 
 @dataclass(frozen=True)
 class Limits:
-    """What the fleet may spend on models. 0 forbids every call."""
+    """What the fleet may spend on models; 0 forbids every call. Money in the currency of the prices, which are per
+    million tokens; with prices of 0 the limits of money never bite."""
 
     calls_per_domain_per_day: int = 6
     calls_per_day: int = 200
     tokens_per_day: int = 3_000_000
     calls_per_minute: int = 10
+    tokens_per_domain_per_day: int = 300_000
+    money_per_day: float = 5.0
+    money_per_domain_per_day: float = 0.5
+    price_in: float = 0.0
+    price_out: float = 0.0
+
+    def micro(self, tokens_in: int, tokens_out: int) -> int:
+        """What these tokens cost, in millionths, rounded up: a million tokens at a price of 0.1 are 100,000."""
+        return math.ceil(tokens_in * self.price_in + tokens_out * self.price_out)
 
 
 class BudgetSpent(RuntimeError):
@@ -57,6 +68,10 @@ class Jobs:
         """Now, whatever pause it was in."""
         await self.client.hdel(keys.domain(domain), "cool_until")
         await self.client.zadd(keys.JOBS, {domain: 0})
+
+    async def queue_after(self, domain: str, ms: int) -> None:
+        """In ``ms`` by this worker's clock, or earlier where it was due earlier; a pause after a failure still holds."""
+        await self.client.zadd(keys.JOBS, {domain: round(self._clock() * 1000) + ms}, lt=True)
 
     async def due(self) -> str | None:
         raw = await scripts.run(self.client, "due_job", [keys.JOBS], [])
@@ -100,35 +115,41 @@ class Jobs:
         return bool(await scripts.run(self.client, "renew", found, [job.token, job.domain, lock_ms, again]))
 
     # ------------------------------------------------------------ budget
-    async def reserve(self, domain: str, tokens: int) -> None:
-        """:raises BudgetSpent:"""
+    async def reserve(self, domain: str, tokens_in: int, tokens_out: int = 0) -> None:
+        """Before each HTTP attempt. :raises BudgetSpent:"""
         limits = self.limits
-        now = self._clock()
-        minute = f"{keys.TAG}:minute:{int(now // 60)}"
-        reason = await scripts.run(
-            self.client,
-            "budget",
-            [keys.budget(self._day()), minute],
-            [
-                domain,
-                tokens,
-                limits.calls_per_domain_per_day,
-                limits.calls_per_day,
-                limits.tokens_per_day,
-                limits.calls_per_minute,
-            ],
-        )
+        minute = f"{keys.TAG}:minute:{int(self._clock() // 60)}"
+        args = [
+            domain,
+            tokens_in + tokens_out,
+            limits.micro(tokens_in, tokens_out),
+            limits.calls_per_domain_per_day,
+            limits.calls_per_day,
+            limits.tokens_per_domain_per_day,
+            limits.tokens_per_day,
+            round(limits.money_per_domain_per_day * 1e6),
+            round(limits.money_per_day * 1e6),
+            limits.calls_per_minute,
+        ]
+        reason = await scripts.run(self.client, "budget", [keys.budget(self._day()), minute], args)
         if reason:
             text = reason.decode() if isinstance(reason, bytes) else reason
             raise BudgetSpent(f"the budget of the model is spent: {text}")
 
-    async def settle(self, reserved: int, used: int) -> None:
-        """Puts what the server counted in the place of what was reserved. A failed call keeps its reservation."""
-        if used:
-            await self.client.hincrby(keys.budget(self._day()), "tokens", used - reserved)
+    async def settle(self, domain: str, reserved: tuple[int, int], used: tuple[int, int]) -> None:
+        """Puts what the server counted in the place of what was reserved: both (tokens in, tokens out). A failed call
+        keeps its reservation."""
+        if not any(used):
+            return
+        tokens = sum(used) - sum(reserved)
+        micro = self.limits.micro(*used) - self.limits.micro(*reserved)
+        key = keys.budget(self._day())
+        for name, change in (("tokens", tokens), ("micro", micro)):
+            await self.client.hincrby(key, name, change)
+            await self.client.hincrby(key, f"{name}:{domain}", change)
 
     async def spent(self) -> dict[str, int]:
-        """Today's calls and tokens, in all and by domain ("calls:<domain>")."""
+        """Today's calls, tokens and micro (millionths of money), in all and by domain ("calls:<domain>")."""
         rows = await self.client.hgetall(keys.budget(self._day()))
         return {(k.decode() if isinstance(k, bytes) else k): int(v) for k, v in rows.items()}
 

@@ -9,6 +9,8 @@ CHANGED = f"{TAG}:changed"
 JOBS = f"{TAG}:jobs"
 #: string, only grows: fencing numbers of generations
 FENCE = f"{TAG}:fence"
+#: hash domain -> JSON {since_ms, version, reason}: articles of that time are to be parsed again
+REPAIRS = f"{TAG}:repairs"
 
 
 def domain(name: str) -> str:
@@ -32,15 +34,35 @@ def samples(name: str) -> str:
     return f"{TAG}:s:{name}"
 
 
+def watch(name: str) -> str:
+    """hash: v (version that is watched), c (JSON of the counters), alarm (JSON), ready; see lua/observe.lua"""
+    return f"{TAG}:w:{name}"
+
+
+def watched_pages(name: str) -> str:
+    """hash: url -> JSON {ref, fp, ms, t} of pages that failed, "ok:<slot>" -> JSON {url, ref, ms} of some that did not"""
+    return f"{TAG}:wp:{name}"
+
+
+def repairs(name: str) -> str:
+    """list of JSON reports of what was parsed again, newest first"""
+    return f"{TAG}:r:{name}"
+
+
 def lock(name: str) -> str:
     return f"{TAG}:lock:{name}"
 
 
 def budget(day: str) -> str:
-    """hash: calls, tokens, calls:<domain>; day as YYYYMMDD"""
+    """hash: calls, tokens, micro (millionths of the prices' currency), each also as <name>:<domain>; day as YYYYMMDD"""
     return f"{TAG}:budget:{day}"
 
 
 def answer(digest: str) -> str:
     """string: cached answer of a model, or the error it ended in"""
     return f"{TAG}:answer:{digest}"
+
+
+def answer_mode(base_url: str, model: str) -> str:
+    """string: the form of answer that this server is known to take"""
+    return f"{TAG}:mode:{base_url}|{model}"

@@ -20,9 +20,11 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from newscrawler.extraction.selectors import SelectorSet
-from newscrawler.selectorstore import keys, schema, scripts
+from newscrawler.selectorstore import keys, schema
+from newscrawler.selectorstore.versions import StaleFence, UnknownSet, Versions
 
-HISTORY_LENGTH = 200
+__all__ = ["SelectorStore", "SelectorsUnavailable", "StaleFence", "UnknownSet"]
+
 SAMPLE_PAGES = 12
 #: Shadow pages before a set on probation may become active, and the least Wilson bound of their agreement.
 SHADOW_PAGES = 30
@@ -31,10 +33,6 @@ SHADOW_BOUND = 0.85
 
 class SelectorsUnavailable(ConnectionError):
     """Redis does not answer."""
-
-
-class UnknownSet(LookupError):
-    """No such domain or version; the text says which there are."""
 
 
 @dataclass
@@ -83,7 +81,7 @@ def wilson_lower(agreed: int, seen: int) -> float:
     return (centre - spread) / (1 + z * z / seen)
 
 
-class SelectorStore:
+class SelectorStore(Versions):
     """``client`` is a redis.asyncio client, or None: then the shipped files are all there is."""
 
     def __init__(
@@ -102,6 +100,7 @@ class SelectorStore:
         self._active: dict[str, SelectorSet | None] = {}
         self._probation: dict[str, SelectorSet | None] = {}
         self._quiet: dict[str, str] = {}  # domain -> disabled | await_admin: no generation
+        self._want: dict[str, int] = {}  # domain -> samples that its generation asked for
         self._read_up_to = 0.0
         self._reported: dict[str, set[str]] = {}
 
@@ -147,6 +146,7 @@ class SelectorStore:
     async def _read_domain(self, domain: str) -> None:
         row = await self._row(domain)
         self._quiet.pop(domain, None)
+        self._want[domain] = int(row.get("want") or SAMPLE_PAGES)
         if row.get("disabled") == "1" or row.get("state") == "await_admin":
             self._quiet[domain] = row.get("state", "disabled")
         if row.get("disabled") == "1":
@@ -181,86 +181,15 @@ class SelectorStore:
             done.new.append(domain)
         return done
 
-    async def add_version(self, domain: str, doc: dict[str, Any], *, who: str, fence: int | None = None) -> int:
-        """Stores a checked document under the next number; it is not used by that.
-
-        :raises schema.SetError: the document is not valid
-        :raises StaleFence: a later generation of the domain has begun
-        """
-        client = self._require()
-        number = int(await client.hincrby(keys.domain(domain), "next", 1))
-        doc = {**doc, "domain": domain, "version": number}
-        schema.parse(doc, domain)
-        text = json.dumps(doc, ensure_ascii=False, sort_keys=True)
-        both = [keys.domain(domain), keys.versions(domain)]
-        newest = int(await scripts.run(client, "add_version", both, [number, text, "" if fence is None else fence]))
-        if newest:
-            raise StaleFence(domain, fence or 0, newest)
-        await self._event(domain, who, "added", number, str(doc["provenance"].get("source") or ""))
-        return number
-
-    async def _set_state(self, domain: str, version: int | str, state: str, *, who: str, reason: str) -> None:
-        client = self._require()
-        key = keys.domain(domain)
-        fields: dict[str, str] = {"state": state, "reason": reason, "disabled": "0"}
-        if state == "active":
-            fields |= {"active": str(version), "active_by": who}
-            if (await self._row(domain)).get("probation") == str(version):
-                await client.hdel(key, "probation")
-        elif state == "probation":
-            fields["probation"] = str(version)
-            await client.hdel(key, f"shadow:{version}")
-        await client.hset(key, mapping=fields)
-        doc = await self._doc(domain, version)
-        if doc is not None:
-            doc["state"] = state
-            await client.hset(keys.versions(domain), str(version), json.dumps(doc, ensure_ascii=False, sort_keys=True))
-        await self._event(domain, who, state, version, reason)
-        await self._changed(domain)
-
-    async def put_on_probation(self, domain: str, version: int, *, who: str, reason: str) -> None:
-        await self._set_state(domain, version, "probation", who=who, reason=reason)
-
-    async def approve(self, domain: str, version: int | str | None = None, *, who: str = "person") -> str:
-        """Makes a version active: the one given, else the one on probation, else the newest."""
-        row = await self._known_row(domain)
-        chosen = str(version or row.get("probation") or row.get("next") or "")
-        await self._need_version(domain, chosen)
-        await self._set_state(domain, chosen, "active", who=who, reason="approved")
-        return chosen
-
-    async def rollback(self, domain: str, version: int | str | None = None, *, who: str = "person") -> str:
-        """Goes back to a version, by default the one that was active before the present one."""
-        row = await self._known_row(domain)
-        if version is None:
-            present = row.get("active")
-            earlier = [str(e["version"]) for e in await self.history(domain) if e["what"] == "active"]
-            version = next((v for v in earlier if v != present), None)
-            if version is None:
-                raise UnknownSet(f"{domain} has no earlier active version to go back to")
-        await self._need_version(domain, str(version))
-        await self._set_state(domain, version, "active", who=who, reason="rolled back")
-        return str(version)
-
-    async def pin(self, domain: str, pinned: bool = True, *, who: str = "person") -> None:
-        """A pinned domain keeps its set: no file, no generation replaces it."""
-        await self._known_row(domain)
-        await self._require().hset(keys.domain(domain), "pinned", "1" if pinned else "0")
-        await self._event(domain, who, "pinned" if pinned else "unpinned", None, "")
-        await self._changed(domain)
-
-    async def disable(self, domain: str, *, who: str = "person", reason: str = "disabled") -> None:
-        """No set is used and none is made: the generic chain serves the domain until a version is approved."""
-        fields = {"disabled": "1", "state": "disabled", "reason": reason}
+    async def adopt(self, domain: str) -> None:
+        """Gives a shipped set that is used without being in Redis a version there: the one to go back to."""
+        doc = self._shipped.get(domain)
+        if doc is None or doc["state"] != "active" or (await self._row(domain)).get("next"):
+            return
+        version = await self.add_version(domain, doc, who="file")
+        fields = {"active": str(version), "active_by": "file", "shipped": schema.content_digest(doc) + doc["state"]}
         await self._require().hset(keys.domain(domain), mapping=fields)
-        await self._require().zrem(keys.JOBS, domain)
-        await self._event(domain, who, "disabled", None, reason)
-        await self._changed(domain)
-
-    async def await_admin(self, domain: str, reason: str) -> None:
-        await self._require().hset(keys.domain(domain), mapping={"state": "await_admin", "reason": reason})
-        await self._event(domain, "generator", "await_admin", None, reason)
-        await self._changed(domain)
+        await self._require().hset(keys.watch(domain), "v", str(version))
 
     # ------------------------------------------------------------ shadow
     async def note_shadow(self, domain: str, version: int | str, agreed: bool) -> bool:
@@ -294,15 +223,16 @@ class SelectorStore:
         if self.client is None or not self.is_missing(domain):
             return 0
         mine = self._reported.setdefault(domain, set())
-        if url in mine or len(mine) >= SAMPLE_PAGES:
+        most = self._want.get(domain, SAMPLE_PAGES)
+        if url in mine or len(mine) >= most:
             return 0
         mine.add(url)
         key = keys.samples(domain)
         count, added = int(await self.client.hlen(key)), False
-        if count < SAMPLE_PAGES:
+        if count < most:
             added = await self.client.hsetnx(key, url, json.dumps({"ref": ref, "at_ms": self.now_ms()}))
             count = int(await self.client.hlen(key))
-        if count >= SAMPLE_PAGES:
+        if count >= most:
             await self.client.zadd(keys.JOBS, {domain: self.now_ms()}, nx=True)
         return count if added else 0
 
@@ -359,58 +289,6 @@ class SelectorStore:
             what = f"version {version} of {domain}" if version else f"selector set for {domain}"
             raise UnknownSet(f"there is no {what}; `scrapy selectors list` shows what there is")
         return doc
-
-    async def history(self, domain: str) -> list[dict[str, Any]]:
-        """Newest first: at_ms, who, what, version, reason."""
-        return [json.loads(e) for e in await self._require().lrange(keys.history(domain), 0, -1)]
-
-    def now_ms(self) -> int:
-        return round(self._clock() * 1000)
-
-    # ------------------------------------------------------------ inner
-    def _require(self) -> Any:
-        if self.client is None:
-            raise UnknownSet("this needs Redis: selector versions live there (REDIS_URL, or a running crawl)")
-        return self.client
-
-    async def _row(self, domain: str) -> dict[str, str]:
-        rows = await self._require().hgetall(keys.domain(domain))
-        return {_text(k): _text(v) for k, v in rows.items()}
-
-    async def _known_row(self, domain: str) -> dict[str, str]:
-        row = await self._row(domain)
-        if not row.get("next"):
-            raise UnknownSet(f"there is no selector set for {domain}; `scrapy selectors list` shows what there is")
-        return row
-
-    async def _need_version(self, domain: str, version: str) -> None:
-        if not await self._require().hexists(keys.versions(domain), version):
-            have = sorted(int(_text(v)) for v in await self._require().hkeys(keys.versions(domain)))
-            raise UnknownSet(f"{domain} has no version {version}; it has {', '.join(map(str, have))}")
-
-    async def _doc(self, domain: str, version: int | str | None) -> dict[str, Any] | None:
-        raw = await self._require().hget(keys.versions(domain), str(version))
-        return dict(json.loads(raw)) if raw else None
-
-    async def _sample_count(self, domain: str) -> int:
-        return int(await self.client.hlen(keys.samples(domain))) if self.client is not None else 0
-
-    async def _event(self, domain: str, who: str, what: str, version: int | str | None, reason: str) -> None:
-        event = {"at_ms": self.now_ms(), "who": who, "what": what, "version": version, "reason": reason}
-        await self._require().lpush(keys.history(domain), json.dumps(event, ensure_ascii=False))
-        await self._require().ltrim(keys.history(domain), 0, HISTORY_LENGTH - 1)
-
-    async def _changed(self, domain: str) -> None:
-        client = self._require()
-        await scripts.run(client, "changed", [keys.CHANGED, f"{keys.CHANGED}:number"], [domain])
-        await self._read_domain(domain)
-
-
-class StaleFence(RuntimeError):
-    """A generation that lost its lock wanted to write."""
-
-    def __init__(self, domain: str, fence: int, newest: int) -> None:
-        super().__init__(f"{domain}: a generation with fencing number {fence} wrote after {newest} had begun")
 
 
 def _text(raw: bytes | str) -> str:

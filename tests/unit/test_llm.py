@@ -119,10 +119,11 @@ async def test_every_attempt_is_reserved_before_it_is_made(llm: LLM, scripted_ll
     scripted_llm.script = ["status:500"]
     reserved: list[int] = []
 
-    async def reserve(tokens: int) -> None:
+    async def reserve(tokens_in: int, tokens_out: int) -> None:
+        assert tokens_out == 1200, "the longest answer is reserved too"
         if len(reserved) == 2:
             raise LLMError("budget", "spent")
-        reserved.append(tokens)
+        reserved.append(tokens_in)
 
     with pytest.raises(LLMError, match="spent"):
         await llm.ask("s" * 2500, "u", SCHEMA, reserve=reserve)

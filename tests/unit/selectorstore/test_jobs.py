@@ -97,7 +97,7 @@ async def test_budget_forbids_the_call_over_the_limit(
 
 async def test_settling_puts_the_true_count_in(jobs: Jobs) -> None:
     await jobs.reserve("a.vn", 5000)
-    await jobs.settle(5000, 1234)
+    await jobs.settle("a.vn", (5000, 0), (1000, 234))
     assert (await jobs.spent())["tokens"] == 1234
-    await jobs.settle(5000, 0)  # no answer: the reservation stays
+    await jobs.settle("a.vn", (5000, 0), (0, 0))  # no answer: the reservation stays
     assert (await jobs.spent())["tokens"] == 1234

@@ -1,0 +1,97 @@
+"""Which stored pages of a site share a template, and by what a page of each is known. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from selectolax.lexbor import LexborNode
+
+from newscrawler.selectorstore import css
+from newscrawler.selectorstore.samples import Sample
+
+#: Pages of one template share this part of their paths (Jaccard).
+ALIKE = 0.6
+_DEPTH = 7
+_MOST_NODES = 4000
+_SKIPPED = frozenset({"script", "style", "noscript", "iframe", "link", "meta", "svg", "template"})
+_TELLING = re.compile(r"article|detail|content|body|page|post|story|template|layout|type|main|wrap", re.I)
+
+
+def shape(sample: Sample) -> frozenset[str]:
+    """The paths of tags and lasting classes from the body down; text and generated names play no part."""
+    body = sample.doc.tree.body
+    if body is None:
+        return frozenset()
+    paths: set[str] = set()
+    stack: list[tuple[LexborNode, str, int]] = [(body, "body" + _names(body), 0)]
+    nodes = 0
+    while stack and nodes < _MOST_NODES:
+        node, path, depth = stack.pop()
+        paths.add(path)
+        nodes += 1
+        if depth == _DEPTH:
+            continue
+        for child in node.iter(include_text=False):
+            if child.tag and child.tag not in _SKIPPED:
+                stack.append((child, f"{path}>{child.tag}{_names(child)}", depth + 1))
+    return frozenset(paths)
+
+
+def _names(node: LexborNode) -> str:
+    return "".join("." + name for name in css.classes(node)[:3])
+
+
+def groups(samples: list[Sample]) -> list[list[Sample]]:
+    """Pages by template, the largest group first: average linkage of the Jaccard index of their shapes."""
+    shapes = [shape(s) for s in samples]
+    found: list[list[int]] = [[i] for i in range(len(samples))]
+
+    def alike(left: list[int], right: list[int]) -> float:
+        total = sum(_jaccard(shapes[i], shapes[j]) for i in left for j in right)
+        return total / (len(left) * len(right))
+
+    while len(found) > 1:
+        best = max(((alike(a, b), i, j) for i, a in enumerate(found) for j, b in enumerate(found) if i < j))
+        if best[0] < ALIKE:
+            break
+        _, i, j = best
+        found[i] += found.pop(j)
+    found.sort(key=lambda g: (-len(g), g[0]))
+    return [[samples[i] for i in sorted(group)] for group in found]
+
+
+def _jaccard(left: frozenset[str], right: frozenset[str]) -> float:
+    union = len(left | right)
+    return len(left & right) / union if union else 1.0
+
+
+def mark_of(group: list[Sample], others: list[Sample]) -> str | None:
+    """CSS that every page of the group has and no other page: what the group's variant is chosen by."""
+    if not others:
+        return None
+    mine: Counter[str] = Counter()
+    for sample in group:
+        mine.update(_marks(sample))
+    rival: set[str] = set()
+    for sample in others:
+        rival |= _marks(sample)
+    found = [mark for mark, pages in mine.items() if pages == len(group) and mark not in rival]
+    found.sort(key=lambda m: (not _TELLING.search(m), -css.rank(m), m))
+    for mark in found:
+        if not any(css.hits(s.doc.tree, mark) for s in others):
+            return mark
+    return None
+
+
+def _marks(sample: Sample) -> set[str]:
+    body = sample.doc.tree.body
+    if body is None:
+        return set()
+    found: set[str] = set()
+    for node in css.hits(body, "[class], [id], body")[:_MOST_NODES]:
+        identity = node.attributes.get("id") or ""
+        if identity and css.stable(identity):
+            found.add(f"#{identity}")
+        found.update(f"{node.tag}.{name}" for name in css.classes(node))
+    return found
