@@ -21,10 +21,11 @@ from newscrawler.frontier.types import (
     Lease,
 )
 from newscrawler.items import Kind, Link, Outcome
+from newscrawler.web.patterns import pattern_id
 from newscrawler.web.urls import domain_of
 
 #: Letters of add.lua -> AddResult.refused
-REFUSALS = {"f": "queue_full", "d": "dropped", "o": "offsite", "x": "disabled"}
+REFUSALS = {"f": "queue_full", "d": "dropped", "o": "offsite", "x": "disabled", "t": "trap"}
 #: RFC 9309 2.5: a crawler must read at least 500 KiB of a robots.txt; more is not kept.
 ROBOTS_BYTES = 500 * 1024
 #: A URL that wanders between the domains of a site under one id is given up after so many moves.
@@ -89,12 +90,24 @@ def group_links(
     for link in links:
         if link is not moved_last:
             groups.setdefault(link.domain, []).append(link)
-    packed = [[domain, [records.pack_link(x, moved=moved) for x in group]] for domain, group in groups.items()]
+    packed: list[list[Any]] = []
+    for domain, group in groups.items():
+        packed.append([domain, [records.pack_link(x, moved=moved) for x in group]])
+        shapes = [_shape(link) for link in group]
+        if any(shapes):
+            packed[-1].append(shapes)
     order = [link for group in groups.values() for link in group]
     if moved_last is not None and any(link is moved_last for link in links):
         packed.append([moved_last.domain, [records.pack_link(moved_last, moved=True)]])
         order.append(moved_last)
     return packed, order
+
+
+def _shape(link: Link) -> int:
+    """What the budget of a URL's shape counts: pages that nobody named, and articles that differ by a parameter."""
+    if link.kind is Kind.PAGE or (link.kind is Kind.ARTICLE and "?" in link.url):
+        return pattern_id(link.url[link.url.find("/", 8) :])
+    return 0
 
 
 def fetched(end: Fetched) -> list[Any]:

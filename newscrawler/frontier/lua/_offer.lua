@@ -29,8 +29,10 @@ end
 -- The queue is full. Three offers of one URL, then it is dropped, and counted: a drop that nobody counts is a loss.
 local function refuse_full(name, d, id, h)
   local key, field = P .. ":o:" .. name, id:sub(1, 8)
-  if call("HINCRBY", key, field, 1) < 3 then
-    if call("HLEN", key) > 1000 then call("DEL", key) end
+  local offers = call("HINCRBY", key, field, 1)
+  if offers < 3 then
+    -- the table is bounded: one that finds no place is only counted, those in it go on towards their drop
+    if offers == 1 and call("HLEN", key) > 1000 then call("HDEL", key, field) end
     count("queue_full")
     return "f"
   end
@@ -44,8 +46,20 @@ local function refuse_full(name, d, id, h)
   return "d"
 end
 
--- Returns one letter: a added, s seen, f queue full, d dropped, o not ours, x disabled.
-local function offer(name, link)
+-- Whether a shape of URL has had its share of the day: calendars and filters make as many as they are asked for.
+-- Articles get ten times as much. A domain that makes shapes without end gets one share for all that are new.
+local function is_trap(name, kind, shape)
+  local key = P .. ":pat:" .. name
+  local shapes = call("HLEN", key)
+  if shapes >= 2000 and call("HEXISTS", key, shape) == 0 then shape = "*" end
+  local n = call("HINCRBY", key, shape, 1)
+  if shapes == 0 then call("EXPIRE", key, math.ceil(86400 / (clock[1] and tonumber(clock[1]) or 1))) end
+  return n > C.pattern_budget * (kind == KIND.ARTICLE and 10 or 1)
+end
+
+-- shape: 32 bits of what the URL looks like, 0 or nil = it is not counted.
+-- Returns one letter: a added, s seen, f queue full, d dropped, o not ours, x disabled, t trap.
+local function offer(name, link, shape)
   local id = link:sub(1, 16)
   -- The records answer first, as they cost less than the filter and never lie; nine of ten links end here.
   -- A record may be older than the filter's window, so they are asked even for what the filter does not know.
@@ -70,6 +84,10 @@ local function offer(name, link)
   local h = { kind = kind % 16, scheme = floor(kind / 16), band = band, tries = 0, crashes = 0, depth = depth,
     score = score, discovered = f and f.discovered or now_s, outcome = 0, status = 0, last = f and f.last or 0,
     parent = parent }
+  if shape and shape ~= 0 and not f and flags == 0 and C.pattern_budget > 0 and is_trap(name, h.kind, shape) then
+    count("trap")
+    return "t"
+  end
   -- Over the limit a URL falls one band, over twice the limit two: below the last band it falls out.
   h.band = band + floor((d.queued + d.due) / C.queue_limit)
   if h.band > 2 then return refuse_full(name, d, id, h) end
@@ -96,12 +114,12 @@ local function offer(name, link)
   return "a"
 end
 
--- groups: {domain, {link, ...}}...; returns one letter a link
+-- groups: {domain, {link, ...}, {shape, ...} or nothing}...; returns one letter a link
 local function offer_all(groups)
   local letters = {}
   for g = 1, #groups do
-    local name, links = groups[g][1], groups[g][2]
-    for i = 1, #links do letters[#letters + 1] = offer(name, links[i]) end
+    local name, links, shapes = groups[g][1], groups[g][2], groups[g][3]
+    for i = 1, #links do letters[#letters + 1] = offer(name, links[i], shapes and shapes[i]) end
   end
   return table.concat(letters)
 end
