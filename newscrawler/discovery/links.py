@@ -35,9 +35,18 @@ class LinkFinder:
 
     :param seen: knows canonical URLs that the frontier confirmed; asked for links only, never for revisits
     :param size: raw URLs remembered; about 200 bytes each
+    :param max_children: links of one page that are offered at most; 0 = no limit
     """
 
-    def __init__(self, sites: Sites, seen: SeenFilter, max_age_s: float | None = None, size: int = 100_000) -> None:
+    def __init__(
+        self,
+        sites: Sites,
+        seen: SeenFilter,
+        max_age_s: float | None = None,
+        size: int = 100_000,
+        max_children: int = 0,
+    ) -> None:
+        self.max_children = max_children
         self.sites = sites
         self.max_age_s = max_age_s
         self.seen = seen
@@ -80,6 +89,8 @@ class LinkFinder:
             found.known += 1
         elif depth + 1 > max_depth:
             found.refused["depth"] = found.refused.get("depth", 0) + 1
+        elif self.max_children and len(found.links) >= self.max_children:
+            found.refused["children"] = found.refused.get("children", 0) + 1
         else:
             # the remembered one is a pattern: parent and depth are this page's
             found.links.append(

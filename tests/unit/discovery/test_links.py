@@ -100,6 +100,15 @@ def test_depth_limit(depth: int, offered: int) -> None:
     assert len(found.ids) == 1  # the page's link set does not depend on it
 
 
+@pytest.mark.parametrize(("limit", "offered"), [(0, 5), (5, 5), (3, 3)])
+def test_children_limit(limit: int, offered: int) -> None:
+    hrefs = [f"/a-{i}.htm" for i in range(5)]
+    found = find(LinkFinder(SITES, Seen(), max_children=limit), *hrefs, hrefs[0])
+    assert [link.url for link in found.links] == [f"https://bao.vn/a-{i}.htm" for i in range(offered)], "the first ones"
+    assert found.refused == ({} if offered == 5 else {"children": 5 - offered})
+    assert len(found.ids) == 5  # the page's link set does not depend on it
+
+
 def test_a_remembered_link_gets_the_parent_and_depth_of_the_new_page() -> None:
     finder = LinkFinder(SITES, Seen())
     first = find(finder, "/a-1.htm", depth=0).links[0]
