@@ -86,7 +86,8 @@ class NewsSpider(Spider):
     async def start(self) -> AsyncIterator[Any]:
         """Puts the seeds that are due into the frontier; the requests come from there."""
         services = Services.of(self.crawler)
-        self.finder = LinkFinder(services.sites, services.frontier, self.max_age_s)
+        children = self.settings.getint("FRONTIER_MAX_CHILDREN")
+        self.finder = LinkFinder(services.sites, services.frontier, self.max_age_s, max_children=children)
         scheduler: Any = self.crawler.engine.scheduler  # type: ignore[union-attr]
         if self.urls:
             seeds = asked_links(services.sites, split_urls(self.urls))
@@ -224,7 +225,7 @@ class NewsSpider(Spider):
         page.outcome = Outcome.UNCHANGED
         if page.kind in LIST_KINDS:
             self.lists.same(page, Services.of(self.crawler).site_of(lease), self._now_ms())
-        else:
+        elif lease.links_digest:  # it was an article
             page.next_visit_ms = revisits.article_visit_ms(self._now_ms(), lease.discovered_ms)
 
     def _redirect(self, response: Response, lease: Lease, page: Page) -> None:
@@ -291,7 +292,10 @@ class NewsSpider(Spider):
             return
         found = self._entries(sitemap.entries, lease)
         sites = Services.of(self.crawler).sites
-        for child in sitemap.children:
+        is_deep = lease.depth >= self.max_depth  # an index of indexes of indexes has no end
+        if is_deep and sitemap.children:
+            found.refused["depth"] = len(sitemap.children)
+        for child in () if is_deep else sitemap.children:
             link = sites.identify(child.url, kind=Kind.SITEMAP, parent=lease.url_id, depth=lease.depth + 1)
             if isinstance(link, Link):
                 link.revisit = True
