@@ -28,7 +28,8 @@ _SOURCE = re.compile(
 _CREDIT = re.compile(
     r"\s*[-–—;|/,.(]*\s*(?:ảnh|video|hình ảnh|đồ họa|clip|photos? by|photographs? by|pictures? by|photography by"
     r"|illustrations? by|foto|fotos|bild|graphics?)\s*:.*$"
-    r"|\s*[-–;|,(]?\s*(?:photos|photographs|pictures|photography|illustrations?) by .*$",
+    r"|\s*[-–;|,(]?\s*(?:photos|photographs|pictures|photography|illustrations?) by .*$"
+    r"|\s*[-–;|,(]?\s*(?:illustration(?:en)?|fotos?|fotografie|bilder|grafik(?:en)?|videos?|mitarbeit|übersetzung) von .*$",
     re.I,
 )
 _LEAD = re.compile(
@@ -37,7 +38,8 @@ _LEAD = re.compile(
     r"|gepostet)\s+(?:by|von)"
     r"|by|von|vom|par|por|di|da|door|av|af|autor(?:en|in|innen|a|es|as)?|author(?:s|\(s\))?|auteur|autore|tác giả"
     r"|bài và ảnh|bài|thực hiện|người viết|phóng viên"
-    r"|ein beitrag von|ein artikel von|ein gastbeitrag von|gastbeitrag von|interview von|kommentar von"
+    r"|(?:ein )?(?:blog ?)?(?:beitrag|artikel|gastbeitrag|interview|kommentar|bericht|text|review) von|gespeichert von"
+    r"|eingestellt von|text und fotos? von|(?:photos?|words) and (?:text|photos?|words) by"
     r"|text und fotos?|redaktion|redakteur(?:in)?|text|texte|words|reporter"
     r"|yazan|oleh|penulis|автор|текст|от|skrevet av|skriven av|tekst|tekst og foto|szerző|napisał|文|取材|撮影・文"
     r"|作者|记者|記者)(?:\s*[:：]\s*|\s+)(?=\S)",
@@ -65,6 +67,7 @@ _ROLE = re.compile(
     r"|drucken|comments?"
     r"|read more|profile|bio|autor|autorin|gastautor|gastbeitrag|freelance(?:r)?|special to .*|for .{0,40}"
     r"|senior .{0,40}|chief .{0,40}|associate .{0,30}|political .{0,30}|national .{0,30}|staff .{0,30}"
+    r"|publié(?: le)?|publicado(?: el)?|entfolgen|folgen|startseite|aktualisiert|datum"
     r"|chefredakteur(?:in)?|ressortleiter(?:in)?|volontär(?:in)?|korrespondent(?:in)?|freier journalist"
     r"|freie journalistin|mehr|alle artikel|homepage|home|search|login|subscribe|(?:see|view) all.*|more .*"
     r"|all posts.*|posts by.*|artikel von.*|about the author)$",
@@ -129,6 +132,11 @@ _TAIL = re.compile(
     r"(?:\d{1,2}[:.h]\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}\.?\s+\w{3,9}\.?,?\s+\d{4}"
     r"|\w{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,?\s+\d{4}|\d{4}-\d\d-\d\d|\d+\s*(?:min|minutes?|hours?|giờ|phút"
     r"|ngày)\b).*$",
+    re.I | re.S,
+)
+_FILED = re.compile(
+    r"\s+(?:(?:published|posted|filed|veröffentlicht|erschienen|gespeichert)\s+(?:in|on|to|under|am|um)\b"
+    r"|in rubrik|publié|publicado)(?!\w).*$",
     re.I | re.S,
 )
 _SUFFIX = re.compile(
@@ -207,10 +215,13 @@ def _one(name: str, own: set[str], nicknames: bool) -> str | None:
     name = re.sub(
         r"^(?:eingestellt|gespeichert|geschrieben|verfasst|posted|published) (?:von|by)\b\s*", "", name, flags=re.I
     )
-    name = _TAIL.sub("", name)
+    name = _FILED.sub("", _TAIL.sub("", name))
     if "/" in name:  # "Văn Giáp/Bnews/vnanet.vn": the agency stands behind
         name = name.partition("/")[0]
-    name = _ROLE_TAIL.sub("", name) if len(name.split()) > 2 else name
+    if len(name.split()) > 2:
+        whole, name = name, _ROLE_TAIL.sub("", name)
+        if name != whole and name.isupper() and len(name.split()) == 1:
+            return None  # "HLNF Staff Report": a desk
     name = re.sub(r"\s*(?:기자|특파원|记者|記者|さん|氏|著|文)$", "", name)
     name = _TITLES.sub("", name).strip(" .,;:|-–—•·/\"'„“”‚‘’()[]*_>»«…")
     name = re.sub(r"^(?:\w)\s+(?=(?:\w+\s+){1,5}\w+$)", lambda m: "" if _avatar(m[0], name) else m[0], name)

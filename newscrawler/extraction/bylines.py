@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain, islice
 
 from selectolax.lexbor import LexborNode
 
-from newscrawler.extraction import authors, title, witnesses
+from newscrawler.extraction import authors, regions, title, witnesses
 from newscrawler.extraction.blocks import Block, collapse, walk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
-from newscrawler.extraction.regions import foreign, headline_ancestors
+from newscrawler.extraction.regions import foreign
 from newscrawler.items import FieldValue
 
 _FOREIGN = re.compile(
@@ -22,10 +23,17 @@ _FOREIGN = re.compile(
     re.I,
 )
 _BYLINE_START = re.compile(
-    r"^\W{0,3}(?:(?:(?:written|posted|reported|words|story|text|report|analysis|interview)\s+by|(?:gespeichert"
-    r"|blog ?beitrag|text)\s+von|by|von|par|por|door|av|af|oleh"
+    r"^\W{0,3}(?:(?:(?:written|posted|reported|words|story|text|report|analysis|interview|review|photos? and text"
+    r"|text and photos?)\s+by|(?:gespeichert|blog ?beitrag|beitrag|text|texte|bericht|kommentar|interview"
+    r"|text und fotos?)\s+von|by|von|par|por|door|av|af|oleh"
     r"|verfasst von|geschrieben von|ein (?:beitrag|artikel|gastbeitrag|interview|kommentar) von)(?:\s*:\s*|\s+)"
     r"|(?:autor(?:in|en|a|:in)?|author|tác giả|bài và ảnh|bài|text|texte|автор|penulis)\s*:\s*)(?=[^\W\d_])",
+    re.I,
+)
+# A label in an element of its own; the name follows in the next one.
+_LABEL = re.compile(
+    r"^\W{0,3}(?:autor(?:in|en|:in|\*in)?|author|(?:written |posted )?by|von|text|verfasser(?:in)?|tác giả|auteur|par|autore"
+    r"|写真・文|文|作者|记者)\s*:?\s*$",
     re.I,
 )
 _OWN = re.compile(
@@ -34,6 +42,7 @@ _OWN = re.compile(
     re.I,
 )
 _FOREIGN_TAGS = ("footer", "aside", "nav", "figure", "figcaption", "blockquote")
+_MARKED_FOREIGN_TAGS = tuple(tag for tag in _FOREIGN_TAGS if tag != "nav")  # a byline may be a row of links
 _DATED = re.compile(
     r"^(?:\d{1,2}\.\d{1,2}\.\d{4}|\d{1,2}/\d{1,2}/\d{4})[\s,|–-]+(?:\d{1,2}:\d{2}(?: Uhr)?[\s,"
     r"|–-]+)?(?:von\s+)?(?P<name>[^\W\d_][^\d|]{4,40})$",
@@ -57,23 +66,36 @@ _NAME_CSS = (
 )
 
 
+Found = tuple[list[str], str]  # names, origin
+Named = tuple[list[str], str, float]  # names, origin, trust
+# Blocks of a page that are read for a byline; a long menu alone may have 500.
+_MAX_BLOCKS = 1500
+# So many further places are asked whether they agree.
+_MORE = 4
+
+
 def find(doc: Document, context: PageContext) -> FieldValue:
     """The authors with their origin; value [] when the page names no person."""
     sites = title.site_names(doc, context.site_name)
     named = witnesses.of(doc)
     from_ld = authors.clean(named.authors_raw, context.site_name, sites, nicknames=True)
-    visible = _first(doc, context, sites)
+    from_meta = _from_meta(doc, context, sites)
+    seen = _visible_names(doc, context, sites)
+    visible = next(seen, None)
     if from_ld:
-        if visible is not None and set(map(authors.key, visible[0])) == set(map(authors.key, from_ld)):
+        if visible is not None and _set(visible[0]) == _set(from_ld):
             return FieldValue(from_ld, "json-ld", 0.97)
         if visible is not None and visible[2] >= 0.65 and _says_more(visible[0], from_ld):
             return FieldValue(visible[0], visible[1], visible[2])
-        return FieldValue(from_ld, "json-ld", 0.88)
-    from_meta = _from_meta(doc, context, sites)
-    if visible is not None and visible[2] >= 0.7:
-        return FieldValue(visible[0], visible[1], visible[2])
+        whole = _fuller(from_ld, from_meta, visible, seen)
+        return whole or FieldValue(from_ld, "json-ld", 0.88)
     if from_meta:
-        return FieldValue(from_meta[0], from_meta[1], 0.75)
+        # A template may name the uploader or the publisher there: a reader must see the same.
+        said = _set(from_meta[0])
+        if visible is None or any(_set(names) == said for names, _, _ in chain([visible], islice(seen, _MORE))):
+            return FieldValue(from_meta[0], from_meta[1], 0.75 if visible is None else 0.9)
+        if visible[2] < 0.7:
+            return FieldValue(from_meta[0], from_meta[1], 0.7)
     if visible is not None:
         return FieldValue(visible[0], visible[1], visible[2])
     hint = (context.hint or {}).get("authors")
@@ -84,15 +106,31 @@ def find(doc: Document, context: PageContext) -> FieldValue:
     return FieldValue([])
 
 
+def _set(names: list[str]) -> frozenset[str]:
+    return frozenset(map(authors.key, names))
+
+
+def _fuller(stated: list[str], meta: Found | None, visible: Named | None, others: Iterator[Named]) -> FieldValue | None:
+    """The longer list of names that two other places share: templates often state the first author alone."""
+    own = _set(stated)
+    if visible is None or not own < _set(visible[0]) or len(visible[0]) > len(stated) + 3:
+        return None
+    if any(len(name.split()) < 2 for name in visible[0]):
+        return None
+    wanted, origin = _set(visible[0]), visible[1]
+    in_text = any(o != origin and _set(n) == wanted for n, o, _ in others)
+    return FieldValue(visible[0], origin, 0.85) if in_text or (meta is not None and _set(meta[0]) == wanted) else None
+
+
 def _says_more(visible: list[str], stated: list[str]) -> bool:
     """The reader sees a full name where the machine place has a user name."""
     full = [n for n in visible if len(n.split()) > 1]
-    if not full:
+    if not full or not "".join(stated).isascii():
         return False
     return all(len(n.split()) == 1 for n in stated)
 
 
-def _from_meta(doc: Document, context: PageContext, sites: list[str]) -> tuple[list[str], str] | None:
+def _from_meta(doc: Document, context: PageContext, sites: list[str]) -> Found | None:
     for name in witnesses.AUTHOR_META:
         values = [v for v in doc.meta.get(name, ()) if not v.startswith(("http://", "https://"))]
         found = authors.clean(values, context.site_name, sites)
@@ -103,16 +141,15 @@ def _from_meta(doc: Document, context: PageContext, sites: list[str]) -> tuple[l
     return None
 
 
-def _first(doc: Document, context: PageContext, sites: list[str]) -> tuple[list[str], str, float] | None:
+def _visible_names(doc: Document, context: PageContext, sites: list[str]) -> Iterator[Named]:
+    """What a reader sees, best place first; lazy, as the last one reads the whole page."""
     for source in (_from_marked, _from_classes, _from_names, _from_text):
-        for names, origin, trust in source(doc, context, sites):
-            return names, origin, trust
-    return None
+        yield from source(doc, context, sites)
 
 
-def _from_marked(doc: Document, context: PageContext, sites: list[str]) -> Iterator[tuple[list[str], str, float]]:
+def _from_marked(doc: Document, context: PageContext, sites: list[str]) -> Iterator[Named]:
     """itemprop=author and rel=author: all of them that are not in a comment or a related box."""
-    stop = headline_ancestors(doc)
+    parts = regions.of(doc)
     for css, origin, trust in (('[itemprop~="author"]', "itemprop", 0.85), ('[rel~="author"]', "rel", 0.8)):
         raw: list[str] = []
         near: set[int] = set()
@@ -122,7 +159,7 @@ def _from_marked(doc: Document, context: PageContext, sites: list[str]) -> Itera
                 if content and not content.startswith("http"):
                     raw.append(content)
                 continue
-            if foreign(node, _FOREIGN, stop, _FOREIGN_TAGS, _OWN):
+            if foreign(node, _FOREIGN, parts, _MARKED_FOREIGN_TAGS, _OWN):
                 continue
             around = _around(node)
             if near and not near & around:
@@ -148,29 +185,29 @@ def _around(node: LexborNode) -> set[int]:
     return ids
 
 
-def _from_classes(doc: Document, context: PageContext, sites: list[str]) -> Iterator[tuple[list[str], str, float]]:
+def _from_classes(doc: Document, context: PageContext, sites: list[str]) -> Iterator[Named]:
     """Nodes whose class or id names an author, first in the page first."""
-    stop = headline_ancestors(doc)
+    parts = regions.of(doc)
     css = "h1," + ",".join(f'[class*="{w}"],[id*="{w}"]' for w in _CLASSES)
     below_headline = False
-    early: tuple[list[str], str, float] | None = None  # above the headline: perhaps another article's
+    early: Named | None = None  # above the headline: perhaps another article's
     for node in doc.tree.css(css)[:80]:
         if node.tag == "h1":
             below_headline = True
             continue
         if node.tag in ("body", "html", "main", "article", "form", "img", "nav", "footer") or node.first_child is None:
             continue
-        if foreign(node, _FOREIGN, stop, _FOREIGN_TAGS, _OWN):
+        if foreign(node, _FOREIGN, parts, _FOREIGN_TAGS, _OWN):
             continue
         text = _visible(node)
         if not text or len(text) > 300:
             continue
-        inner = [t for n in node.css(_NAME_CSS)[:8] if (t := _visible(n))]
+        inner = [t for n in node.css(_NAME_CSS)[:8] if not _is_crumb(n) and (t := _visible(n))]
         names = authors.clean(inner, context.site_name, sites, nicknames=True) if inner else []
         names = (
             [n for n in names if len(n.split()) > 1]
             or (names[:1] if _VCARD.search(node.attributes.get("class") or "") else [])
-            or (authors.clean([text], context.site_name, sites) if len(text) <= 160 else [])
+            or (authors.clean([text], context.site_name, sites) if len(text) <= 160 and not _is_trail(node) else [])
         )
         if not names or (all(len(n.split()) == 1 for n in names) and (len(names) > 1 or not inner)):
             continue
@@ -183,48 +220,73 @@ def _from_classes(doc: Document, context: PageContext, sites: list[str]) -> Iter
         yield early
 
 
-def _from_names(doc: Document, context: PageContext, sites: list[str]) -> Iterator[tuple[list[str], str, float]]:
+def _is_trail(node: LexborNode) -> bool:
+    """A box that holds a breadcrumb beside the name."""
+    return node.css_first('[itemtype*="BreadcrumbList"],[class*="breadcrumb"]') is not None
+
+
+def _is_crumb(node: LexborNode) -> bool:
+    """A name in a breadcrumb's list item: itemprop=name stands there as well."""
+    parent = node.parent
+    for _ in range(3):
+        if parent is None:
+            return False
+        if "ListItem" in (parent.attributes.get("itemtype") or ""):
+            return True
+        parent = parent.parent
+    return False
+
+
+def _from_names(doc: Document, context: PageContext, sites: list[str]) -> Iterator[Named]:
     """A node classed "name" in the line of date and author."""
-    stop = headline_ancestors(doc)
+    parts = regions.of(doc)
     for node in doc.tree.css('[class~="name"]')[:20]:
         parent = node.parent
         around = (parent.attributes.get("class") or "") if parent is not None else ""
-        if not _META.search(around) or foreign(node, _FOREIGN, stop, _FOREIGN_TAGS, _OWN):
+        if not _META.search(around) or foreign(node, _FOREIGN, parts, _FOREIGN_TAGS, _OWN):
             continue
         names = [n for n in authors.clean([_visible(node)], context.site_name, sites) if len(n.split()) > 1]
         if names:
             yield names, "byline", 0.72
 
 
-def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterator[tuple[list[str], str, float]]:
+def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterator[Named]:
     """A short block or line that begins with "By", "Von", "Tác giả:" ..., or the name that closes an article."""
     body = doc.tree.body
     if body is None:
         return
-    stop = headline_ancestors(doc)
+    parts = regions.of(doc)
     closing: list[str] | None = None
+    user: list[str] | None = None  # an account's name: the text may name its writer better
+    label: Block | None = None
     running = -9  # the last block that is long
     for order, block in enumerate(walk(body)):
-        if order > 500:
+        if order > _MAX_BLOCKS:
             break
+        if label is not None and len(block.text) <= 80 and not foreign(block.node, _FOREIGN, parts, _FOREIGN_TAGS, _OWN):
+            names = [n for n in authors.clean([block.text], context.site_name, sites) if len(n.split()) > 1]
+            if names:
+                yield names, "byline:text", 0.7
+                return
+        label = block if len(block.text) <= 20 and _LABEL.match(block.text) else None
         if len(block.text) <= 200:
             for line in block.text.split("\n"):
                 dated = _DATED.match(line)
                 if len(line) > 140 or not (dated or _BYLINE_START.match(line)):
                     continue
-                if foreign(block.node, _FOREIGN, stop, _FOREIGN_TAGS, _OWN):
+                if foreign(block.node, _FOREIGN, parts, _FOREIGN_TAGS, _OWN):
                     break
                 names = authors.clean([dated["name"] if dated else line], context.site_name, sites)
                 names = [n for n in names if len(n.split()) > 1 and not n.islower()]
-                if not names and (user := _USER.match(line)):  # blogs: "by jsmith on August 3, 2019"
-                    names = [user[1]]
+                if not names and user is None and (account := _USER.match(line)):
+                    user = [account[1]]  # blogs: "by jsmith on August 3, 2019"
                 if names:
                     yield names, "byline:text", 0.7
                     return
             if order - running <= 3 and _closes(block):
                 names = authors.clean([block.text], context.site_name, sites)
                 whole = bool(names) and all(2 <= len(n.split()) <= 5 for n in names)
-                if whole and not foreign(block.node, _FOREIGN, stop, _FOREIGN_TAGS, _OWN):
+                if whole and not foreign(block.node, _FOREIGN, parts, _FOREIGN_TAGS, _OWN):
                     closing = names
         if closing and len(block.text) > 200 and block.node.tag == "p":
             closing = None  # the text goes on: it was a sub-heading
@@ -232,6 +294,8 @@ def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterato
             running = order
     if closing:
         yield closing, "byline:end", 0.66
+    elif user:
+        yield user, "byline:text", 0.66
 
 
 def _closes(block: Block) -> bool:

@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta, timezone
 import htmldate
 from selectolax.lexbor import LexborNode
 
-from newscrawler.extraction import dates, witnesses
+from newscrawler.extraction import dates, regions, witnesses
 from newscrawler.extraction.blocks import collapse, walk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.dates import Rules, When
 from newscrawler.extraction.document import Document
-from newscrawler.extraction.regions import foreign, headline_ancestors
+from newscrawler.extraction.regions import Parts, foreign
 
 _UPDATED = re.compile(
     r"updat|modif|edited|last[-_ ]?change|revis|changed|cập nhật|aktualisiert|stand:|geändert|mis à jour"
@@ -173,11 +173,11 @@ def _from_hint(doc: Document, context: PageContext, how: Rules) -> Iterator[Stam
 
 
 def _from_itemprop(doc: Document, context: PageContext, how: Rules) -> Iterator[Stamp]:
-    stop = headline_ancestors(doc)
+    parts = regions.of(doc)
     for node in doc.tree.css(
         '[itemprop~="datePublished"],[property="datePublished"],[pubdate],[itemprop~="dateCreated"]'
     )[:6]:
-        if node.tag == "meta" or foreign(node, _FOREIGN, stop):
+        if node.tag == "meta" or foreign(node, _FOREIGN, parts):
             continue
         raw = node.attributes.get("datetime") or node.attributes.get("content") or node.text(deep=True, separator=" ")
         yield from _parsed(raw, how, "itemprop", 0.9)
@@ -185,7 +185,7 @@ def _from_itemprop(doc: Document, context: PageContext, how: Rules) -> Iterator[
 
 def _from_time_elements(doc: Document, how: Rules) -> Iterator[Stamp]:
     best: Stamp | None = None
-    stop = headline_ancestors(doc)
+    parts = regions.of(doc)
     for order, node in enumerate(
         doc.tree.css("time,abbr.published,abbr[title],[data-time],[data-timestamp],[data-datetime],[data-date]")[:40]
     ):
@@ -201,7 +201,7 @@ def _from_time_elements(doc: Document, how: Rules) -> Iterator[Stamp]:
         around = _names(node)
         label = collapse(node.text(deep=True, separator=" "))
         stamp.trust -= 0.004 * order
-        if foreign(node, _FOREIGN, stop):
+        if foreign(node, _FOREIGN, parts):
             stamp.trust -= 0.35
         if _UPDATED.search(around) or _UPDATED.search(label) or _UPDATED.search(_before(node)):
             stamp.trust -= 0.15
@@ -236,7 +236,7 @@ def _url_text(match: re.Match[str], pattern: re.Pattern[str]) -> str:
 def _from_text(doc: Document, how: Rules) -> Iterator[Stamp]:
     """Nodes named after dates, then the texts around the headline."""
     seen = 0
-    stop = headline_ancestors(doc)
+    parts = regions.of(doc)
     best: Stamp | None = None
     css = ",".join(
         f'[class*="{w}"],[id*="{w}"]'
@@ -273,7 +273,7 @@ def _from_text(doc: Document, how: Rules) -> Iterator[Stamp]:
         seen += 1
         if seen > _MAX_NODES:
             break
-        stamp = _text_stamp(text, node, how, order, stop)
+        stamp = _text_stamp(text, node, how, order, parts)
         if stamp and (best is None or stamp.trust > best.trust):
             best = stamp
     if best is None or best.trust < 0.6:
@@ -286,7 +286,7 @@ def _from_blocks(doc: Document, how: Rules) -> Iterator[Stamp]:
     """A short block that is a labelled date, or a paragraph that begins with one."""
     if doc.tree.body is None:
         return
-    stop = headline_ancestors(doc)
+    parts = regions.of(doc)
     for order, block in enumerate(walk(doc.tree.body)):
         if order > 600:
             return
@@ -294,7 +294,7 @@ def _from_blocks(doc: Document, how: Rules) -> Iterator[Stamp]:
         if not any(c.isdigit() for c in text) or block.link_chars > 0.5 * len(block.text):
             continue
         if len(block.text) <= 60 or _LEADING_DATE.match(text):
-            stamp = _text_stamp(text, block.node, how, order, stop)
+            stamp = _text_stamp(text, block.node, how, order, parts)
             if stamp and stamp.trust > 0.3:
                 stamp.trust = min(stamp.trust, 0.55)
                 yield stamp
@@ -314,7 +314,7 @@ def _from_library(doc: Document, how: Rules) -> Iterator[Stamp]:
         yield from _parsed(found, how, "htmldate", 0.4)
 
 
-def _text_stamp(text: str, node: LexborNode, how: Rules, order: int, stop: frozenset[int]) -> Stamp | None:
+def _text_stamp(text: str, node: LexborNode, how: Rules, order: int, parts: Parts) -> Stamp | None:
     published = _PUBLISHED.search(text)
     updated = _UPDATED.search(text)
     if updated and updated.start() > 8:
@@ -334,7 +334,7 @@ def _text_stamp(text: str, node: LexborNode, how: Rules, order: int, stop: froze
         stamp.trust -= 0.06
     if updated:
         stamp.trust -= 0.12
-    if foreign(node, _FOREIGN, stop):
+    if foreign(node, _FOREIGN, parts):
         stamp.trust -= 0.3
     return stamp
 
@@ -345,7 +345,7 @@ def _near_headline(doc: Document, how: Rules) -> Stamp | None:
     if heading is None:
         return None
     best: Stamp | None = None
-    stop = headline_ancestors(doc)
+    parts = regions.of(doc)
     node: LexborNode | None = heading
     for level in range(5):
         node = node.parent if node is not None else None
@@ -362,7 +362,7 @@ def _near_headline(doc: Document, how: Rules) -> Stamp | None:
             parent = child.parent
             if parent is None or parent.tag in ("script", "style", "a", "h1", "option"):
                 continue
-            stamp = _text_stamp(text, parent, how, position // 4, stop)
+            stamp = _text_stamp(text, parent, how, position // 4, parts)
             if stamp:
                 stamp.trust -= 0.05 + 0.05 * level
                 if best is None or stamp.trust > best.trust:

@@ -3,34 +3,73 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from selectolax.lexbor import LexborNode
 
+from newscrawler.extraction import title, witnesses
 from newscrawler.extraction.document import Document
 
 _LEVELS = 14
-# Classes that say what a box has or what a page builder made it with, not what it is.
-_STYLING = re.compile(r"(?:^|(?<=\s))(?:has|no|with|show|hide|is|elementor|wp-block|js)-\S+", re.I)
+# Classes that say what a box has, how a page is laid out or what a page builder made it with, not what it is.
+_STYLING = re.compile(
+    r"(?:^|(?<=\s))(?:(?:has|no|with|show|hide|is|elementor|wp-block|js)-\S+|\S*(?:layout|columns?\b)\S*)", re.I
+)
+# From so many articles on a page, those under a heading that links away are teasers.
+_TEASERS = 3
 # hAtom and the large blog systems: the post itself.
 _POST = re.compile(r"\b(?:h-?entry|type-post|post-outer)\b")
 _PART_OF_POST = re.compile(r"(?:post|entry|article|story)[-_]?(?:footer|meta|header)", re.I)
 
 
-def headline_ancestors(doc: Document) -> frozenset[int]:
-    """``mem_id`` of every element that holds a headline: above them nothing tells article and rest apart."""
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """``headline``: ``mem_id`` of every element that holds a headline; above them nothing tells article and rest
+    apart. ``teasers``: of article elements that announce another page."""
+
+    headline: frozenset[int]
+    teasers: frozenset[int]
+
+
+def of(doc: Document) -> Parts:
+    """The parts of a page, found once per document."""
+    seen = witnesses.of(doc)
+    if seen.parts is None:
+        seen.parts = _parts(doc)
+    found: Parts = seen.parts
+    return found
+
+
+def _parts(doc: Document) -> Parts:
+    headings = [h for h in doc.tree.css("h1")[:6] if not (title.in_breadcrumb(h) or title.leads_elsewhere(h, doc))][:3]
+    if not headings:  # the headline is an h2: the one that a statement names
+        said = title.statements(doc, [])
+        headings = [h for h in doc.tree.css("h2")[:15] if _is_said(h, said)][:1]
     ids: set[int] = set()
-    for node in doc.tree.css("h1")[:3]:
+    for node in headings:
         parent = node.parent
         while parent is not None and parent.mem_id not in ids:
             ids.add(parent.mem_id)
             parent = parent.parent
-    return frozenset(ids)
+    articles = doc.tree.css("article")
+    teasers: set[int] = set()
+    if len(articles) >= _TEASERS:
+        for article in articles[:60]:
+            heading = article.css_first("h1,h2,h3,h4") if article.mem_id not in ids else None
+            if heading is not None and title.leads_elsewhere(heading, doc):
+                teasers.add(article.mem_id)
+    return Parts(frozenset(ids), frozenset(teasers))
+
+
+def _is_said(heading: LexborNode, said: list[tuple[str, str, float]]) -> bool:
+    value = title.clean(title.heading_text(heading))
+    return len(value) > 10 and any(title.agreement(value, other) > 0.8 for other, _, _ in said)
 
 
 def foreign(
     node: LexborNode,
     names: re.Pattern[str],
-    stop: frozenset[int],
+    parts: Parts,
     tags: tuple[str, ...] = ("footer", "aside", "nav"),
     allow: re.Pattern[str] | None = None,
 ) -> bool:
@@ -40,10 +79,10 @@ def foreign(
     """
     one: LexborNode | None = node
     for level in range(_LEVELS):
-        if one is None or one.mem_id in stop or one.tag in ("body", "html", "main"):
+        if one is None or one.mem_id in parts.headline or one.tag in ("body", "html", "main"):
             return False
         if level and one.tag == "article":
-            return False
+            return one.mem_id in parts.teasers
         attributes = one.attributes
         words = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
         if level and _POST.search(words):

@@ -275,7 +275,7 @@ def home_links(doc: Document) -> list[str]:
     return out
 
 
-def _in_breadcrumb(node: LexborNode) -> bool:
+def in_breadcrumb(node: LexborNode) -> bool:
     one: LexborNode | None = node
     for _ in range(_CRUMB_LEVELS):
         if one is None or one.tag in ("article", "main", "body"):
@@ -304,7 +304,7 @@ def _behind_links(node: LexborNode) -> bool:
     return links > 1
 
 
-def _leads_elsewhere(node: LexborNode, doc: Document) -> bool:
+def leads_elsewhere(node: LexborNode, doc: Document) -> bool:
     """A teaser's heading: it stands in a link, or is one, to another page than this."""
     link = node.css_first("a[href]")
     above = node.parent
@@ -337,11 +337,13 @@ def headings(doc: Document, names: list[str]) -> list[tuple[str, str]]:
         for node in doc.tree.css(css)[:limit]:
             if node.tag in ("meta", "title", "body", "html", "a", "img"):
                 continue
-            crumb = _in_breadcrumb(node)
+            crumb = in_breadcrumb(node)
             if crumb and what != "h1":
                 continue
-            if what in ("class", "h2") and _leads_elsewhere(node, doc):
+            if what in ("class", "h2") and leads_elsewhere(node, doc):
                 continue
+            if what == "class" and node.parent is not None and node.parent.tag in ("h1", "h2"):
+                continue  # a piece of one that is there anyway
             for piece, text in enumerate(heading_pieces(node)):
                 whole = clean(text)
                 value = re.sub(r"\s+([,.])(?=\s|$)", r"\1", cut_site(whole, names))

@@ -179,6 +179,7 @@ class Witnesses:
     types: frozenset[str] = frozenset()  # every @type of the page, lower case
     has_article: bool = False
     is_free: bool | None = None  # isAccessibleForFree
+    parts: Any = None  # filled by extraction.regions.of()
 
     @property
     def authors_raw(self) -> list[str]:
