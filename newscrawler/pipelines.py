@@ -133,7 +133,7 @@ class ArticleStorePipeline:
         if not isinstance(item, Page):
             return item
         if item.outcome is Outcome.GONE and item.lease.digest:
-            await Services.of(self.crawler).store.mark_gone([item.lease.url_id.hex()])
+            await self._mark_gone(item.lease.url_id.hex())
         if item.article is None:
             return item
         result = await self._put(item.article)
@@ -205,6 +205,15 @@ class ArticleStorePipeline:
             else:
                 future.set_exception(StoreRefused([article.id], refused.get(article.id, "no answer for it")))
         await self._announce(batch, by_id)
+
+    async def _mark_gone(self, article_id: str) -> None:
+        """Told once, also where the page was asked for again; not told of what never was an article."""
+        if not await Services.of(self.crawler).store.mark_gone([article_id]) or self.events is None:
+            return
+        try:
+            await self.events.gone([article_id])
+        except Exception as exc:
+            logger.warning("Events were not told gone=%s error=%s", article_id, exc)
 
     async def _announce(self, batch: list[tuple[Article, Any]], by_id: dict[str, PutResult]) -> None:
         """Events are told after the commit; one that cannot be told is logged, the article is safe."""

@@ -1,0 +1,46 @@
+"""An article whose page is gone: kept, no longer found, and told once on the event stream."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from scrapy.utils.project import get_project_settings
+from scrapy.utils.test import get_crawler
+
+from newscrawler.items import Article, Outcome, Page
+from newscrawler.pipelines import ArticleStorePipeline
+from newscrawler.spiders.news import NewsSpider
+from newscrawler.store.events import STREAM
+from newscrawler.wiring import Services
+from tests.redis.helpers import done, frontier, link
+
+
+async def test_gone_is_told_once_and_only_of_articles(r: Any, redis_server: str, tmp_path: Path) -> None:
+    f = await frontier(r)
+    await f.add([link("/bai-viet")])
+    (lease,) = (await f.step(1)).leases
+    await f.step(0, [done(lease, digest=b"d" * 16, next_visit_ms=1)])
+    (lease,) = (await f.step(1)).leases
+    assert lease.digest, "it was read before"
+
+    places = {"DATA_DIR": str(tmp_path), "REDIS_URL": redis_server, "TWISTED_REACTOR_ENABLED": False}
+    crawler = get_crawler(NewsSpider, {**get_project_settings().copy_to_dict(), **places})
+    pipeline = ArticleStorePipeline.from_crawler(crawler)
+    await pipeline.open_spider()
+    try:
+        store = Services.of(crawler).store
+        article = Article(id=lease.url_id.hex(), url=lease.url, site="a.vn", title="Tiêu đề", content="Nội dung bài.")
+        gone = Page(url=lease.url, outcome=Outcome.GONE, lease=lease)
+        await pipeline.process_item(gone)
+        assert await r.xlen(STREAM) == 0, "it never was an article"
+        await store.put([article])
+        await pipeline.process_item(gone)
+        await pipeline.process_item(gone)
+        ((_, event),) = await r.xrange(STREAM)
+        assert event == {b"type": b"article.gone", b"id": article.id.encode()}
+        kept = await store.get(article.id)
+        assert kept is not None and kept.gone
+    finally:
+        await pipeline.close_spider()
+        await Services.of(crawler).close()
