@@ -90,6 +90,7 @@ class Pump:
         self.renew_s = settings.getfloat("FRONTIER_LEASE_S") / 3
         self.forever = settings.getbool("CRAWL_FOREVER")
         self.user_agent = settings["ROBOTSTXT_USER_AGENT"]
+        self.shows_throttle = settings.getbool("AUTOTHROTTLE_DEBUG") and settings.getbool("AUTOTHROTTLE_ENABLED")
         self.idle_s = idle_s
         self.longest_wait_ms = settings.getfloat("CRAWL_LONGEST_WAIT_S") * 1000
         self.inflight: dict[Request, InFlight] = {}
@@ -318,13 +319,29 @@ class Pump:
             await self._renew()
             additions = self.additions
             step = await self.frontier.step(k, acks, fetches)
+            told = fetches
             acks, fetches = [], []
         finally:  # whatever was not taken is offered again; an ack taken twice is refused by its number
             self.acks[:0], self.fetches[:0], self.unfetched[:0], self.queue.outbox[:0] = acks, fetches, back, outbox
             self.sending = 0
         self.stats.inc_value(metrics.FRONTIER_CALLS)
+        if self.shows_throttle and told:
+            await self._show_throttle(told)
         # An answer from before an addition that ended meanwhile cannot say that there is nothing to do.
         await self._take(step, k if additions == self.additions and not self.adding else 0)
+
+    async def _show_throttle(self, fetches: list[Fetched]) -> None:
+        """AUTOTHROTTLE_DEBUG: the line that Scrapy logs for every response, with the fleet's delay. Costs a call each."""
+        for end in fetches:
+            state = await self.frontier.operator.state(end.lease.domain)
+            if state is not None:
+                logger.info(
+                    "Throttle domain=%s delay_ms=%d latency_ms=%d size=%d",
+                    end.lease.domain,
+                    state.delay,
+                    end.latency_ms,
+                    end.size,
+                )
 
     async def _renew(self) -> None:
         now = time.monotonic()

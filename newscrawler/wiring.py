@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import redis
+from scrapy.settings import default_settings
 
 from newscrawler import settings as defaults
 from newscrawler.discovery import overlay, revisits
@@ -252,6 +253,11 @@ def preflight(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
     if not str(settings.get("USER_AGENT") or "").strip():
         raise StartRefused("USER_AGENT is empty: a crawler says who it is; set it with a contact of yours")
     refuse_to_flush(settings)
+    if settings.get("ROBOTSTXT_PARSER") not in (None, "", default_settings.ROBOTSTXT_PARSER):
+        raise StartRefused(
+            f"ROBOTSTXT_PARSER is {settings.get('ROBOTSTXT_PARSER')}: robots.txt is read by RFC 9309 with Protego, for "
+            "the whole fleet alike, and no other parser would be asked; take the setting out"
+        )
     check_numbers(settings)
     unknown = sorted(name for name in spider_args if name not in SPIDER_ARGS and not name.startswith("_"))
     if unknown:
