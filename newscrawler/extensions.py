@@ -22,7 +22,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.log import get_scrapy_root_handler
 
 from newscrawler import metrics, wiring
-from newscrawler.fleet import progress
+from newscrawler.fleet import freshness, progress
 from newscrawler.fleet.registry import BEAT_S, Beat, ProcessMeter, Registry, RegistryUnavailable, SiteDelta
 from newscrawler.fleet.rows import Place, Rows, Visit
 from newscrawler.frontier import connect
@@ -212,6 +212,8 @@ class CrawlReporter:
             stored=page.stored if fine else "",
         )
         label = self.rows.note(visit, int(time.time() * 1000))
+        if visit.stored == "new":
+            self.note_lag(visit.site, page)
         logger.info(
             "Visit ended url=%s site=%s kind=%s outcome=%s status=%s worker=%s tries=%s",
             page.url,
@@ -222,6 +224,18 @@ class CrawlReporter:
             self.worker,
             getattr(page.lease, "tries", 0),
         )
+
+    def note_lag(self, site: str, page: Page) -> None:
+        """How long a new article took from its publication until it can be found, by the frontier's clock."""
+        article = page.article
+        if article is None or self.crawler.engine is None:
+            return
+        scheduler: Any = self.crawler.engine.scheduler
+        now_ms: int = scheduler.now_ms
+        lag = freshness.lag(article.published, article.discovered, article.fetched, now_ms)
+        published_ms = round(article.published.timestamp() * 1000) if article.published else 0
+        if self.rows.note_lag(site, lag, published_ms, now_ms) and lag is not None:
+            logger.debug("Article searchable url=%s site=%s lag_s=%.0f", page.url, site, lag.total)
 
     # -- for the display
     def status(self) -> progress.Status:
@@ -279,6 +293,7 @@ class MetricsExtension:
         self._sent: dict[str, int] = {}
         self._beat_at = 0.0
         self._is_away = False
+        self._knows_sites = False
         self._loop: Every | None = None
         crawler.signals.connect(self.spider_opened, signals.spider_opened)
         crawler.signals.connect(self.spider_closed, signals.spider_closed)
@@ -315,6 +330,8 @@ class MetricsExtension:
         counters = self.counters()
         totals = {name: value - self._sent.get(name, 0) for name, value in counters.items()}
         reporter = self.reporter
+        if reporter is not None and not self._knows_sites:
+            await self._learn_sites(reporter)
         deltas: dict[str, SiteDelta] = reporter.rows.take_deltas() if reporter is not None else {}
         try:
             await self.registry.add(totals, deltas)
@@ -331,6 +348,15 @@ class MetricsExtension:
         finally:
             if deltas and reporter is not None:
                 reporter.rows.give_back(deltas)
+
+    async def _learn_sites(self, reporter: CrawlReporter) -> None:
+        """Since when the fleet knows each site, once: an article from before says nothing of how quick we are."""
+        assert self.registry is not None
+        try:
+            reporter.rows.known_since({site: row.first_ms for site, row in (await self.registry.sites()).items()})
+        except RegistryUnavailable:
+            return
+        self._knows_sites = True
 
     def counters(self) -> dict[str, int]:
         """The declared counters of this worker, labelled ones included."""
