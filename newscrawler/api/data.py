@@ -11,6 +11,7 @@ from typing import Any
 
 from newscrawler.api.deps import Deps, SiteFacts
 from newscrawler.api.text import from_ms
+from newscrawler.fleet.freshness import DAYS, STAGES, figures
 from newscrawler.fleet.registry import RegistryUnavailable, SiteSums
 from newscrawler.fleet.rows import ORDINARY, STEPS, UNREACHABLE
 from newscrawler.items import Article, Outcome
@@ -238,6 +239,7 @@ def _site_row(
         "pages": sums.pages,
         "last_fetch": plain(from_ms(sums.last_fetch_ms)),
         "last_new": plain(from_ms(sums.last_new_ms)),
+        "freshness": freshness_json(sums),
         "errors": errors,
         "error_count": sum(errors.values()),
         "outcomes": sums.outcomes,
@@ -248,6 +250,12 @@ def _site_row(
         "state": state,
         "state_kind": kind,
     }
+
+
+def freshness_json(sums: SiteSums) -> dict[str, Any]:
+    """From publication to the search over the last days, whole and by stage; seconds, None of no article."""
+    stages = {stage: asdict(figures(sums.lags, stage)) for stage in STAGES}
+    return {"days": DAYS, **stages.pop("total"), "stages": stages}
 
 
 def _state(facts: SiteFacts, sums: SiteSums, place: dict[str, Any] | None, now_ms: int) -> tuple[str, str]:

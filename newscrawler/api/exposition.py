@@ -14,6 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from newscrawler import metrics
 from newscrawler.api.data import Reader
+from newscrawler.fleet.freshness import DAYS, figures
 from newscrawler.fleet.registry import SiteSums
 
 PREFIX = "newscrawler_"
@@ -73,6 +74,11 @@ def site_families(sums: dict[str, SiteSums]) -> Iterator[Metric]:
     updated = CounterMetricFamily(f"{PREFIX}site_articles_updated", "new versions stored", labels=("site",))
     fetched = GaugeMetricFamily(f"{PREFIX}site_last_fetch_seconds", "time of the last answer", labels=("site",))
     newest = GaugeMetricFamily(f"{PREFIX}site_last_new_seconds", "time of the last new article", labels=("site",))
+    lag = GaugeMetricFamily(
+        f"{PREFIX}site_freshness_seconds",
+        f"from publication to the search, new articles of {DAYS} days",
+        labels=("site", "quantile"),
+    )
     for site, row in sums.items():
         for outcome, count in row.outcomes.items():
             visits.add_metric([site, outcome], count)
@@ -82,7 +88,10 @@ def site_families(sums: dict[str, SiteSums]) -> Iterator[Metric]:
             fetched.add_metric([site], row.last_fetch_ms / 1000)
         if row.last_new_ms:
             newest.add_metric([site], row.last_new_ms / 1000)
-    return iter([visits, new, updated, fetched, newest])
+        if (fresh := figures(row.lags)).articles:
+            lag.add_metric([site, "0.5"], fresh.p50_s or 0.0)
+            lag.add_metric([site, "0.95"], fresh.p95_s or 0.0)
+    return iter([visits, new, updated, fetched, newest, lag])
 
 
 def worker_families(workers: list[dict[str, Any]]) -> Iterator[Metric]:

@@ -20,6 +20,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from newscrawler.api import text
 from newscrawler.api.access import COOKIE, TokenError, check_token
 from newscrawler.api.data import Reader, plain
+from newscrawler.fleet.freshness import span
 from newscrawler.items import Article
 from newscrawler.store.base import COUNT_CAP, DEEPEST, Query, SearchResult
 
@@ -315,6 +316,8 @@ def _add_crawl_pages(app: FastAPI, reader: Reader) -> None:
             for name in ("last_fetch", "last_new"):
                 when = datetime.fromisoformat(row[name]) if row[name] else None
                 row[f"{name}_text"] = text.ago(when, now)
+            fresh = row["freshness"]
+            row["fresh_text"] = f"{span(fresh['p50_s'])} / {span(fresh['p95_s'])}" if fresh["articles"] else ""
         return render("sites.html", rows=rows, status=await reader.status(), asked=Asked())
 
     @app.get("/frontier", include_in_schema=False)

@@ -1,8 +1,9 @@
-"""`scrapy sites VERB`: the sites that are crawled; switch one on or off."""
+"""`scrapy sites VERB`: the sites that are crawled, how quick we are on each; switch one on or off."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,12 +13,17 @@ from scrapy.settings import BaseSettings
 from newscrawler import cli, wiring
 from newscrawler.discovery import overlay
 from newscrawler.discovery.sites import Site, Sites, SitesError
+from newscrawler.fleet.freshness import DAYS, STAGES, figures, span
+from newscrawler.fleet.registry import Registry, RegistryUnavailable, SiteSums
+from newscrawler.frontier import connect
+from newscrawler.frontier import server as embedded
 
 VERBS = {
     "list": "[SITE ...]           every site: class, delay, seeds, how far its facts can be trusted",
     "show": "SITE ...             all that is known of a site, with the operator's changes",
     "enable": "SITE ...             crawl it from the next start on",
     "disable": "SITE ...             crawl it no more; what is queued stays",
+    "freshness": "[SITE ...]           how long new articles of the last days took from publication to the search",
 }
 COLUMNS = ("site", "enabled", "class", "delay_s", "feeds", "live", "sitemaps", "sections", "confidence", "name")
 
@@ -50,6 +56,9 @@ class Command(ScrapyCommand):
         if verb not in VERBS:
             raise cli.UsageError(f"unknown verb {verb!r}; there are: {', '.join(VERBS)}", print_help=False)
         sites = load(self.settings)
+        if verb == "freshness":
+            freshness(self.settings, [site.id for site in named(sites, names)], opts.as_json)
+            return
         if verb == "list":
             cli.print_rows([row(site) for site in named(sites, names) or sites], COLUMNS, opts.as_json)
             if sites.errors:
@@ -135,6 +144,38 @@ def facts(site: Site) -> dict[str, Any]:
         "source": site.source,
         "notes": list(site.notes),
     }
+
+
+def freshness(settings: BaseSettings, names: Sequence[str], as_json: bool) -> None:
+    """A row per site that had a new article in the last days, the slowest first; --json: seconds."""
+
+    async def ask() -> dict[str, SiteSums]:
+        client = connect(wiring.redis_url(settings), single=False)
+        try:
+            return await Registry(client).sites()
+        finally:
+            await client.aclose()
+
+    try:
+        sums = asyncio.run(ask())
+    except (RegistryUnavailable, wiring.StartRefused) as exc:
+        cli.fail(str(exc))
+    finally:
+        if not settings.get("REDIS_URL"):
+            embedded.stop_if_last(wiring.data_dir(settings))
+    rows: list[dict[str, Any]] = []
+    for site, row in sums.items():
+        whole = figures(row.lags)
+        if whole.articles and (not names or site in names):
+            rows.append({"site": site, "articles": whole.articles, "p50_s": whole.p50_s, "p95_s": whole.p95_s})
+            rows[-1] |= {f"{stage}_p95_s": figures(row.lags, stage).p95_s for stage in STAGES if stage != "total"}
+    rows.sort(key=lambda row: -(row["p95_s"] or 0))
+    if not rows:
+        cli.note(f"no article of the last {DAYS} days came out after its site was first visited")
+    if not as_json:
+        rows = [{k.removesuffix("_s"): span(v) if k.endswith("_s") else v for k, v in row.items()} for row in rows]
+    columns = ("site", "articles", "p50", "p95", "discovered_p95", "fetched_p95", "searchable_p95")
+    cli.print_rows(rows, columns if not as_json else tuple(rows[0]) if rows else columns, as_json)
 
 
 def show(site: Site, as_json: bool) -> None:

@@ -8,6 +8,7 @@ place. All keys carry one hash tag (a Redis Cluster keeps them on one node, so t
     {fleet}:worker:<id>     JSON  the beat, expires BEAT_TTL_S after it was written
     {fleet}:totals          hash  stat of metrics.py (with its label) -> sum over all workers, ever
     {fleet}:sites           set   site ids with a hash of their own
+    {fleet}:lag:<site>:<day>  hash  step of freshness.py -> articles; expires DAYS + 1 days after
     {fleet}:site:<site>     hash  pages, new, updated, o:<OUTCOME(reason)>, last_fetch_ms, last_new_ms, last_error ...
 """
 
@@ -18,12 +19,14 @@ import os
 import resource
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from redis.exceptions import RedisError
+
+from newscrawler.fleet.freshness import DAYS
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -50,6 +53,11 @@ def worker_key(worker: str) -> str:
 
 def site_key(site: str) -> str:
     return f"{TAG}:site:{site}"
+
+
+def lag_key(site: str, day: int) -> str:
+    """``day``: days since the epoch."""
+    return f"{TAG}:lag:{site}:{day}"
 
 
 class RegistryUnavailable(Exception):
@@ -88,6 +96,8 @@ class SiteDelta:
     last_new_ms: int = 0
     last_error: str = ""  # the newest outcome that was an error, "RETRY(dns)"
     last_error_ms: int = 0
+    first_ms: int = 0  # when the site was first seen to answer, by the frontier's clock; the oldest is kept
+    lags: Counter[str] = field(default_factory=Counter)  # steps of freshness.Lag -> articles
 
 
 @dataclass(slots=True)
@@ -103,6 +113,8 @@ class SiteSums:
     last_new_ms: int = 0
     last_error: str = ""
     last_error_ms: int = 0
+    first_ms: int = 0
+    lags: dict[str, int] = field(default_factory=dict)  # of the last freshness.DAYS days
 
 
 class Registry:
@@ -168,6 +180,13 @@ class Registry:
             newest: Any = {name: v for name in NEWEST if (v := getattr(delta, name))}
             if newest:
                 pipe.hset(key, mapping=newest)
+            if delta.first_ms:
+                pipe.hsetnx(key, "first_ms", delta.first_ms)
+            if delta.lags:
+                day_key = lag_key(site, self._day())
+                for step, count in delta.lags.items():
+                    pipe.hincrby(day_key, step, count)
+                pipe.expire(day_key, (DAYS + 1) * 86_400)
         if len(pipe):
             await self._run(pipe.execute())
 
@@ -178,12 +197,22 @@ class Registry:
     async def sites(self) -> dict[str, SiteSums]:
         names = sorted(_text(name) for name in await self._run(self.client.smembers(SITES)))
         pipe = self.client.pipeline(transaction=False)
+        today = self._day()
         for name in names:
             pipe.hgetall(site_key(name))
+            for day in range(today - DAYS + 1, today + 1):
+                pipe.hgetall(lag_key(name, day))
         rows = await self._run(pipe.execute()) if names else []
-        return {name: _sums(name, row) for name, row in zip(names, rows, strict=True)}
+        found = {}
+        for at, name in enumerate(names):
+            row, *days = rows[at * (DAYS + 1) : (at + 1) * (DAYS + 1)]
+            found[name] = _sums(name, row, days)
+        return found
 
     # ------------------------------------------------------------ below
+
+    def _day(self) -> int:
+        return int(self.clock() // 86_400)
 
     def _now_ms(self) -> int:
         return int(self.clock() * 1000)
@@ -199,13 +228,19 @@ def _text(value: bytes | str) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _sums(site: str, raw: Mapping[bytes | str, bytes | str]) -> SiteSums:
+def _sums(
+    site: str, raw: Mapping[bytes | str, bytes | str], days: Sequence[Mapping[bytes | str, bytes | str]]
+) -> SiteSums:
     row = {_text(name): _text(value) for name, value in raw.items()}
     sums = SiteSums(site=site, last_error=row.get("last_error", ""))
-    for name in ("pages", "new", "updated", "last_fetch_ms", "last_new_ms", "last_error_ms"):
+    for name in ("pages", "new", "updated", "last_fetch_ms", "last_new_ms", "last_error_ms", "first_ms"):
         setattr(sums, name, int(row.get(name, 0)))
     outcomes = {name[2:]: int(value) for name, value in row.items() if name.startswith("o:")}
     sums.outcomes = dict(sorted(outcomes.items(), key=lambda item: (-item[1], item[0])))
+    lags: Counter[str] = Counter()
+    for day in days:
+        lags.update({_text(step): int(count) for step, count in day.items()})
+    sums.lags = dict(lags)
     return sums
 
 

@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from newscrawler.fleet.freshness import Lag
 from newscrawler.fleet.registry import SiteDelta
 from newscrawler.items import Outcome
 
@@ -106,6 +107,7 @@ class Rows:
     def __init__(self, sites: Iterable[str] = ()) -> None:
         self.by_site: dict[str, SiteRow] = {site: SiteRow(site) for site in sites}
         self.total = SiteRow("total")
+        self.first_ms: dict[str, int] = {}  # site -> when it first answered anybody, by the frontier's clock
         self._deltas: dict[str, SiteDelta] = {}
         self._marks: deque[tuple[float, int]] = deque()
 
@@ -131,9 +133,7 @@ class Rows:
             if is_error:
                 one.errors += 1
                 one.last_error = label
-        delta = self._deltas.get(visit.site)
-        if delta is None:
-            delta = self._deltas[visit.site] = SiteDelta()
+        delta = self._delta(visit.site)
         delta.pages += 1
         delta.new += visit.stored == "new"
         delta.updated += visit.stored == "updated"
@@ -145,6 +145,27 @@ class Rows:
         if is_error:
             delta.last_error, delta.last_error_ms = label, now_ms
         return label
+
+    def _delta(self, site: str) -> SiteDelta:
+        delta = self._deltas.get(site)
+        if delta is None:
+            delta = self._deltas[site] = SiteDelta()
+        return delta
+
+    def known_since(self, first_ms: dict[str, int]) -> None:
+        """What the registry knows of the sites' first visits; the earlier counts."""
+        for site, at in first_ms.items():
+            if at:
+                self.first_ms[site] = min(at, self.first_ms.get(site, at))
+
+    def note_lag(self, site: str, lag: Lag | None, published_ms: int, clock_ms: int) -> bool:
+        """How long a new article took. Not counted (False): it came out before the site was first visited."""
+        if site not in self.first_ms:
+            self.first_ms[site] = self._delta(site).first_ms = clock_ms
+        if lag is None or published_ms < self.first_ms[site]:
+            return False
+        self._delta(site).lags.update(lag.steps())
+        return True
 
     def take_deltas(self) -> dict[str, SiteDelta]:
         """What happened since the last call; :meth:`give_back` it when it could not be written."""
@@ -161,6 +182,8 @@ class Rows:
             newer.new += old.new
             newer.updated += old.updated
             newer.outcomes.update(old.outcomes)
+            newer.lags.update(old.lags)
+            newer.first_ms = old.first_ms or newer.first_ms
             newer.last_fetch_ms = max(newer.last_fetch_ms, old.last_fetch_ms)
             newer.last_new_ms = max(newer.last_new_ms, old.last_new_ms)
             if not newer.last_error_ms:

@@ -89,7 +89,7 @@ def test_a_site_that_is_switched_stays_so(scrapy: Scrapy) -> None:
         (("sites", "show", "bao.v"), "did you mean bao.vn?"),
         (("sites", "disable", "bao.vn", "qqqqqqq"), "unknown site 'qqqqqqq'; see `scrapy sites list`"),
         (("sites", "enable"), "which site?"),
-        (("sites", "burn"), "unknown verb 'burn'; there are: list, show, enable, disable"),
+        (("sites", "burn"), "unknown verb 'burn'; there are: list, show, enable, disable, freshness"),
         (("seeds", "burn"), "unknown verb 'burn'"),
         (("seeds", "list", "ba0.vn"), "did you mean bao.vn?"),
         (("seeds", "add"), "one http(s) address is needed"),
