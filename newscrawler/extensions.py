@@ -44,17 +44,21 @@ PLACES_MOST = 300
 
 
 class Every:
-    """Awaits ``work`` every ``seconds`` until stopped. An error is logged once per kind; the loop lives on."""
+    """Awaits ``work`` every ``seconds`` until stopped. An error is logged once per kind; the loop lives on.
+
+    Ended by a flag, never by cancelling ``work``: asyncio.wait_for of Python 3.11, with which redis-py sends, loses a
+    cancellation that arrives while the sending ends; the loop then lived on, and the crawl that awaited it never closed.
+    """
 
     def __init__(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         self.seconds = seconds
         self.work = work
         self._told: set[str] = set()
+        self._end = asyncio.Event()
         self._task = asyncio.ensure_future(self._run())
 
     async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(self.seconds)
+        while not await self._has_ended_within(self.seconds):
             try:
                 await self.work()
             except Exception as exc:
@@ -63,12 +67,18 @@ class Every:
                     self._told.add(kind)
                     logger.exception("Periodic work failed, goes on work=%s", getattr(self.work, "__name__", "?"))
 
-    async def stop(self) -> None:
-        self._task.cancel()
+    async def _has_ended_within(self, seconds: float) -> bool:
         try:
-            await self._task
-        except asyncio.CancelledError:
-            pass
+            async with asyncio.timeout(seconds):
+                await self._end.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def stop(self) -> None:
+        """Returns when the work that is just being done has ended."""
+        self._end.set()
+        await self._task
 
 
 class LogToFile:
