@@ -181,7 +181,8 @@ class NewsSpider(Spider):
         page.outcome, page.reason, page.status = Outcome.DONE, "", status
         body = answer.body if status == 200 else b""
         rules = RobotsRules.parse_answer(status, body, self.settings["ROBOTSTXT_USER_AGENT"])
-        page.robots = RobotsAnswer(status=status, body=body, crawl_delay_s=rules.crawl_delay)
+        after_s = retry_after_s(answer.headers.get(b"Retry-After"), self._now_ms())
+        page.robots = RobotsAnswer(status, body, rules.crawl_delay, after_s)
         page.links = self._announced_sitemaps(rules, lease)
         yield page
 
