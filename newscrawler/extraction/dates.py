@@ -198,7 +198,7 @@ _MONTH_DAY = re.compile(
 )
 _RFC_SHORT_YEAR = re.compile(r"(?<!\d)(\d{1,2})[\s-]([A-Za-z]{3})[\s-](\d{2})\s+(?=\d{1,2}:\d{2})")
 _DOTNET = re.compile(r"([1-9]|1[0-2])/([1-9]|[12]\d|3[01])/(\d{4}) (?:[1-9]|1[0-2]):\d{2}:\d{2} [AP]M$")
-_JS = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{1,2}) (\d{2}:\d{2}:\d{2}) (?:[A-Z]{2,5} )?(\d{4})")
+_JS = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{1,2}) (\d{2}:\d{2}:\d{2}) (?:([A-Z]{2,5}) )?(\d{4})")
 _BUDDHIST = re.compile(r"(?<!\d)(25[4-9]\d)(?!\d)")
 
 
@@ -238,6 +238,9 @@ def parse(raw: str, given: Rules | PageContext | None = None) -> When | None:
     if text.isdigit() and len(text) in (10, 13):
         return _epoch(int(text), how)
     text = _buddhist(text)
+    js = _JS.search(text)
+    if js:
+        text = f"{js[2]} {js[1]} {js[5]} {js[3]} {js[4] or ''}{text[js.end() :]}"
     found = _machine(text, how) or _written(text, how)
     if found is None:
         found = _relative(text, how)
@@ -299,9 +302,6 @@ def _clock(hour: int, minute: int, second: int, half: str | None) -> tuple[int, 
 
 
 def _machine(text: str, how: Rules) -> When | None:
-    js = _JS.search(text)
-    if js:
-        text = f"{js[2]} {js[1]} {js[4]} {js[3]}{text[js.end() :]}"
     match = _ISO.search(text)
     if match:
         clock = None

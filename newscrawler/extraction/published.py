@@ -46,6 +46,8 @@ _URL_DAY_LOOSE = re.compile(r"/((?:19|20)\d{2})/(1[0-2]|0?[1-9])/(0[1-9]|[12]\d|
 _URL_DAY_REVERSED = re.compile(r"/(0[1-9]|[12]\d|3[01])[-/.](0[1-9]|1[0-2])[-/.]((?:19|20)\d{2})(?!\d)")
 _URL_MONTH_WORD = re.compile(r"/((?:19|20)\d{2})/([a-z]{3,9})/(0?[1-9]|[12]\d|3[01])(?=/)", re.I)
 _MAX_NODES = 80
+# Of machine places that name the day of print, of an import or of the build as often as the first publication.
+_WEAK = 0.62
 
 
 @dataclass(slots=True)
@@ -79,42 +81,80 @@ def find(doc: Document, context: PageContext) -> Times:
         if stamps and stamps[0].trust >= 0.9 and stamps[0].when.has_time and stamps[0].when.has_zone:
             break
     modified = _modified(doc, how)
-    if not stamps:
-        stamps.extend(_from_time_elements(doc, how))
+    url = _from_url(doc, how)
+    visible: list[Stamp] | None = None
+    if not stamps or stamps[0].trust <= _WEAK:
+        visible = list(_from_time_elements(doc, how))
+        stamps.extend(visible)
     if not stamps:
         stamps.extend(_from_json_ld_page(doc, how))
-    weak = not stamps or stamps[0].trust < 0.8
-    url = _from_url(doc, how)
-    if url and weak:
+    if url:
         stamps.append(url)
-    if not stamps or (weak and stamps[0].trust < 0.7) or not stamps[0].when.has_time:
+    best = max(stamps, key=lambda s: s.trust, default=None)
+    if best is None or best.trust < 0.7 or not best.when.has_time or (url and not _is_day(best.when, url.when, how)):
+        if visible is None and url:
+            stamps.extend(_from_time_elements(doc, how))
         stamps.extend(_from_text(doc, how))
     if not stamps:
         stamps.extend(_from_blocks(doc, how))
     if not stamps:
         stamps.extend(_from_library(doc, how))
-    best = _choose(stamps, url)
+    best = _choose(stamps, url, how)
     if best is not None:
-        best.when = _local(best.when, url or _from_url(doc, how), how)
+        best.when = _local(doc, best.when, url, how)
     return Times(best, modified)
 
 
-def _local(when: When, url: Stamp | None, how: Rules) -> When:
+def _is_day(when: When, day: When, how: Rules) -> bool:
+    """Whether the instant falls on the day: as written, or on the site's clock when it is written in UTC."""
+    if when.value.date() == day.value.date():
+        return True
+    return when.has_zone and how.zone is not UTC and when.value.astimezone(how.zone).date() == day.value.date()
+
+
+def _local(doc: Document, when: When, url: Stamp | None, how: Rules) -> When:
     """The same instant on the site's clock: many templates print UTC, readers see the local day.
 
-    Without a known zone, a day in the address that is one off from UTC's tells which side the site is on.
+    The site's clock is the one of its country, or the offset that another place of the page writes the same
+    instant with; else a day in the address, or shown beside the instant, tells which side of UTC the site is on.
     """
     if not (when.has_time and when.has_zone) or when.value.utcoffset() != timedelta(0):
         return when
+    labels, offset = _same_instant(doc, when, how)
+    shown = next((label for label in labels), None)
     if how.zone is not UTC:
-        return When(when.value.astimezone(how.zone), True, True)
-    if url is None or url.when.value.date() == when.value.date():
+        moved = when.value.astimezone(how.zone)
+        # A clock that is set to local time and labelled UTC: the reader's day is the one as written.
+        if shown is not None and moved.date() != when.value.date() and shown.value.date() == when.value.date():
+            return when
+        return When(moved, True, True)
+    if offset is not None:
+        return When(when.value.astimezone(timezone(offset)), True, True)
+    day = url.when if url is not None else shown
+    if day is None or day.value.date() == when.value.date():
         return when
     for hours in (-5, -8, 9, 5):
         moved = when.value.astimezone(timezone(timedelta(hours=hours)))
-        if moved.date() == url.when.value.date():
+        if moved.date() == day.value.date():
             return When(moved, True, True)
     return when
+
+
+def _same_instant(doc: Document, when: When, how: Rules) -> tuple[list[When], timedelta | None]:
+    """``(days that time elements of this instant show, offset it is written with elsewhere)``."""
+    labels: list[When] = []
+    offset: timedelta | None = None
+    for node in doc.tree.css("time[datetime]")[:4]:
+        stated = dates.parse(node.attributes.get("datetime") or "", how)
+        if stated is None or not stated.has_zone or abs(stated.value - when.value) >= timedelta(minutes=1):
+            continue
+        own = stated.value.utcoffset()
+        if own and offset is None:
+            offset = own
+        shown = dates.parse(collapse(node.text(deep=True, separator=" "))[:60], how)
+        if shown is not None:
+            labels.append(shown)
+    return labels, offset
 
 
 def modified_of(doc: Document, context: PageContext) -> Stamp | None:
@@ -122,18 +162,24 @@ def modified_of(doc: Document, context: PageContext) -> Stamp | None:
     return _modified(doc, rules_for(doc, context))
 
 
-def _choose(stamps: list[Stamp], url: Stamp | None) -> Stamp | None:
-    """The most trusted; a day alone is completed by the clock of another stamp of that day."""
+def _choose(stamps: list[Stamp], url: Stamp | None, how: Rules) -> Stamp | None:
+    """The most trusted; a day alone is completed by the clock of another stamp of that day.
+
+    A day in the address was set when the article was made: a stamp of the next day is an update or another clock.
+    """
     if not stamps:
         return None
     best = max(stamps, key=lambda s: s.trust)
-    if url is not None and best.trust < 0.8 and best is not url:
+    if url is not None and not _is_day(best.when, url.when, how):
         distance = abs(best.when.value.date() - url.when.value.date())
         if distance > timedelta(days=1):
-            best = url
+            best = url if best.trust < 0.8 else best
+        elif how.zone is not UTC or best.when.value.utcoffset():  # else _local() finds the side of UTC
+            same = [s for s in stamps if s is not url and s.when.has_time and _is_day(s.when, url.when, how)]
+            best = max(same, key=lambda s: s.trust, default=best)
     if not best.when.has_time:
         for other in stamps:
-            if other.when.has_time and other.when.value.date() == best.when.value.date():
+            if other.when.has_time and _is_day(other.when, best.when, how):
                 return Stamp(other.when, other.origin, min(1.0, best.trust + 0.05))
     return best
 
@@ -160,7 +206,7 @@ def _from_meta(doc: Document, context: PageContext, how: Rules) -> Iterator[Stam
     for order, (name, raw) in enumerate(witnesses.meta_values(doc, witnesses.PUBLISHED_META)[:12]):
         trust = 0.93 if name.startswith(("article:published", "og:published", "datepublished")) else 0.85
         if name in ("date", "dc.date", "dcterms.date", "created", "time", "timestamp", "cre", "gen-date"):
-            trust = 0.75
+            trust = _WEAK
         yield from _parsed(raw, how, f"meta:{name}", trust - 0.005 * order)
 
 
@@ -183,23 +229,40 @@ def _from_itemprop(doc: Document, context: PageContext, how: Rules) -> Iterator[
         yield from _parsed(raw, how, "itemprop", 0.9)
 
 
+def _as_shown(when: When, label: str, how: Rules) -> When:
+    """The attribute's instant, unless the label beside it says more: another day as the publication's, or the zone."""
+    shown = dates.parse(label[:80], how)
+    if shown is None:
+        return when
+    if _PUBLISHED.search(label) and abs(shown.value - when.value) > timedelta(days=1, hours=14):
+        return shown
+    same_clock = shown.has_time and shown.value.replace(tzinfo=None, second=0) == when.value.replace(tzinfo=None, second=0)
+    if not when.has_zone and shown.has_zone and same_clock:
+        return When(when.value.replace(tzinfo=shown.value.tzinfo), True, True)
+    return when
+
+
+_TIME_DATA = ("data-datetime", "data-published", "data-time", "data-timestamp", "data-date")
+
+
 def _from_time_elements(doc: Document, how: Rules) -> Iterator[Stamp]:
     best: Stamp | None = None
     parts = regions.of(doc)
     for order, node in enumerate(
-        doc.tree.css("time,abbr.published,abbr[title],[data-time],[data-timestamp],[data-datetime],[data-date]")[:40]
+        doc.tree.css("time,abbr.published,abbr[title]," + ",".join(f"[{k}]" for k in _TIME_DATA))[:40]
     ):
         attributes = node.attributes
         raws = [
             attributes.get(k)
-            for k in ("datetime", "data-datetime", "data-time", "data-timestamp", "data-date", "title")
+            for k in ("datetime", *_TIME_DATA, "title")
         ]
         raws.append(collapse(node.text(deep=True, separator=" ")))
         stamp = next((s for r in raws if r for s in _parsed(r, how, "time", 0.8)), None)
         if stamp is None:
             continue
         around = _names(node)
-        label = collapse(node.text(deep=True, separator=" "))
+        label = raws[-1] or ""
+        stamp.when = _as_shown(stamp.when, label, how)
         stamp.trust -= 0.004 * order
         if foreign(node, _FOREIGN, parts):
             stamp.trust -= 0.35
@@ -265,7 +328,7 @@ def _from_text(doc: Document, how: Rules) -> Iterator[Stamp]:
         )
     )
     for order, node in enumerate(doc.tree.css(css)[:400]):
-        if node.tag in ("body", "html", "main", "article", "form", "nav", "footer", "ul") or node.first_child is None:
+        if node.tag in ("body", "html", "main", "article", "form", "nav", "footer") or node.first_child is None:
             continue
         text = collapse(node.text(deep=True, separator=" "))
         if not 6 <= len(text) <= 160 or not any(c.isdigit() for c in text):
