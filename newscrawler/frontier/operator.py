@@ -16,6 +16,7 @@ from newscrawler.frontier import explain, keys, records
 from newscrawler.frontier.errors import translated
 from newscrawler.frontier.scripts import Scripts
 from newscrawler.frontier.types import CLASSES, Counts, FrontierRefused, Record
+from newscrawler.items import LIST_KINDS
 
 #: Most URLs that one script call removes or replays.
 BATCH = 500
@@ -218,23 +219,33 @@ class Operator:
             with translated():
                 refused = int(await self.client.hget(keys.offers(self._shard(domain), domain), url_id[:8]) or 0)
         found_on = None
-        if record is not None and record.parent is not None:
-            found_on = await self._url_of(record.parent, domain, state.site if state else "")
+        if record is not None and (record.parent or record.parent_start):
+            found_on = await self._found_on(record, state.site if state else "")
         text = explain.why(record, state, now, waits)
         if record is None and refused:
             text = f"refused {refused} times, as the queue of its domain was full; the third time it is dropped"
         return {"record": record, "domain": row, "text": text, "found_on": found_on, "refused_full": refused}
 
-    async def _url_of(self, url_id: bytes, domain: str, site: str) -> str | None:
-        """The URL of a page by its id: on this domain, else on another of the site. Finished pages keep none, but
-        those that lead to articles are never finished."""
-        names = [domain, *[state.domain async for state in self.states() if state.site == site]] if site else [domain]
-        for name in dict.fromkeys(names):
-            if url_id == records.robots_id(name):
+    async def _found_on(self, record: Record, site: str) -> str | None:
+        """The URL of the page that linked to it: on its domain, else on another of its site. Finished pages keep no
+        URL, but those that lead to articles are never finished."""
+        start = record.parent or record.parent_start
+        others = [state.domain async for state in self.states() if site and state.site == site]
+        for name in dict.fromkeys([record.domain, *others]):
+            if records.robots_id(name).startswith(start):
                 return f"https://{name}/robots.txt"
-            record = await self.record(url_id, name)
-            if record is not None and record.url:
-                return record.url
+            key = keys.records(self._shard(name), name)
+            with translated():
+                if record.parent:
+                    data = await self.client.hget(key, record.parent)
+                    if data is not None:
+                        return records.unpack_queued(record.parent, name, data).url
+                    continue
+                async for url_id, data in self.client.hscan_iter(key, count=1000):
+                    if url_id.startswith(start):
+                        found = records.unpack_queued(url_id, name, data)
+                        if found.kind in LIST_KINDS:
+                            return found.url
         return None
 
     async def audit(self, domain: str, last_ms: int = 86_400_000) -> Audit:

@@ -32,8 +32,9 @@ NO_PARENT = bytes(16)
 HEADER = struct.Struct(">BBBBBBiIBHI16s")
 #: An offered link: url id, flags (1 revisit, 2 move), due ms, kind + 16 * scheme, band, depth, score, parent; rest.
 LINK = struct.Struct(">16sBdBBBi16s")
-#: schema * 16 + kind, outcome, depth * 16 + tries, flags (1 next, 2 digest, 4 raw, 8 robots version), status,
-#: discovered_s, last_s; then next_s, digest, file number + offset + length, robots version as flagged; reason.
+#: schema * 16 + kind, outcome, depth * 16 + tries, flags (1 next, 2 digest, 4 raw, 8 robots version, 16 parent),
+#: status, discovered_s, last_s; then next_s, digest, file number + offset + length, robots version, the first three
+#: bytes of the parent's id (enough to know it among the lists of a site) as flagged; reason.
 FINISHED = struct.Struct(">BBBBHII")
 #: fence, granted ms (clock), queue score, state (0 leased, 1 fetched), is robots.txt, length of the domain.
 LEASE = struct.Struct(">dddBBB")
@@ -213,6 +214,8 @@ def unpack_finished(url_id: bytes, domain: str, data: bytes) -> tuple[Record, tu
         at += 10
     if flags & 8:
         at += 4
+    parent_start = data[at : at + 3] if flags & 16 else b""
+    at += len(parent_start)
     if schema_kind // 16 != SCHEMA or not 0 < outcome <= len(OUTCOMES) or schema_kind % 16 >= len(KINDS):
         raise BadRecord("unknown schema, kind or outcome")
     record = Record(
@@ -228,6 +231,7 @@ def unpack_finished(url_id: bytes, domain: str, data: bytes) -> tuple[Record, tu
         status=status,
         last_visit_ms=last_s * 1000,
         next_visit_ms=next_s * 1000 or None,
+        parent_start=parent_start,
         digest=digest,
     )
     return record, raw

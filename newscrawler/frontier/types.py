@@ -291,6 +291,7 @@ class Record:
     url: str | None = None  # finished records keep no URL
     depth: int = 0
     parent: bytes | None = None
+    parent_start: bytes = b""  # of a finished record: what is kept of it
     tries: int = 0
     crashes: int = 0
     band: int = 2
