@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tests.newsweb.dates import local
 from tests.newsweb.faults import BAD_FEEDS, BAD_SITEMAPS, FAULTS
 from tests.newsweb.language import rng_for, slugify
 from tests.newsweb.named import named_site, read_sites
@@ -26,8 +27,14 @@ class Plan:
     faults: str = "all"  # all | none | quiet (nothing that makes a crawler back off) | names, comma-separated
     too_old_days: float = 30.0
     relayout: str = ""  # "site@hours": that site is redesigned then
+    rhythm: bool = False  # articles follow the hours of a newsroom and sites differ; else evenly, all sites alike
 
 
+#: Share of an even day's articles by the hour in Hanoi: little at night, most in the morning and in the afternoon.
+NEWSROOM = (
+    *(0.25, 0.15, 0.1, 0.1, 0.25, 0.7, 1.2, 1.5, 1.7, 1.8, 1.7, 1.4),
+    *(1.0, 1.1, 1.5, 1.7, 1.6, 1.4, 1.1, 1.0, 1.0, 0.9, 0.6, 0.35),
+)
 #: Oddities that ordinary sites have beside plain stories; two or three of them per site, in turn.
 _SPECIALS = ("noindex", "xrobots", "noarchive", "disallowed", "gone", "missing", "nofollow-page", "rel-nofollow")
 
@@ -155,10 +162,15 @@ def _fill_site(world: World, site: WebSite, plan: Plan, index: int) -> None:
             site, start - plan.too_old_days * DAY * rng.uniform(1, 3), special="too-old", channels=("sitemap",)
         )
     at = start
+    # A rank among 33: the busiest site publishes nine times as much as the quietest, the mean stays.
+    share = 2.44 * 9 ** (-(index * 7 % 33) / 32) if plan.rhythm else 1.0
+    busiest = plan.rate * share * max(NEWSROOM) if plan.rhythm else plan.rate
     while plan.rate > 0:
-        at += rng.expovariate(plan.rate) * HOUR
+        at += rng.expovariate(busiest) * HOUR
         if at > start + plan.duration_h * HOUR:
             break
+        if plan.rhythm and rng.random() > NEWSROOM[local(at).hour] / max(NEWSROOM):
+            continue
         world.new_story(site, at, channels=CHANNELS if rng.random() < 0.8 else rng.choice(single))
 
 

@@ -66,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="SITE@HOURS",
         help="that site is redesigned so many simulated hours after the start",
     )
+    add("--rhythm", action="store_true", help="articles follow the hours of a newsroom, and sites differ in their rate")
     add("--start", default="", help="simulated time of the start, ISO 8601 (the real time)")
     add("--factor", type=float, default=1.0, help="simulated seconds per real second")
     add("--sites-file", type=Path, help="write a sites.json for this layout (ip, bench)")
@@ -96,7 +97,9 @@ class Server:
     def plan(self) -> Plan:
         o = self.options
         count = int(o.sites) if o.layout == "ip" and o.sites else len(IP_SITES)
-        return Plan(o.seed, o.articles, o.rate, o.duration, count, o.delay, o.faults, relayout=o.relayout)
+        return Plan(
+            o.seed, o.articles, o.rate, o.duration, count, o.delay, o.faults, relayout=o.relayout, rhythm=o.rhythm
+        )
 
     def clock(self) -> SimClock:
         clock = SimClock()
