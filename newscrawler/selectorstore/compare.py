@@ -14,8 +14,9 @@ from typing import Any
 
 from newscrawler.extraction.extract import extract
 from newscrawler.extraction.selectors import SelectorSet
+from newscrawler.selectorstore.bylines import label_bylines
+from newscrawler.selectorstore.content import boilerplate, content_label
 from newscrawler.selectorstore.gate import FIELDS, value_agrees
-from newscrawler.selectorstore.rules import boilerplate, content_label
 from newscrawler.selectorstore.samples import Sample, f1, words
 
 #: How much worse than the generic chain a set may be in one field: labels are noisy.
@@ -56,6 +57,7 @@ class Comparison:
 
 def compare(new: SelectorSet, old: SelectorSet | None, samples: list[Sample]) -> Comparison:
     """Better = gains on the old set, and in no field worse than the generic chain."""
+    samples = label_bylines(samples)
     common = boilerplate(samples)
     pages = [replace(s, labels=replace(s.labels, content=content_label(s, common))) for s in samples]
     stood = [_standing(selectors, pages) for selectors in (new, old, None)]

@@ -16,8 +16,8 @@ from typing import Any
 
 from newscrawler.extraction.selectors import SelectorSet
 from newscrawler.items import Article, FieldValue
+from newscrawler.selectorstore.content import boilerplate, content_label
 from newscrawler.selectorstore.reading import read_all, root_chars
-from newscrawler.selectorstore.rules import boilerplate, content_label
 from newscrawler.selectorstore.samples import (
     Sample,
     authors_agree,

@@ -10,6 +10,7 @@ from typing import Any
 
 from newscrawler.extraction.selectors import MAX_VARIANTS, SelectorError, SelectorSet
 from newscrawler.selectorstore import ask, cluster, gate, keys, rules
+from newscrawler.selectorstore.bylines import label_bylines
 from newscrawler.selectorstore.jobs import BudgetSpent, Jobs
 from newscrawler.selectorstore.reading import read_all
 from newscrawler.selectorstore.samples import Sample
@@ -62,6 +63,7 @@ class Proposer:
 
     async def propose(self, domain: str, samples: list[Sample]) -> Result:
         """The best set for these pages in ``result.doc``; None there when nothing passed the gate."""
+        samples = await asyncio.to_thread(label_bylines, samples)
         whole = Result(domain, "failed")
         by_rule = await self._by_rules(whole, samples)
         if whole.doc is None:
