@@ -46,6 +46,13 @@ _URL_DAY_LOOSE = re.compile(r"/((?:19|20)\d{2})/(1[0-2]|0?[1-9])/(0[1-9]|[12]\d|
 _URL_DAY_REVERSED = re.compile(r"/(0[1-9]|[12]\d|3[01])[-/.](0[1-9]|1[0-2])[-/.]((?:19|20)\d{2})(?!\d)")
 _URL_MONTH_WORD = re.compile(r"/((?:19|20)\d{2})/([a-z]{3,9})/(0?[1-9]|[12]\d|3[01])(?=/)", re.I)
 _MAX_NODES = 80
+# Blocks of a page that are read for a date.
+_MAX_BLOCKS = 600
+_SCRIPT_DATE = re.compile(
+    r"""["'](date_?published|(?:first_?|original_?)?publi(?:sh|cation)(?:ed)?_?(?:at|on|date|time)?|pub_?date)\\?["']\s*:\s*"""
+    r"""\\?["']?(\d{4}-\d\d-\d\d[^"'\\<]{0,22}|1[0-9]\d{8}(?:\d{3})?(?!\d))""",
+    re.I,
+)
 # Of machine places that name the day of print, of an import or of the build as often as the first publication.
 _WEAK = 0.62
 
@@ -95,6 +102,10 @@ def find(doc: Document, context: PageContext) -> Times:
         if visible is None and url:
             stamps.extend(_from_time_elements(doc, how))
         stamps.extend(_from_text(doc, how))
+        if max((s.trust for s in stamps), default=0.0) <= _WEAK:
+            stamps.extend(_labelled(doc, how))
+    if not stamps:
+        stamps.extend(_from_script(doc, how))
     if not stamps:
         stamps.extend(_from_blocks(doc, how))
     if not stamps:
@@ -125,7 +136,8 @@ def _local(doc: Document, when: When, url: Stamp | None, how: Rules) -> When:
     if how.zone is not UTC:
         moved = when.value.astimezone(how.zone)
         # A clock that is set to local time and labelled UTC: the reader's day is the one as written.
-        if shown is not None and moved.date() != when.value.date() and shown.value.date() == when.value.date():
+        seen = shown or (url.when if url is not None else None)
+        if seen is not None and moved.date() != when.value.date() and seen.value.date() == when.value.date():
             return when
         return When(moved, True, True)
     if offset is not None:
@@ -178,9 +190,10 @@ def _choose(stamps: list[Stamp], url: Stamp | None, how: Rules) -> Stamp | None:
             same = [s for s in stamps if s is not url and s.when.has_time and _is_day(s.when, url.when, how)]
             best = max(same, key=lambda s: s.trust, default=best)
     if not best.when.has_time:
-        for other in stamps:
-            if other.when.has_time and _is_day(other.when, best.when, how):
-                return Stamp(other.when, other.origin, min(1.0, best.trust + 0.05))
+        same = [s for s in stamps if s.when.has_time and _is_day(s.when, best.when, how)]
+        if same:
+            other = max(same, key=lambda s: s.trust)
+            return Stamp(other.when, other.origin, min(1.0, best.trust + 0.05))
     return best
 
 
@@ -301,7 +314,8 @@ def _from_text(doc: Document, how: Rules) -> Iterator[Stamp]:
     seen = 0
     parts = regions.of(doc)
     best: Stamp | None = None
-    css = ",".join(
+    before = doc.tree.css_first("h1") is not None  # a site's header may show today's date
+    css = "h1," + ",".join(
         f'[class*="{w}"],[id*="{w}"]'
         for w in (
             "date",
@@ -328,7 +342,9 @@ def _from_text(doc: Document, how: Rules) -> Iterator[Stamp]:
         )
     )
     for order, node in enumerate(doc.tree.css(css)[:400]):
-        if node.tag in ("body", "html", "main", "article", "form", "nav", "footer") or node.first_child is None:
+        if node.tag == "h1":
+            before = False
+        if node.tag in ("body", "html", "main", "article", "form", "nav", "footer", "h1") or node.first_child is None:
             continue
         text = collapse(node.text(deep=True, separator=" "))
         if not 6 <= len(text) <= 160 or not any(c.isdigit() for c in text):
@@ -337,6 +353,8 @@ def _from_text(doc: Document, how: Rules) -> Iterator[Stamp]:
         if seen > _MAX_NODES:
             break
         stamp = _text_stamp(text, node, how, order, parts)
+        if stamp and before:
+            stamp.trust -= 0.05
         if stamp and (best is None or stamp.trust > best.trust):
             best = stamp
     if best is None or best.trust < 0.6:
@@ -345,13 +363,36 @@ def _from_text(doc: Document, how: Rules) -> Iterator[Stamp]:
         yield best
 
 
+def _labelled(doc: Document, how: Rules) -> Iterator[Stamp]:
+    """A block that says "published:" and nothing else, and the date in the next one."""
+    if doc.tree.body is None:
+        return
+    label = False
+    for order, block in enumerate(walk(doc.tree.body)):
+        if order > _MAX_BLOCKS:
+            return
+        length = len(block.text)
+        if label and length <= 40 and any(c.isdigit() for c in block.text):
+            yield from _parsed(block.text, how, "text", 0.74)
+            return
+        label = length <= 25 and bool(_PUBLISHED.search(block.text)) and not _UPDATED.search(block.text)
+
+
+def _from_script(doc: Document, how: Rules) -> Iterator[Stamp]:
+    """The first date under a key that says "published" in the data of a page that script builds."""
+    for match in _SCRIPT_DATE.finditer(doc.text_html):
+        for stamp in _parsed(match[2], how, f"script:{match[1]}", 0.5):
+            yield stamp
+            return
+
+
 def _from_blocks(doc: Document, how: Rules) -> Iterator[Stamp]:
     """A short block that is a labelled date, or a paragraph that begins with one."""
     if doc.tree.body is None:
         return
     parts = regions.of(doc)
     for order, block in enumerate(walk(doc.tree.body)):
-        if order > 600:
+        if order > _MAX_BLOCKS:
             return
         text = block.text[:60]
         if not any(c.isdigit() for c in text) or block.link_chars > 0.5 * len(block.text):
