@@ -1,0 +1,295 @@
+"""Several workers on one Redis of the test's own, what kills them, and what a judge needs to know of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import redis as redis_py
+
+from newscrawler.discovery.sites import Sites
+from newscrawler.frontier import connect, server
+from newscrawler.frontier.operator import Operator
+from newscrawler.frontier.queue import Counts, DomainPolicy, Frontier, FrontierConfig
+from newscrawler.frontier.records import LeaseEntry
+from newscrawler.items import Link
+from newscrawler.rawstore import RawStore
+from tests.crawl.harness import Finished, Running, Scrapy, until
+from tests.newsweb.process import NewswebProcess
+
+#: Seconds that redis-server may take to answer after a start, the loading of its file included.
+UP_S = 30.0
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+class RedisServer:
+    """A redis-server with an append-only file, on a port of its own: to be killed and started again."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        """``options``: further settings of redis.conf, underscores for hyphens."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.options = folder, options
+        self.port = free_port()
+        self.process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        settings: dict[str, Any] = {
+            "port": self.port,
+            "bind": "127.0.0.1",
+            "dir": self.folder,
+            "logfile": self.folder / "redis.log",
+            "appendonly": "yes",
+            "appendfsync": "everysec",
+            "aof-load-truncated": "yes",
+            "save": "",
+            "maxmemory-policy": "noeviction",
+            **{name.replace("_", "-"): value for name, value in self.options.items()},
+        }
+        command = [server.find_binary(), *(str(p) for name, value in settings.items() for p in (f"--{name}", value))]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+        until(self.is_up, f"redis-server on port {self.port}, see {self.folder / 'redis.log'}", UP_S)
+
+    def is_up(self) -> bool:
+        assert self.process is not None and self.process.poll() is None, (self.folder / "redis.log").read_text()[-800:]
+        try:
+            with redis_py.Redis(port=self.port, socket_timeout=2) as client:
+                return bool(client.ping())
+        except redis_py.RedisError:
+            return False
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(10)
+
+    def stop(self) -> None:
+        """In order: the append-only file is written and synced first."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def ask(self, work: Callable[[Frontier, Any], Any], shards: int = 1) -> Any:
+        """Runs ``work(frontier, client)``, a coroutine function."""
+        return ask(self.url, work, shards)
+
+    def counts(self) -> Counts:
+        return self.ask(lambda frontier, client: frontier.counts())
+
+    def leases(self) -> list[tuple[bytes, LeaseEntry]]:
+        return self.ask(lambda frontier, client: Operator(client, 1).leases())
+
+
+def ask(url: str, work: Callable[[Frontier, Any], Any], shards: int = 1) -> Any:
+    async def run() -> Any:
+        client = connect(url, single=False)
+        try:
+            return await work(Frontier(client, FrontierConfig(loopback_only=True, shards=shards), "test"), client)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(run())
+
+
+class Webs:
+    """One or more simulated webs as one: their sites, hits and truth together."""
+
+    def __init__(self, folder: Path, webs: list[NewswebProcess]) -> None:
+        self.webs = webs
+        self.sites_file, self.selectors_dir = folder / "sites.json", folder / "selectors"
+        self.selectors_dir.mkdir(parents=True)
+        entries = [entry for web in webs for entry in json.loads(web.sites_file.read_text())["sites"]]
+        self.sites_file.write_text(json.dumps({"sites": entries}))
+        for web in webs:
+            for path in web.selectors_dir.glob("*.json"):
+                shutil.copy(path, self.selectors_dir)
+        self.sites = Sites.load(str(self.sites_file))
+
+    def hits(self) -> list[dict[str, Any]]:
+        return [hit for web in self.webs for hit in web.hits()]
+
+    def hit_count(self) -> int:
+        return sum(int(web.stats()["hits"]) for web in self.webs)
+
+    def truth(self) -> list[dict[str, Any]]:
+        return [row for web in self.webs for row in web.truth()]
+
+    def articles_fetched(self) -> Counter[bytes]:
+        """url id -> how often its page was sent whole; every spelling of an article counts as the one URL."""
+        ids = {row["id"]: row for row in self.truth() if row["type"] == "article"}
+        assert ids
+        wanted = {link.url_id for row in ids.values() if isinstance(link := self.sites.identify(row["url"]), Link)}
+        found: Counter[bytes] = Counter()
+        for hit in self.hits():
+            link = self.sites.identify(f"http://{hit['host']}{hit['path']}") if hit["status"] == 200 else None
+            if isinstance(link, Link) and link.url_id in wanted:
+                found[link.url_id] += 1
+        return found
+
+
+class Fleet:
+    """Worker processes of one crawl. ``toll``: url id -> kills that found it leased by the killed worker."""
+
+    def __init__(self, scrapy: Scrapy, redis: RedisServer, workers: int) -> None:
+        self.scrapy, self.redis = scrapy, redis
+        self.running: list[Running] = []
+        self.ended: list[Finished] = []
+        self.toll: Counter[bytes] = Counter()
+        self.kills = self.redis_kills = 0
+        for _ in range(workers):
+            self.start_one()
+
+    def start_one(self) -> None:
+        self.running.append(self.scrapy.start("crawl", "news"))
+
+    def kill_one(self, moments: random.Random) -> None:
+        """kill -9 of one that is at work, if any is; what it held is noted."""
+        at_work = [run for run in self.running if run.process.poll() is None and "Visit ended" in run.text()]
+        victim = moments.choice(at_work or self.running)
+        self.running.remove(victim)
+        victim.kill()
+        self.kills += 1
+        mine = f"-{victim.process.pid}-"
+        self.toll.update(url_id for url_id, entry in self.redis.leases() if mine in entry.worker)
+
+    def kill_redis(self, outage_s: float) -> None:
+        """kill -9, away for a while, started again on its file. What was out may be fetched once more: the
+        last acks, sent but not written, are forgotten, and so may a grant be."""
+        self.redis.kill()
+        time.sleep(outage_s)  # the outage itself, not a wait for something
+        self.redis.start()
+        self.redis_kills += 1
+        self.toll.update(url_id for url_id, _ in self.redis.leases())
+
+    def replace_ended(self) -> None:
+        """One that could not start, as Redis was just away, is started again; anything else is a failure."""
+        for run in [run for run in self.running if run.process.poll() is not None]:
+            self.running.remove(run)
+            text = run.text()
+            assert run.process.returncode == 1 and "Redis" in text.splitlines()[-1], (
+                f"a worker ended by itself with {run.process.returncode}:\n{text[-2000:]}"
+            )
+            self.start_one()
+
+    def wait(self, timeout: float) -> None:
+        """Until each has ended by itself; each must end with 0."""
+        deadline = time.monotonic() + timeout
+        while self.running:
+            done = self.running.pop().wait(max(1.0, deadline - time.monotonic()))
+            assert done.returncode == 0, done.stderr[-2000:]
+            self.ended.append(done)
+
+    def interrupt(self, timeout: float = 40) -> None:
+        for run in self.running:
+            run.interrupt()
+        self.wait(timeout)
+
+    def close(self) -> None:
+        for run in self.running:
+            if run.process.poll() is None:
+                run.kill()
+
+
+def hold(redis: RedisServer, webs: Webs, floor_s: float) -> list[str]:
+    """Makes the frontier's domains and pauses them, so that a fleet can gather. Returns the domains."""
+    domains = [host for site in webs.sites.enabled() for host in site.hosts]
+    sites = {host: site.id for site in webs.sites.enabled() for host in site.hosts}
+
+    async def work(frontier: Frontier, client: Any) -> None:
+        await frontier.open()
+        await frontier.put_domains([DomainPolicy(d, sites[d], "mid", round(floor_s * 1000)) for d in domains])
+        for domain in domains:
+            await frontier.operator.pause(domain)
+
+    redis.ask(work)
+    return domains
+
+
+def let_go(redis: RedisServer, domains: Iterable[str]) -> None:
+    async def work(frontier: Frontier, client: Any) -> None:
+        for domain in domains:
+            await frontier.operator.resume(domain)
+
+    redis.ask(work)
+
+
+#: Seconds of Retry-After that these faults of the simulated web send; its robots.txt of kind 5xx says 1 as well.
+RETRY_AFTER = {"429-once": 2.0, "503-once": 1.0, "robots": 1.0}
+
+
+def too_soon(hits: Iterable[dict[str, Any]], truth: Iterable[dict[str, Any]], backoff_s: float) -> list[str]:
+    """What each host could complain of by its own clock, without any tolerance: a request sooner after the one
+    before than its delay, or, where that was answered 429 or 503 or dropped, than Retry-After or the back-off."""
+    rows = list(truth)
+    delays = {host: row["delay_s"] for row in rows if row["type"] == "site" for host in row["hosts"]}
+    faults = {row["url"].partition("://")[2]: row["fault"] for row in rows if row["type"] == "fault"}
+    by_host: dict[str, list[dict[str, Any]]] = {}
+    for hit in sorted(hits, key=lambda h: h["time"]):
+        by_host.setdefault(hit["host"], []).append(hit)
+    found = []
+    for host, visits in by_host.items():
+        for before, after in pairwise(visits):
+            needed = delays[host]
+            if before["status"] in (0, 429, 503):
+                fault = "robots" if before["path"] == "/robots.txt" else faults.get(host + before["path"], "")
+                needed = max(needed, RETRY_AFTER.get(fault, backoff_s))
+            gap = after["time"] - before["time"]
+            if gap < needed - 0.0001:  # the log has four places
+                found.append(f"{host} gap={gap:.4f} s, {needed} s asked: {before['path']} then {after['path']}")
+    return found
+
+
+def backed_off(hits: Iterable[dict[str, Any]]) -> int:
+    """How often a host was asked again after it had answered 429 or 503, or nothing."""
+    last: dict[str, int] = {}
+    n = 0
+    for hit in sorted(hits, key=lambda h: h["time"]):
+        n += last.get(hit["host"]) in (0, 429, 503)
+        last[hit["host"]] = hit["status"]
+    return n
+
+
+def unreadable(articles: Iterable[Any], data: Path) -> list[str]:
+    """Articles whose raw page cannot be read back."""
+    raw = RawStore.open(str(data / "warc"), "reader", rotate_bytes=1, rotate_s=1, spool=data / "warc-spool")
+    found = []
+    for article in articles:
+        try:
+            page = raw.read(article.raw_ref)
+        except Exception as exc:
+            found.append(f"{article.url} {article.raw_ref}: {exc}")
+            continue
+        if not page.body:
+            found.append(f"{article.url} {article.raw_ref}: empty")
+    raw.close()
+    return found
+
+
+def cpu_s(pid: int) -> float:
+    """User and system seconds of a process so far, its ended children left out."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
