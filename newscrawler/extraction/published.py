@@ -29,6 +29,8 @@ _PUBLISHED = re.compile(
     r"|publicado|pubblicato|publicerad|publisert|gepubliceerd|опубликован|発売|公開|掲載|入力|입력|등록|发布",
     re.I,
 )
+_DATE_LABEL = re.compile(rf"{_PUBLISHED.pattern}|^\W*(?:datum|date|fecha|data|dato|ngày|дата|日期|日付)\W*$", re.I)
+_DATE_LINE = re.compile(r"\W*(?:datum|date|fecha|data|dato|ngày(?: đăng)?|дата)\b\W{0,3}\d", re.I)
 _DATE_CLASS = re.compile(
     r"date|time|publish|posted|byline|meta|dateline|datum|fecha|ngay|thoigian|zeit|stamp|created", re.I
 )
@@ -45,9 +47,13 @@ _URL_DAY = re.compile(r"[/_.-]((?:19|20)\d{2})[/_.-]?(0[1-9]|1[0-2])[/_.-]?(0[1-
 _URL_DAY_LOOSE = re.compile(r"/((?:19|20)\d{2})/(1[0-2]|0?[1-9])/(0[1-9]|[12]\d|3[01]|[1-9])(?=/)")
 _URL_DAY_REVERSED = re.compile(r"/(0[1-9]|[12]\d|3[01])[-/.](0[1-9]|1[0-2])[-/.]((?:19|20)\d{2})(?!\d)")
 _URL_MONTH_WORD = re.compile(r"/((?:19|20)\d{2})/([a-z]{3,9})/(0?[1-9]|[12]\d|3[01])(?=/)", re.I)
+_URL_LOCALE = re.compile(r"/([a-z]{2}[-_][a-z]{2})/", re.I)
 _MAX_NODES = 80
+# Below this a date may be another article's: paragraphs that begin with one are asked as well.
+_UNSURE = 0.45
 # Blocks of a page that are read for a date.
-_MAX_BLOCKS = 600
+_MAX_BLOCKS = 1500
+_OFFSETS = re.compile(r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})? ?([+-](?:0\d|1[0-4]):?[0-5]\d)(?!\d)")
 _SCRIPT_DATE = re.compile(
     r"""["'](date_?published|(?:first_?|original_?)?publi(?:sh|cation)(?:ed)?_?(?:at|on|date|time)?|pub_?date)\\?["']\s*:\s*"""
     r"""\\?["']?(\d{4}-\d\d-\d\d[^"'\\<]{0,22}|1[0-9]\d{8}(?:\d{3})?(?!\d))""",
@@ -76,6 +82,8 @@ def rules_for(doc: Document, context: PageContext) -> Rules:
     host = re.sub(r"^https?://", "", doc.url).partition("/")[0].partition(":")[0]
     root = doc.tree.css_first("html")
     locale = (root.attributes.get("lang") or "") if root is not None else ""
+    if "-" not in locale and (stated := _URL_LOCALE.search(doc.url) or _URL_LOCALE.search(f"/{doc.meta_first('og:locale')}/")):
+        locale = stated[1]
     return dates.rules(context, host, doc.lang, locale)
 
 
@@ -106,7 +114,7 @@ def find(doc: Document, context: PageContext) -> Times:
             stamps.extend(_labelled(doc, how))
     if not stamps:
         stamps.extend(_from_script(doc, how))
-    if not stamps:
+    if max((s.trust for s in stamps), default=0.0) < _UNSURE:
         stamps.extend(_from_blocks(doc, how))
     if not stamps:
         stamps.extend(_from_library(doc, how))
@@ -140,6 +148,8 @@ def _local(doc: Document, when: When, url: Stamp | None, how: Rules) -> When:
         if seen is not None and moved.date() != when.value.date() and seen.value.date() == when.value.date():
             return when
         return When(moved, True, True)
+    if offset is None and url is None and shown is None:
+        offset = _page_offset(doc)
     if offset is not None:
         return When(when.value.astimezone(timezone(offset)), True, True)
     day = url.when if url is not None else shown
@@ -150,6 +160,16 @@ def _local(doc: Document, when: When, url: Stamp | None, how: Rules) -> When:
         if moved.date() == day.value.date():
             return When(moved, True, True)
     return when
+
+
+def _page_offset(doc: Document) -> timedelta | None:
+    """The one offset from UTC that times of the page's data are written with; None without one or with several."""
+    found = {m[1].replace(":", "") for m in _OFFSETS.finditer(doc.text_html)} - {"+0000", "-0000"}
+    if len(found) != 1:
+        return None
+    text = found.pop()
+    offset = timedelta(hours=int(text[1:3]), minutes=int(text[3:5]))
+    return -offset if text[0] == "-" else offset
 
 
 def _same_instant(doc: Document, when: When, how: Rules) -> tuple[list[When], timedelta | None]:
@@ -314,8 +334,8 @@ def _from_text(doc: Document, how: Rules) -> Iterator[Stamp]:
     seen = 0
     parts = regions.of(doc)
     best: Stamp | None = None
-    before = doc.tree.css_first("h1") is not None  # a site's header may show today's date
-    css = "h1," + ",".join(
+    before = parts.first is not None  # a site's header may show today's date
+    css = "h1,h2," + ",".join(
         f'[class*="{w}"],[id*="{w}"]'
         for w in (
             "date",
@@ -342,7 +362,7 @@ def _from_text(doc: Document, how: Rules) -> Iterator[Stamp]:
         )
     )
     for order, node in enumerate(doc.tree.css(css)[:400]):
-        if node.tag == "h1":
+        if node.mem_id == parts.first:
             before = False
         if node.tag in ("body", "html", "main", "article", "form", "nav", "footer", "h1") or node.first_child is None:
             continue
@@ -357,7 +377,7 @@ def _from_text(doc: Document, how: Rules) -> Iterator[Stamp]:
             stamp.trust -= 0.05
         if stamp and (best is None or stamp.trust > best.trust):
             best = stamp
-    if best is None or best.trust < 0.6:
+    if best is None or best.trust < 0.65:
         best = max(filter(None, (best, _near_headline(doc, how))), key=lambda s: s.trust, default=None)
     if best is not None:
         yield best
@@ -372,10 +392,10 @@ def _labelled(doc: Document, how: Rules) -> Iterator[Stamp]:
         if order > _MAX_BLOCKS:
             return
         length = len(block.text)
-        if label and length <= 40 and any(c.isdigit() for c in block.text):
+        if length <= 45 and (label or _DATE_LINE.match(block.text)) and any(c.isdigit() for c in block.text):
             yield from _parsed(block.text, how, "text", 0.74)
             return
-        label = length <= 25 and bool(_PUBLISHED.search(block.text)) and not _UPDATED.search(block.text)
+        label = length <= 25 and bool(_DATE_LABEL.search(block.text)) and not _UPDATED.search(block.text)
 
 
 def _from_script(doc: Document, how: Rules) -> Iterator[Stamp]:
@@ -421,7 +441,7 @@ def _from_library(doc: Document, how: Rules) -> Iterator[Stamp]:
 def _text_stamp(text: str, node: LexborNode, how: Rules, order: int, parts: Parts) -> Stamp | None:
     published = _PUBLISHED.search(text)
     updated = _UPDATED.search(text)
-    if updated and updated.start() > 8:
+    if updated and any(c.isdigit() for c in text[: updated.start()]) and updated.start() > 8:
         text = text[: updated.start()]  # the first date of two is the first publication
         updated = None
     elif updated and published and published.start() > updated.end():

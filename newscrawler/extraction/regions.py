@@ -25,10 +25,11 @@ _PART_OF_POST = re.compile(r"(?:post|entry|article|story)[-_]?(?:footer|meta|hea
 @dataclass(frozen=True, slots=True)
 class Parts:
     """``headline``: ``mem_id`` of every element that holds a headline; above them nothing tells article and rest
-    apart. ``teasers``: of article elements that announce another page."""
+    apart. ``teasers``: of article elements that announce another page. ``first``: of the first headline."""
 
     headline: frozenset[int]
     teasers: frozenset[int]
+    first: int | None
 
 
 def of(doc: Document) -> Parts:
@@ -58,7 +59,7 @@ def _parts(doc: Document) -> Parts:
             heading = article.css_first("h1,h2,h3,h4") if article.mem_id not in ids else None
             if heading is not None and title.leads_elsewhere(heading, doc):
                 teasers.add(article.mem_id)
-    return Parts(frozenset(ids), frozenset(teasers))
+    return Parts(frozenset(ids), frozenset(teasers), headings[0].mem_id if headings else None)
 
 
 def _is_said(heading: LexborNode, said: list[tuple[str, str, float]]) -> bool:
