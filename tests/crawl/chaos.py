@@ -190,7 +190,7 @@ class Fleet:
         for run in [run for run in self.running if run.process.poll() is not None]:
             self.running.remove(run)
             text = run.text()
-            assert run.process.returncode == 1 and "Redis" in text.splitlines()[-1], (
+            assert run.process.returncode == 1 and "Redis does not answer" in text and "Visit ended" not in text, (
                 f"a worker ended by itself with {run.process.returncode}:\n{text[-2000:]}"
             )
             self.start_one()
@@ -274,10 +274,12 @@ def backed_off(hits: Iterable[dict[str, Any]]) -> int:
 
 
 def unreadable(articles: Iterable[Any], data: Path) -> list[str]:
-    """Articles whose raw page cannot be read back."""
+    """Articles whose raw page cannot be read back; pages that forbid it (noarchive) were not kept."""
     raw = RawStore.open(str(data / "warc"), "reader", rotate_bytes=1, rotate_s=1, spool=data / "warc-spool")
     found = []
     for article in articles:
+        if article.raw_ref is None:
+            continue
         try:
             page = raw.read(article.raw_ref)
         except Exception as exc:
