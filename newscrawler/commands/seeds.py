@@ -6,7 +6,8 @@ import argparse
 import asyncio
 import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -18,16 +19,18 @@ from scrapy.settings import BaseSettings
 
 from newscrawler import cli, wiring
 from newscrawler.commands import sites as sites_command
-from newscrawler.discovery import onboarding, overlay, proposal
-from newscrawler.discovery.seeds import seed_links
+from newscrawler.discovery import onboarding, overlay, proposal, watch
+from newscrawler.discovery.feeds import parse_feed
+from newscrawler.discovery.seeds import Seed, seed_links, seeds
 from newscrawler.discovery.sites import Refusal, Site, Sites, SitesError
 from newscrawler.extraction.document import Document
 from newscrawler.fetching import FetchedPage, fetch_polite
+from newscrawler.fleet.freshness import span
 from newscrawler.frontier import connect
 from newscrawler.frontier import server as embedded
-from newscrawler.frontier.queue import Frontier, FrontierError
+from newscrawler.frontier.queue import Frontier, FrontierError, Record
 from newscrawler.httpclient import FetchError
-from newscrawler.items import Kind
+from newscrawler.items import Kind, Link
 from newscrawler.web import urls
 from newscrawler.web.robots import RobotsRules
 
@@ -36,6 +39,7 @@ VERBS = {
     "add": "URL [--kind KIND]       a feed, sitemap or section; of a home page it shows what there is to add",
     "remove": "URL                  visit it no more as a seed",
     "refresh": "[--site A,B] [--every 5m]   offer the seeds that are due to the frontier",
+    "report": "[SITE]               how often each seed is visited and what became of it; the dead ones first",
 }
 KINDS = {"feed": Kind.FEED, "sitemap": Kind.SITEMAP, "section": Kind.SECTION}
 _EVERY = re.compile(r"(\d+)([smh])")
@@ -48,7 +52,7 @@ class Command(ScrapyCommand):
     default_settings = {"LOG_ENABLED": False}
 
     def syntax(self) -> str:
-        return "list [SITE] | add URL | remove URL | refresh [options]"
+        return "list [SITE] | add URL | remove URL | refresh [options] | report [SITE]"
 
     def short_desc(self) -> str:
         return "List, add and remove the seeds of sites; offer those that are due to the frontier"
@@ -77,6 +81,9 @@ class Command(ScrapyCommand):
             self.exitcode = refresh(self.settings, rest, opts)
             return
         sites = sites_command.load(self.settings)
+        if verb == "report":
+            report(self.settings, sites, [_site(sites, name) for name in rest] or sites.enabled(), opts.as_json)
+            return
         if verb == "list":
             chosen = [_site(sites, name) for name in rest] or list(sites)
             rows = [row for site in chosen for row in seed_rows(site)]
@@ -128,8 +135,14 @@ def add(settings: BaseSettings, sites: Sites, url: str, opts: argparse.Namespace
         return
     page, document, found = _examined(settings, url)
     if site is None:
-        _propose(settings, page, document, found, keep=opts.yes)
+        _propose(settings, page, document, found, asked=host, keep=opts.yes)
         return
+    moved_to = urls.domain_of(page.url)
+    if sites.by_host(moved_to) is not site and site.enabled:
+        cli.note(
+            f"{site.id} has moved: its home page is on {moved_to} now. Put {moved_to} first in its hosts in sites.json, "
+            f"and {site.host} into its aliases"
+        )
     new = _unknown_seeds(site, found)
     if opts.yes:
         _store(settings, site, new, opts.as_json)
@@ -140,10 +153,10 @@ def add(settings: BaseSettings, sites: Sites, url: str, opts: argparse.Namespace
 
 
 def _propose(
-    settings: BaseSettings, page: FetchedPage, document: Document, found: onboarding.Found, *, keep: bool
+    settings: BaseSettings, page: FetchedPage, document: Document, found: onboarding.Found, *, asked: str, keep: bool
 ) -> None:
     """Prints an entry for sites.json; ``keep`` puts it into the operator's changes, so that it is crawled."""
-    entry = proposal.entry(found, document, datetime.now(UTC).date().isoformat())
+    entry = proposal.entry(found, document, datetime.now(UTC).date().isoformat(), asked=asked)
     cli.print_object(entry)
     what = f"{page.url}: {len(found.feeds)} feeds, {len(found.sitemaps)} sitemaps, {len(found.sections)} sections. "
     if not keep:
@@ -192,7 +205,25 @@ def _examined(settings: BaseSettings, url: str) -> tuple[FetchedPage, Document, 
     if page.status != 200:
         cli.fail(f"{url} answered {page.status}; a home page is needed to find seeds")
     document = Document(page.body, page.url, page.header("content-type"))
-    return page, document, onboarding.examine(document, sitemaps)
+    found = onboarding.examine(document, sitemaps)
+    _read_indexes(settings, found)
+    return page, document, found
+
+
+def _read_indexes(settings: BaseSettings, found: onboarding.Found) -> None:
+    """The site's own pages of feeds and sections, each fetched at its delay; one that cannot be had is left out."""
+    for url in found.indexes:
+        try:
+            page = asyncio.run(fetch_polite(url, settings))
+        except (FetchError, FrontierError, wiring.StartRefused, ValueError) as exc:
+            cli.note(f"{url} was not read: {exc}")
+            continue
+        if page.status != 200:
+            continue
+        if parse_feed(page.body, page.url, page.header("content-type")).entries:
+            found.feeds.append(url)  # it looked like a page of feeds and is one
+        else:
+            onboarding.add_index(found, Document(page.body, page.url, page.header("content-type")))
 
 
 def _robots_sitemaps(settings: BaseSettings, domain: str) -> list[str]:
@@ -298,6 +329,61 @@ async def _offer(frontier: Frontier, *, sites: Sites, settings: BaseSettings) ->
         refused = ", ".join(f"{reason} {number}" for reason, number in result.refused.items())
         rows.append({"site": site.id, "offered": len(links), "due": result.added, "refused": refused or None})
     return rows
+
+
+# ---------------------------------------------------------------- report
+#: In the order of the report: what an operator has to look at first.
+STATES = ("dead", "missing", "moved", "refused", "challenge", "failing", "alive", "asleep", "new", "live")
+
+
+def report(settings: BaseSettings, sites: Sites, chosen: Sequence[Site], as_json: bool) -> None:
+    """A row per seed with what the frontier remembers of it; how many are in each state on stderr."""
+
+    async def ask(frontier: Frontier) -> list[dict[str, Any]]:
+        now_ms = await frontier.operator.now_ms()
+        rows = []
+        for site in chosen:
+            alone = Sites([replace(site, enabled=True)])
+            for seed in seeds(site, now_ms):
+                link = alone.identify(seed.url, kind=seed.kind, now_ms=now_ms)
+                if isinstance(link, Link):
+                    record = await frontier.record(link.url_id, link.domain)
+                    rows.append(_report_row(seed, record, now_ms))
+        return rows
+
+    try:
+        rows = with_frontier(settings, sites, ask)
+    except (FrontierError, wiring.StartRefused) as exc:
+        cli.fail(str(exc))
+    rows.sort(key=lambda row: (STATES.index(row["state"]), row["site"]))
+    counts = Counter(row["state"] for row in rows)
+    if not as_json:
+        for row in rows:
+            row["every"] = span(row["every_s"])
+            row["next"] = span(max(0.0, row["next_in_s"])) if row["next_in_s"] is not None else None
+    cli.print_rows(rows, ("site", "kind", "state", "every", "next", "note", "url"), as_json)
+    cli.note(f"{len(rows)} seeds: " + ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state]))
+
+
+def _report_row(seed: Seed, record: Record | None, now_ms: int) -> dict[str, Any]:
+    memory = watch.Memory.read(record.links_digest if record else b"")
+    outcome = record.outcome if record else None
+    state = watch.state_of(memory, outcome, now_ms // 1000, is_dead_in_file=seed.dead)
+    due_ms = (record.due_ms or record.next_visit_ms) if record else None
+    note = memory.note or (str(outcome) if state in ("failing", "refused") else "")
+    if state == "alive":
+        note = "sites.json says that it is dead"
+    return {
+        "site": seed.site,
+        "kind": seed.label,
+        "state": state,
+        "every_s": memory.interval_s or None,
+        "next_in_s": round((due_ms - now_ms) / 1000) if due_ms else None,
+        "last_visit_ms": record.last_visit_ms or None if record else None,
+        "fresh_ms": memory.fresh_s * 1000 or None,
+        "note": note or None,
+        "url": seed.url,
+    }
 
 
 Work = Callable[[Frontier], Awaitable[Any]]

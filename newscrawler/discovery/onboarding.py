@@ -25,7 +25,14 @@ _MAX_LINKS = 5_000
 _MENUS = "nav, header, [role=navigation], [class*=menu], [id*=menu], [class*=nav], [id*=nav], [class*=category]"
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml")
 _FEED_URL = re.compile(r"\.(?:rss|atom|rdf)$|/(?:rss|feeds?|atom)(?:/[^?#]*)?/?$|/rss\.xml$", re.I)
+#: A page of a site's feeds or sections, made for people: what it links to is what we are looking for.
+_INDEX_URL = re.compile(
+    r"/(?:rss|feeds?|sitemap|site-map|so-do-trang|so-do-site|so-do-website|ban-do-trang)(?:\.html?|\.aspx?|\.php)?/?$",
+    re.I,
+)
+MAX_INDEXES = 3
 _SITEMAP_URL = re.compile(r"sitemap[^/]*\.(?:xml|txt)(?:\.gz)?$", re.I)
+_RSS_PAGE = re.compile(r"/(?:rss|feeds?)(?:\.\w+)?/?$", re.I)
 _SERVICE = re.compile(
     r"(?:^|[/-])(?:lien-he|contact|gioi-thieu|about|quang-cao|advert|toa-soan|dieu-khoan|terms|privacy|chinh-sach-bao-mat|"
     r"cookie|imprint|impressum|dat-bao|subscribe|newsletter|rss|sitemap|app|ung-dung|video|videos|photo|anh|podcast|tv|"
@@ -43,6 +50,7 @@ class Found:
     feeds: list[str] = field(default_factory=list)
     sitemaps: list[str] = field(default_factory=list)
     sections: list[str] = field(default_factory=list)
+    indexes: list[str] = field(default_factory=list)  # pages that list feeds or sections for people: to be read as well
 
 
 def examine(page: Document, robots_sitemaps: list[str] | None = None) -> Found:
@@ -62,12 +70,33 @@ def examine(page: Document, robots_sitemaps: list[str] | None = None) -> Found:
     for node in page.tree.css("a[href]")[:_MAX_LINKS]:
         address = _address(base, node) or ""
         path = urlsplit(address).path
-        if _SITEMAP_URL.search(path):
+        if _INDEX_URL.search(path):
+            if len(found.indexes) < MAX_INDEXES:
+                _take(found.indexes, address, host)
+        elif _SITEMAP_URL.search(path):
             _take(found.sitemaps, address, host)
         elif _FEED_URL.search(path) and len(found.feeds) < MAX_FEEDS:
             _take(found.feeds, address, host)
     _sections(page, base, host, found)
     return found
+
+
+def add_index(found: Found, page: Document) -> None:
+    """Takes over what one of ``found.indexes`` lists: feeds, and of a site map all of its links that look like sections.
+    An address that turned out to be a feed itself is the caller's to see."""
+    more = examine(page)
+    host = urls.domain_of(page.url).removeprefix("www.")
+    base = urls.Base(page.base_url)
+    for feed in more.feeds[: MAX_FEEDS - len(found.feeds)]:
+        _take(found.feeds, feed, host)
+    for sitemap in more.sitemaps:
+        _take(found.sitemaps, sitemap, host)
+    if not _RSS_PAGE.search(urlsplit(page.url).path):
+        for node in page.tree.css("a[href]")[:_MAX_LINKS]:
+            address = _address(base, node)
+            if address and address not in found.feeds and _is_section(address, (node.text() or "").strip()):
+                _take(found.sections, address, host)
+    del found.sections[MAX_SECTIONS:]
 
 
 def _sections(page: Document, base: urls.Base, host: str, found: Found) -> None:

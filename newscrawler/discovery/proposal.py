@@ -34,14 +34,17 @@ def article_examples(page: Document) -> list[str]:
     return found
 
 
-def entry(found: Found, page: Document, day: str) -> dict[str, Any]:
-    """What to put into the list "sites". ``day``: of the fetch, for the note on where it comes from.
+def entry(found: Found, page: Document, day: str, asked: str = "") -> dict[str, Any]:
+    """What to put into the list "sites". ``day``: of the fetch, for the note on where it comes from; ``asked``: the
+    host that was asked for, an alias where the site answered from another.
 
     Seeds on a twin host (www. or not) are kept; seeds on other hosts are not in ``found``.
     """
     host = urls.domain_of(page.url)
     bare = host.removeprefix("www.")
     aliases = {} if bare[:1].isdigit() or ":" in bare else {bare if host != bare else f"www.{bare}": host}
+    if asked and asked != host:
+        aliases[asked] = host
     proposed: dict[str, Any] = {
         "id": bare,
         "name": found.name or bare,

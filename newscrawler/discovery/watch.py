@@ -19,7 +19,7 @@ import msgpack
 
 from newscrawler.discovery.seeds import LONGEST_S, MANY_KNOWN, SHORTEST_S, next_interval
 from newscrawler.discovery.sitefile import Site
-from newscrawler.items import Kind, Link, Page
+from newscrawler.items import Kind, Link, Outcome, Page
 
 _SCHEMA = 1
 #: Bytes kept of each link that was shown; three tell 300 links from a new one but for one time in 50,000.
@@ -260,3 +260,28 @@ def newest_s(entries: Iterable[Any]) -> float | None:
     """Time of the newest of a feed's or sitemap's entries, seconds since the epoch; None = none tells."""
     times = [when.timestamp() for e in entries if (when := e.published or getattr(e, "lastmod", None))]
     return max(times, default=None)
+
+
+#: A list that has shown nothing new for so long is said to be asleep, seconds.
+ASLEEP_S = 7 * 86_400
+
+
+def state_of(memory: Memory, outcome: Outcome | None, now_s: int, *, is_dead_in_file: bool = False) -> str:
+    """One word for an operator. ``outcome``: of the last visit, None = never visited."""
+    if memory.is_dead:
+        return "dead"
+    if memory.misses:
+        return "missing"
+    if outcome is None:
+        return "dead" if is_dead_in_file else "new"
+    if outcome is Outcome.CHALLENGE:
+        return "challenge"
+    if memory.note:
+        return "moved"
+    if outcome in (Outcome.RETRY, Outcome.FAILED, Outcome.GONE):
+        return "failing"
+    if outcome is Outcome.REFUSED:
+        return "refused"
+    if is_dead_in_file:
+        return "alive"  # the file is wrong
+    return "asleep" if memory.fresh_s and now_s - memory.fresh_s > ASLEEP_S else "live"

@@ -188,6 +188,34 @@ def test_the_home_page_of_a_new_site_gives_an_entry_that_can_be_used(fleet: Scra
     assert pasted.errors == [] and len(pasted) == 1
 
 
+def test_the_pages_of_feeds_and_sections_of_a_new_site_are_read(fleet: Scrapy, web: FaultServer) -> None:
+    base = f"http://127.0.9.9:{web.ports['new']}"
+    links = '<a href="/rss">RSS</a><a href="/so-do-trang.html">Sơ đồ</a></body>'
+    web._answers["/"] = whole(HOME.replace("</body>", links).encode())
+    web._answers["/rss"] = whole(b'<html><body><a href="/rss/kinh-te-89.rss">Kinh te</a></body></html>')
+    web._answers["/so-do-trang.html"] = whole(b'<html><body><a href="/phap-luat">Phap luat</a></body></html>')
+    (entry,) = lines(fleet.run("seeds", "add", f"{base}/"))
+    assert [feed["url"] for feed in entry["feeds"]] == [f"{base}/rss/home.rss", f"{base}/rss/kinh-te-89.rss"]
+    assert entry["sections"] == [f"{base}/thoi-su", f"{base}/the-thao", f"{base}/phap-luat"]
+
+
+def test_the_address_that_was_asked_is_an_alias_of_the_one_that_answered(fleet: Scrapy, web: FaultServer) -> None:
+    old = FaultServer()
+    old.start({"old": ("127.0.9.10", None)})
+    target = f"http://127.0.9.9:{web.ports['new']}/"
+    old._answers["/"] = whole(b"", f"Location: {target}", status="301 Moved Permanently")
+    old_host = f"127.0.9.10:{old.ports['old']}"
+    try:
+        (entry,) = lines(fleet.run("seeds", "add", f"http://{old_host}/"))
+        assert entry["home"] == target and entry["aliases"] == {old_host: f"127.0.9.9:{web.ports['new']}"}
+        known = {"id": "cu.vn", "home": f"http://{old_host}/"}
+        (fleet.folder / "sites.json").write_text(json.dumps({"sites": [known]}), encoding="utf-8")
+        done = fleet.run("seeds", "add", f"http://{old_host}/")
+        assert f"cu.vn has moved: its home page is on 127.0.9.9:{web.ports['new']} now" in done.stderr
+    finally:
+        old.stop()
+
+
 def test_a_new_site_can_be_taken_at_once(fleet: Scrapy, web: FaultServer) -> None:
     base = f"http://127.0.9.9:{web.ports['new']}"
     assert fleet.run("seeds", "add", f"{base}/", "--yes").returncode == 0

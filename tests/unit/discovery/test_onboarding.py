@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from newscrawler.discovery.onboarding import MAX_SECTIONS, Found, examine, looks_like_feed, looks_like_sitemap
+from newscrawler.discovery.onboarding import (
+    MAX_SECTIONS,
+    Found,
+    add_index,
+    examine,
+    looks_like_feed,
+    looks_like_sitemap,
+)
 from newscrawler.extraction.document import Document
 
 HOME = """<!DOCTYPE html><html lang="vi-VN"><head><title>Báo Mới - Tin hôm nay</title>
@@ -28,7 +35,22 @@ def found(html: str = HOME, robots: list[str] | None = None) -> Found:
 
 
 def test_feeds_are_those_declared_and_those_linked() -> None:
-    assert found().feeds == ["https://bao.vn/rss/home.rss", "https://bao.vn/rss", "https://bao.vn/rss/the-thao.rss"]
+    assert found().feeds == ["https://bao.vn/rss/home.rss", "https://bao.vn/rss/the-thao.rss"]
+
+
+def test_a_page_of_feeds_and_a_site_map_are_read_for_what_they_list() -> None:
+    home = HOME.replace("</footer>", '<a href="/so-do-trang.html">Sơ đồ trang</a></footer>')
+    result = found(home)
+    assert result.indexes == ["https://bao.vn/rss", "https://bao.vn/so-do-trang.html"]
+    feeds = '<main><a href="/rss/kinh-te-89.rss">Kinh tế</a><a href="/rss/home.rss">Tất cả</a><a href="/dieu-nay">khác</a></main>'
+    site_map = (
+        '<main><a href="/phap-luat">Pháp luật</a><a href="/thoi-su">Thời sự</a><a href="/dang-nhap">Đăng nhập</a>'
+        '<a href="/gia-vang-hom-nay-tang-manh-phien-thu-tu-4954454.html">Giá vàng tăng</a></main>'
+    )
+    for url, html in zip(result.indexes, (feeds, site_map), strict=True):
+        add_index(result, Document(html.encode(), url))
+    assert result.feeds == [f"https://bao.vn/rss/{name}.rss" for name in ("home", "the-thao", "kinh-te-89")]
+    assert result.sections[-1] == "https://bao.vn/phap-luat" and len(result.sections) == 5
 
 
 def test_sitemaps_are_of_robots_and_page() -> None:
@@ -127,4 +149,4 @@ def test_real_pages_give_their_sections(shared_pages: Path, file: str, url: str,
     result = examine(Document(gzip.decompress((shared_pages / "sections" / file).read_bytes()), url))
     assert {url + path for path in wanted} <= set(result.sections)
     assert result.language == ("en" if "cnn" in file else "vi")
-    assert result.feeds
+    assert result.feeds or result.indexes
