@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import getpass
+import json
+import os
+import shlex
+import subprocess
+import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -13,19 +19,18 @@ from typing import Any
 from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings
 
-from newscrawler import cli, wiring
-from newscrawler.discovery.sites import Sites, SitesError
+from newscrawler import cli, selecting, wiring
+from newscrawler.discovery.sites import SitesError
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.selectors import SelectorSet, apply
 from newscrawler.frontier import connect
 from newscrawler.frontier import server as embedded
 from newscrawler.frontier.queue import FrontierUnavailable
-from newscrawler.items import Kind, Link
-from newscrawler.selectorstore import gate, schema
-from newscrawler.selectorstore.generate import LEAST_PAGES, MODES, split
-from newscrawler.selectorstore.samples import distinct, make_sample
-from newscrawler.selectorstore.store import SAMPLE_PAGES, SelectorStore, UnknownSet
+from newscrawler.selectorstore import schema
+from newscrawler.selectorstore.generate import MODES
+from newscrawler.selectorstore.store import SelectorStore, UnknownSet
+from newscrawler.store.base import StoreError
 
 VERBS: dict[str, tuple[str, str]] = {
     "list": ("", "every domain: state, versions, who made the set"),
@@ -33,11 +38,23 @@ VERBS: dict[str, tuple[str, str]] = {
     "test": ("DOMAIN [PAGE.html ...]", "run a set on files, or on the domain's newest stored pages, and judge it"),
     "load": ("", "check the files in selectors/ and put what is new into Redis"),
     "generate": ("DOMAIN", "make a set from the domain's stored pages now (--mode)"),
-    "approve": ("DOMAIN", "use a version: --version N, else the one on probation, else the newest"),
+    "edit": (
+        "DOMAIN [FILE.json]",
+        "a new version from FILE, or from your EDITOR; the gate runs first (--approve, --force)",
+    ),
+    "bench": (
+        "[DOMAIN ...]",
+        "ask a model for sets of stored pages and print its figures: --base-url URL --model NAME",
+    ),
+    "approve": (
+        "DOMAIN",
+        "use a version that passes the gate: --version N, else the one on probation, else the newest",
+    ),
     "rollback": ("DOMAIN", "go back to the version that was active before, or to --version N"),
     "pin": ("DOMAIN", "keep the active set, whatever is loaded or generated"),
     "unpin": ("DOMAIN", "let it be replaced again"),
     "disable": ("DOMAIN", "use no set and make none: the generic chain serves the domain"),
+    "repair": ("DOMAIN", "parse the articles of the time again in which its set did not fit, from stored pages"),
     "history": ("DOMAIN", "what happened to the domain's sets, newest first"),
 }
 _COLUMNS = ("domain", "state", "active", "probation", "shadow", "made_by", "versions", "samples", "pinned", "reason")
@@ -52,7 +69,7 @@ class Command(ScrapyCommand):
         return f"[options] {'|'.join(VERBS)} [DOMAIN]"
 
     def short_desc(self) -> str:
-        return "Selector sets: list, show, test, load, generate, approve, rollback, pin, disable, history"
+        return "Selector sets: list, show, test, load, generate, edit, approve, rollback, pin, disable, repair, bench, history"
 
     def long_desc(self) -> str:
         verbs = ". ".join(f"{name}{' ' + args if args else ''}: {text}" for name, (args, text) in VERBS.items())
@@ -72,20 +89,29 @@ class Command(ScrapyCommand):
         parser.add_argument(
             "--mode", choices=[m for m in MODES if m != "off"], help="generate: how, instead of SELECTOR_GENERATION"
         )
+        parser.add_argument("--force", action="store_true", help="edit, approve: although the gate refuses it")
+        parser.add_argument("--approve", action="store_true", help="edit: use the new version at once")
+        parser.add_argument(
+            "--base-url", metavar="URL", help="bench: the model's server, e.g. http://127.0.0.1:11434/v1"
+        )
+        parser.add_argument("--model", metavar="NAME", help="bench: the model")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         verb, *rest = args or [""]
         if verb not in VERBS:
             raise cli.UsageError(f"unknown action {verb!r}; one of {', '.join(VERBS)}", print_help=False)
         wanted = VERBS[verb][0]
-        most = None if "..." in wanted else 1 if wanted else 0
-        if (wanted and not rest) or (most is not None and len(rest) > most):
+        most = None if "..." in wanted else len(wanted.split())
+        if (wanted and not wanted.startswith("[") and not rest) or (most is not None and len(rest) > most):
             raise cli.UsageError(f"usage: scrapy selectors {verb} {wanted}".rstrip(), print_help=False)
         work: Callable[[SelectorStore, list[str], argparse.Namespace], Awaitable[int]]
         work = getattr(self, f"_{verb}")
         try:
             code = self._with_store(lambda store: work(store, rest, opts))
-        except (UnknownSet, schema.SetError, SitesError, FrontierUnavailable, wiring.StartRefused, OSError) as exc:
+        except (
+            UnknownSet, schema.SetError, selecting.GateRefused, SitesError, FrontierUnavailable, wiring.StartRefused,
+            StoreError, OSError,
+        ) as exc:  # fmt: skip
             cli.fail(str(exc))
         self.exitcode = code
 
@@ -153,25 +179,22 @@ class Command(ScrapyCommand):
     async def _test(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
         domain, files = args[0], args[1:]
         selectors = schema.parse(await store.document(domain, opts.set_version), domain)
-        pages = _file_pages(files, opts.url or f"https://{domain}/") if files else self._stored_pages(domain)
+        pages = _file_pages(files, opts.url or f"https://{domain}/") if files else await self._pages(domain)
         if not pages:
             cli.fail(f"no stored page of {domain} in the raw store; name page files, or crawl it first")
-        sites = wiring.load_sites(self._settings)
-        rows = [_tried(url, body, selectors, _context(sites, url, fetched)) for url, body, fetched, _ in pages]
+        context_of = self._context_of()
+        rows = [_tried(page, selectors, context_of(page.url, page.fetched)) for page in pages]
         cli.print_rows(rows, ("url", "title", "published", "authors", "content_chars", "missing"), opts.as_json)
-        samples = distinct([s for s in (make_sample(u, b, _context(sites, u, f)) for u, b, f, _ in pages) if s])
-        if len(samples) < LEAST_PAGES:
-            cli.note(f"The gate needs {LEAST_PAGES} distinct article pages; these are {len(samples)}.")
+        judged = selecting.judge_pages(selectors, pages, context_of)
+        if judged.report is None:
+            cli.note(judged.note)
             return 1 if any(row["missing"] for row in rows) else 0
-        report = gate.judge(selectors, *split(samples))
         if opts.as_json:
-            cli.print_object({"gate": report.metrics(), "passed": report.passed})
+            cli.print_object({"gate": judged.report.metrics(), "passed": judged.report.passed})
         else:
             print()
-            columns = ("field", "passed", "coverage", "agree", "vary", "reason")
-            cli.print_rows([{"field": n, **asdict(f)} for n, f in report.fields.items()], columns, False)
-            print(f"Gate over {report.pages} pages: {'passed' if report.passed else 'NOT passed'}")
-        return 0 if report.passed else 1
+            _print_gate(judged)
+        return 0 if judged.report.passed else 1
 
     async def _generate(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
         from newscrawler.generation_ext import GenerationConfig, make_generator, make_llm
@@ -180,18 +203,10 @@ class Command(ScrapyCommand):
         if opts.mode:
             settings.set("SELECTOR_GENERATION", opts.mode, priority="cmdline")
         domain = args[0]
-        refs = [(url, ref) for url, _, _, ref in self._stored_pages(domain)] or await store.samples(domain)
+        refs = [(page.url, page.ref) for page in await self._pages(domain)] or await store.samples(domain)
         if not refs:
             cli.fail(f"no stored page of {domain}: crawl it first (scrapy crawl news -a sites={domain})")
-        services = wiring.Services(
-            settings=settings,
-            worker="reader",
-            sites=wiring.load_sites(settings),
-            chosen=[],
-            redis_url="",
-            loopback_only=False,
-            _parts={"redis": store.client, "selectors": store, "raw": wiring.open_raw_store(settings)},
-        )
+        services = self._services(store)
         llm = make_llm(settings)
         result = await make_generator(services, GenerationConfig.of(settings), llm).run(domain, forced=True, refs=refs)
         await llm.close()
@@ -209,7 +224,76 @@ class Command(ScrapyCommand):
 
     # ------------------------------------------------------------ changes
     async def _approve(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
-        return self._said(opts, args[0], "active", await store.approve(args[0], opts.set_version))
+        pages = await self._pages(args[0])
+        version, judged = await selecting.approve(
+            store, args[0], opts.set_version, pages, self._context_of(), force=opts.force
+        )
+        cli.note(judged.note or f"the gate {'refused' if judged.refused else 'passed'} it")
+        return self._said(opts, args[0], "active", version)
+
+    async def _edit(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
+        domain = args[0]
+        if len(args) > 1:
+            text = Path(args[1]).read_text(encoding="utf-8")
+        else:
+            text = _in_editor(await store.document(domain, opts.set_version))
+        pages = await self._pages(domain)
+        version, judged = await selecting.save_edit(
+            store, domain, text, pages, self._context_of(), who=_user(), force=opts.force
+        )
+        if judged.report is not None and not opts.as_json:
+            _print_gate(judged)
+        cli.note(judged.note or f"the gate {'refused' if judged.refused else 'passed'} it")
+        if opts.approve:
+            await store.approve(domain, version, who=_user())
+            return self._said(opts, domain, "active", str(version))
+        return self._said(opts, domain, "added", str(version))
+
+    async def _repair(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
+        from newscrawler.drift_ext import repair_articles
+        from newscrawler.selectorstore.repairs import Repairs
+
+        repairs = Repairs(store.client)
+        repair = await repairs.take(args[0])
+        if repair is None:
+            cli.fail(
+                f"nothing of {args[0]} waits for a repair, or a worker is at it; `scrapy reparse --site` takes any time"
+            )
+        await store.refresh()
+        services = self._services(store)
+        await services.store.open()
+        try:
+            report = await repair_articles(services, repair)
+        finally:
+            await services.store.close()
+        await repairs.done(repair, report)
+        await store.note_repair(repair.domain, repair.version, report)
+        if opts.as_json:
+            cli.print_object({"domain": args[0], "version": repair.version, **report})
+        else:
+            rows = [{"url": url, "changed": ", ".join(fields)} for url, fields in report["articles"].items()]
+            cli.print_rows(rows, ("url", "changed"), False)
+            print(f"{report['pages']} stored pages parsed again, {report['changed']} articles changed")
+        return 0
+
+    async def _bench(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
+        from newscrawler import selector_bench
+
+        if not opts.base_url or not opts.model:
+            raise cli.UsageError("bench needs --base-url URL and --model NAME", print_help=False)
+        domains = args or [site.id for site in wiring.load_sites(self._settings)]
+        rows = []
+        for domain in domains:
+            pages = await self._pages(domain, selector_bench.MOST_PAGES)
+            row = await selector_bench.measure(
+                self._settings, store.client, domain, pages, self._context_of(), opts.base_url, opts.model
+            )
+            if row is not None:
+                rows.append(row)
+        if not rows:
+            cli.fail(f"no site has {selector_bench.LEAST} stored article pages; crawl some first")
+        selector_bench.show(rows, opts.base_url, opts.model, opts.as_json)
+        return 0
 
     async def _rollback(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
         return self._said(opts, args[0], "active", await store.rollback(args[0], opts.set_version))
@@ -236,53 +320,78 @@ class Command(ScrapyCommand):
         return 0
 
     # ------------------------------------------------------------ pages
-    def _stored_pages(self, domain: str) -> list[tuple[str, bytes, datetime, str]]:
-        """The newest HTML pages of the domain's hosts: (url, body, fetched, ref), twice what a generation needs."""
-        sites = wiring.load_sites(self._settings)
-        found: dict[str, tuple[str, bytes, datetime, str]] = {}
-        for ref, page in wiring.open_raw_store(self._settings).scan():
-            host = _host(page.url)
-            site = sites.by_host(host)
-            if host != domain and (site is None or site.id != domain):
-                continue
-            found.pop(page.url, None)  # the newest visit counts, and stands last
-            found[page.url] = (page.url, page.body, page.fetched, ref)
-        articles = [row for row in found.values() if _is_article(sites, row[0])]
-        return (articles or list(found.values()))[-2 * SAMPLE_PAGES :]
+    def _context_of(self) -> selecting.ContextOf:
+        return selecting.context_by(wiring.load_sites(self._settings))
+
+    async def _pages(self, domain: str, most: int = selecting.MOST_PAGES) -> list[selecting.Stored]:
+        """The newest stored article pages of the domain."""
+        raw = wiring.open_raw_store(self._settings)
+        articles = wiring.open_article_store(self._settings)
+        await articles.open()
+        try:
+            found = await selecting.newest_pages(articles, raw, domain, most)
+        finally:
+            await articles.close()
+        return found or selecting.scanned_pages(raw, wiring.load_sites(self._settings), domain, most)
+
+    def _services(self, store: SelectorStore) -> wiring.Services:
+        settings = self._settings
+        return wiring.Services(
+            settings=settings,
+            worker="reader",
+            sites=wiring.load_sites(settings),
+            chosen=[],
+            redis_url="",
+            loopback_only=False,
+            _parts={"redis": store.client, "selectors": store, "raw": wiring.open_raw_store(settings)},
+        )
 
 
-def _context(sites: Sites, url: str, fetched: datetime | None) -> PageContext:
-    site = sites.by_host(_host(url))
-    if site is None:
-        return PageContext(fetched=fetched)
-    return PageContext(site_name=site.name, language=site.language, zone=site.zone, fetched=fetched)
-
-
-def _is_article(sites: Sites, url: str) -> bool:
-    """By the site's pattern or the heuristic on addresses; tag pages and the like are no evidence of a template."""
-    link = sites.identify(url)
-    return isinstance(link, Link) and link.kind is Kind.ARTICLE
-
-
-def _host(url: str) -> str:
-    return url.split("://", 1)[-1].split("/", 1)[0].lower()
-
-
-def _file_pages(files: list[str], url: str) -> list[tuple[str, bytes, datetime, str]]:
+def _file_pages(files: list[str], url: str) -> list[selecting.Stored]:
     now = datetime.now(UTC)
     base = url.rstrip("/")
-    return [(url if len(files) == 1 else f"{base}/{Path(f).name}", Path(f).read_bytes(), now, "") for f in files]
+    return [
+        selecting.Stored(url if len(files) == 1 else f"{base}/{Path(f).name}", Path(f).read_bytes(), now) for f in files
+    ]
 
 
-def _tried(url: str, body: bytes, selectors: SelectorSet, context: PageContext) -> dict[str, Any]:
-    values = apply(Document(body, url), selectors, context)
+def _tried(page: selecting.Stored, selectors: SelectorSet, context: PageContext) -> dict[str, Any]:
+    values = apply(Document(page.body, page.url, page.content_type), selectors, context)
     found = {name: field.value for name, field in values.items()}
     return {
-        "url": url, "title": found.get("title"), "published": found.get("published"), "authors": found.get("authors"),
-        "content_chars": len(found.get("content") or ""),
+        "url": page.url, "title": found.get("title"), "published": found.get("published"),
+        "authors": found.get("authors"), "content_chars": len(found.get("content") or ""),
         "missing": ", ".join(n for n in ("title", "content") if not found.get(n)),
         "origins": {name: field.origin for name, field in values.items()},
     }  # fmt: skip
+
+
+def _in_editor(doc: dict[str, Any]) -> str:
+    """The document as a person left it. :raises schema.SetError: the editor failed"""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{doc['domain'].replace(':', '_')}.json"
+        path.write_text(json.dumps(doc, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        try:
+            done = subprocess.run([*shlex.split(editor), str(path)], check=False)
+        except OSError as exc:
+            raise schema.SetError(doc["domain"], "EDITOR", f"{editor} cannot be started: {exc}") from exc
+        if done.returncode:
+            raise schema.SetError(doc["domain"], "EDITOR", f"{editor} ended with {done.returncode}; nothing was saved")
+        return path.read_text(encoding="utf-8")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return "person"
+
+
+def _print_gate(judged: selecting.Judged) -> None:
+    assert judged.report is not None
+    cli.print_rows(judged.rows(), ("field", "passed", "coverage", "agree", "vary", "reason"), False)
+    print(f"Gate over {judged.report.pages} pages: {'passed' if judged.report.passed else 'NOT passed'}")
 
 
 def _print_set(doc: dict[str, Any]) -> None:

@@ -55,8 +55,12 @@ class Result:
 class Proposer:
     """``mode``: rules_then_llm | llm | rules. Without a configured model rules work alone."""
 
-    def __init__(self, jobs: Jobs, llm: ask.Model | None, mode: str, max_input_chars: int) -> None:
+    def __init__(
+        self, jobs: Jobs, llm: ask.Model | None, mode: str, max_input_chars: int, *, cached: bool = True
+    ) -> None:
+        """``cached`` False: the model is asked again about pages that it was asked about, for measurements."""
         self.jobs = jobs
+        self._cached = cached
         self.mode = mode
         self._llm = llm if llm is not None and llm.configured else None
         self._max_input_chars = max_input_chars
@@ -251,6 +255,7 @@ class Proposer:
             digest,
             (ask.system_prompt(), prompt, ask.ANSWER_SCHEMA, ask.MAX_TOKENS),
             result.spent,
+            cached=self._cached,
         )
 
 
@@ -261,13 +266,14 @@ async def cached_answer(
     digest: str,
     question: tuple[str, str, dict[str, Any], int],
     spent: Spent,
+    *,
+    cached: bool = True,
 ) -> dict[str, Any]:
     """One question to the model under the fleet's budget; ``question``: system, user, schema, most tokens of the answer."""
     client = jobs.client
     key = keys.answer(f"{llm.model}:{digest}")
-    cached = await client.get(key)
-    if cached:
-        found = dict(json.loads(cached))
+    if cached and (before_now := await client.get(key)):
+        found = dict(json.loads(before_now))
         if "error" in found and "kind" in found:
             raise KnownFailure(str(found["kind"]), f"{found['error']} (said before about the same pages)")
         return found

@@ -190,6 +190,7 @@ class SelectorStore(Versions):
         fields = {"active": str(version), "active_by": "file", "shipped": schema.content_digest(doc) + doc["state"]}
         await self._require().hset(keys.domain(domain), mapping=fields)
         await self._require().hset(keys.watch(domain), "v", str(version))
+        await self._event(domain, "file", "active", version, "the shipped file that was in use")
 
     # ------------------------------------------------------------ shadow
     async def note_shadow(self, domain: str, version: int | str, agreed: bool) -> bool:

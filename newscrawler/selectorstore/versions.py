@@ -82,11 +82,16 @@ class Versions:
     async def put_on_probation(self, domain: str, version: int, *, who: str, reason: str) -> None:
         await self._set_state(domain, version, "probation", who=who, reason=reason)
 
-    async def approve(self, domain: str, version: int | str | None = None, *, who: str = "person") -> str:
-        """Makes a version active: the one given, else the one on probation, else the newest."""
+    async def version_to_approve(self, domain: str, version: int | str | None = None) -> str:
+        """The one given, else the one on probation, else the newest. :raises UnknownSet:"""
         row = await self._known_row(domain)
         chosen = str(version or row.get("probation") or row.get("next") or "")
         await self._need_version(domain, chosen)
+        return chosen
+
+    async def approve(self, domain: str, version: int | str | None = None, *, who: str = "person") -> str:
+        """Makes a version active, without a look at any page: see newscrawler.selecting.approve."""
+        chosen = await self.version_to_approve(domain, version)
         await self._set_state(domain, chosen, "active", who=who, reason="approved")
         return chosen
 

@@ -21,7 +21,11 @@ ADAPTERS = {
     "wiring",
     "fetching",
     "reparsing",
+    "tracing",
     "generation_ext",
+    "drift_ext",
+    "selecting",
+    "selector_bench",
     "logformat",
     "cli",
 }

@@ -1,0 +1,202 @@
+"""What people do with selector sets: try, edit, approve. The commands and the web page share these functions.
+
+Nothing is approved on somebody's word: a set is run on the newest stored pages of its site and judged by the gate
+first. Where fewer pages are stored than the gate needs, that is said, and a person may go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from newscrawler.discovery.sites import Sites
+from newscrawler.extraction.context import PageContext
+from newscrawler.extraction.selectors import SelectorSet
+from newscrawler.items import Kind, Link
+from newscrawler.rawstore import RawNotFound, RawStore, RawStoreUnavailable
+from newscrawler.selectorstore import gate, schema
+from newscrawler.selectorstore.bylines import label_bylines
+from newscrawler.selectorstore.propose import LEAST_PAGES, split
+from newscrawler.selectorstore.samples import Sample, distinct, make_sample
+from newscrawler.selectorstore.store import SAMPLE_PAGES, SelectorStore
+from newscrawler.store.base import ArticleStore, Query, StoreError
+
+MOST_PAGES = 2 * SAMPLE_PAGES
+
+ContextOf = Callable[[str, datetime | None], PageContext]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One stored page; the fields of rawstore.RawPage that are needed, and its reference ("" = a file)."""
+
+    url: str
+    body: bytes
+    fetched: datetime
+    ref: str = ""
+    content_type: str | None = None
+
+
+@dataclass
+class Judged:
+    """``report`` None: too few distinct article pages, ``note`` says how many."""
+
+    report: gate.Report | None
+    samples: list[Sample] = field(default_factory=list)
+    note: str = ""
+
+    @property
+    def refused(self) -> bool:
+        return self.report is not None and not self.report.passed
+
+    def rows(self) -> list[dict[str, Any]]:
+        """For a table: field, passed, coverage, agree, vary, reason."""
+        if self.report is None:
+            return []
+        names = ("passed", "coverage", "agree", "vary", "reason")
+        return [{"field": n, **{k: getattr(f, k) for k in names}} for n, f in self.report.fields.items()]
+
+
+class GateRefused(ValueError):
+    """A set that would be used does not pass; the text says which field fails why."""
+
+    def __init__(self, domain: str, judged: Judged) -> None:
+        assert judged.report is not None
+        faults = "; ".join(f"{name}: {reason}" for name, reason in judged.report.failed.items())
+        super().__init__(f"{domain}: the gate refuses it on {judged.report.pages} stored pages: {faults}")
+        self.judged = judged
+
+
+# ---------------------------------------------------------------- stored pages
+def host_of(url: str) -> str:
+    return url.split("://", 1)[-1].split("/", 1)[0].lower()
+
+
+def context_by(sites: Sites) -> ContextOf:
+    def context(url: str, fetched: datetime | None) -> PageContext:
+        site = sites.by_host(host_of(url))
+        if site is None:
+            return PageContext(fetched=fetched)
+        return PageContext(site_name=site.name, language=site.language, zone=site.zone, fetched=fetched)
+
+    return context
+
+
+async def newest_pages(store: ArticleStore, raw: RawStore, domain: str, most: int = MOST_PAGES) -> list[Stored]:
+    """Raw pages of the site's newest articles, oldest first; those that are not on this machine are left out."""
+    try:
+        found = await store.search(Query(sites=(domain,), sort="date", size=min(100, 2 * most)))
+    except StoreError:
+        return []
+    pages = []
+    for hit in found.hits:
+        ref = hit.article.raw_ref
+        if not ref:
+            continue
+        try:
+            page = await asyncio.to_thread(raw.read, ref)
+        except (RawNotFound, RawStoreUnavailable):
+            continue
+        pages.append(Stored(page.url, page.body, page.fetched, ref, page.content_type))
+        if len(pages) == most:
+            break
+    return pages[::-1]
+
+
+def scanned_pages(raw: RawStore, sites: Sites, domain: str, most: int = MOST_PAGES) -> list[Stored]:
+    """The same from the whole raw store, for sites whose articles are not in the article store. Reads every file."""
+    found: dict[str, Stored] = {}
+    for ref, page in raw.scan():
+        host = host_of(page.url)
+        site = sites.by_host(host)
+        if host != domain and (site is None or site.id != domain):
+            continue
+        found.pop(page.url, None)  # the newest visit counts, and stands last
+        found[page.url] = Stored(page.url, page.body, page.fetched, ref, page.content_type)
+    articles = [page for page in found.values() if _is_article(sites, page.url)]
+    return (articles or list(found.values()))[-most:]
+
+
+def _is_article(sites: Sites, url: str) -> bool:
+    """By the site's pattern or the heuristic on addresses; tag pages and the like are no evidence of a template."""
+    link = sites.identify(url)
+    return isinstance(link, Link) and link.kind is Kind.ARTICLE
+
+
+# ---------------------------------------------------------------- the gate, for people
+def judge_pages(selectors: SelectorSet, pages: list[Stored], context_of: ContextOf) -> Judged:
+    """Runs the set on the pages and judges it; blocking, some ms a page."""
+    made = (make_sample(p.url, p.body, context_of(p.url, p.fetched), p.content_type) for p in pages)
+    samples = label_bylines(distinct([s for s in made if s is not None]))
+    if len(samples) < LEAST_PAGES:
+        note = f"The gate needs {LEAST_PAGES} distinct article pages; these are {len(samples)}."
+        return Judged(None, samples, note)
+    # Nobody made the set from these pages: each is as unseen as the next.
+    report = gate.judge(selectors, *split(samples))
+    return Judged(report, samples)
+
+
+async def approve(
+    store: SelectorStore,
+    domain: str,
+    version: int | str | None,
+    pages: list[Stored],
+    context_of: ContextOf,
+    *,
+    who: str = "person",
+    force: bool = False,
+) -> tuple[str, Judged]:
+    """Makes a version active when it passes the gate. :raises GateRefused: it does not, and ``force`` is not given"""
+    chosen = await store.version_to_approve(domain, version)
+    selectors = schema.parse(await store.document(domain, chosen), domain)
+    judged = await asyncio.to_thread(judge_pages, selectors, pages, context_of)
+    if judged.refused and not force:
+        raise GateRefused(domain, judged)
+    return await store.approve(domain, chosen, who=who), judged
+
+
+async def save_edit(
+    store: SelectorStore,
+    domain: str,
+    text: str,
+    pages: list[Stored],
+    context_of: ContextOf,
+    *,
+    who: str = "person",
+    force: bool = False,
+) -> tuple[int, Judged]:
+    """A person's document as a new version, which is not used before it is approved.
+
+    :raises schema.SetError: it is not valid; the text names the field
+    :raises GateRefused: it does not pass on the stored pages, and ``force`` is not given
+    """
+    try:
+        doc = json.loads(text)
+    except ValueError as exc:
+        raise schema.SetError(domain, "(the whole document)", f"not JSON: {exc}") from exc
+    if not isinstance(doc, dict):
+        raise schema.SetError(domain, "(the whole document)", f"must be an object, is {type(doc).__name__}")
+    if doc.get("domain", domain) != domain:
+        raise schema.SetError(domain, "domain", f"is {doc['domain']!r}")
+    parent = doc.get("version")
+    before = doc.get("provenance")
+    kept = (
+        {k: v for k, v in before.items() if k in ("source", "confidence", "notes")} if isinstance(before, dict) else {}
+    )
+    provenance = {**kept, "made_by": "person", "edited_by": who, "parent": parent, "edited": _now()}
+    doc = {**doc, "domain": domain, "version": 1, "state": "candidate", "provenance": provenance}
+    selectors = schema.parse(doc, domain)
+    judged = await asyncio.to_thread(judge_pages, selectors, pages, context_of)
+    if judged.refused and not force:
+        raise GateRefused(domain, judged)
+    if judged.report is not None:
+        doc["provenance"]["metrics"] = judged.report.metrics()
+    return await store.add_version(domain, doc, who=who), judged
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

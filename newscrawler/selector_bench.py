@@ -1,0 +1,107 @@
+"""`scrapy selectors bench`: what a model's selectors are worth on stored pages, for people to measure and publish.
+
+Of each site twelve pages are shown or held out, as in a generation; the rest is never seen by model or gate. On those
+each field is compared with the page's own witnesses (JSON-LD, meta elements, what all pages together say of the text):
+this is agreement with witnesses, not with a person's gold data, and only pages that have a witness count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from typing import Any
+
+from scrapy.settings import BaseSettings
+
+from newscrawler import cli
+from newscrawler.extraction.selectors import SelectorSet
+from newscrawler.generation_ext import GenerationConfig
+from newscrawler.llm import LLM
+from newscrawler.selecting import ContextOf, Stored
+from newscrawler.selectorstore.gate import FIELDS, value_agrees
+from newscrawler.selectorstore.jobs import Jobs
+from newscrawler.selectorstore.propose import Proposer
+from newscrawler.selectorstore.reading import read_all
+from newscrawler.selectorstore.samples import Sample, distinct, make_sample
+from newscrawler.selectorstore.store import SAMPLE_PAGES, wilson_lower
+
+MOST_PAGES = 60
+#: Fewer pages leave too few that were not shown.
+LEAST = SAMPLE_PAGES + 6
+
+
+async def measure(
+    settings: BaseSettings,
+    client: Any,
+    domain: str,
+    pages: list[Stored],
+    context_of: ContextOf,
+    base_url: str,
+    model: str,
+) -> dict[str, Any] | None:
+    """One site's row; None when too few pages are stored. The model is asked afresh, within the fleet's budget."""
+    made = [make_sample(p.url, p.body, context_of(p.url, p.fetched), p.content_type) for p in pages]
+    samples = distinct([s for s in made if s is not None])
+    if len(samples) < LEAST:
+        return None
+    config = GenerationConfig.of(settings)
+    llm = LLM(base_url, os.environ.get(settings["LLM_API_KEY_ENV"], ""), model, settings.getfloat("LLM_TIMEOUT_S"))
+    proposer = Proposer(Jobs(client, config.limits), llm, "llm", config.max_input_chars, cached=False)
+    start = time.monotonic()
+    try:
+        result = await proposer.propose(domain, samples[:SAMPLE_PAGES])
+    finally:
+        await llm.close()
+    unseen = samples[SAMPLE_PAGES:]
+    fields = await asyncio.to_thread(_fields, result.doc, unseen)
+    spent = result.spent
+    return {
+        "domain": domain, "passed": result.doc is not None, "reason": result.reason, "pages_unseen": len(unseen),
+        "fields": fields, "calls": spent.attempts, "tokens_in": spent.tokens_in, "tokens_out": spent.tokens_out,
+        "cost": round(config.limits.micro(spent.tokens_in, spent.tokens_out) / 1e6, 6),
+        "form": llm.mode, "seconds": round(time.monotonic() - start, 1),
+    }  # fmt: skip
+
+
+def _fields(doc: dict[str, Any] | None, unseen: list[Sample]) -> dict[str, dict[str, Any]]:
+    """Field -> {"right", "of"}; a set that did not pass is right nowhere: the site would have none."""
+    found = {name: {"right": 0, "of": 0} for name in FIELDS}
+    selectors = SelectorSet.from_dict(doc) if doc else None
+    for sample in unseen:
+        values = read_all(sample, selectors) if selectors else {}
+        for name in FIELDS:
+            label = getattr(sample.labels, name)
+            if label:
+                found[name]["of"] += 1
+                value = values[name].value if name in values else None
+                found[name]["right"] += value_agrees(name, value, label)
+    return found
+
+
+def show(rows: list[dict[str, Any]], base_url: str, model: str, as_json: bool) -> None:
+    scripted = model.lower().startswith("scripted")
+    if as_json:
+        for row in rows:
+            cli.print_object({**row, "model": model, "server": base_url, "is_model": not scripted})
+        return
+    if scripted:
+        print("The model is scripted: its answers are made by rule. These are NOT figures of any model.\n")
+    table = []
+    for row in rows:
+        fields = {name: f"{f['right']}/{f['of']}" for name, f in row["fields"].items()}
+        table.append({**row, **fields, "tokens": row["tokens_in"] + row["tokens_out"]})
+    columns = ("domain", "passed", *FIELDS, "calls", "tokens", "cost", "seconds", "reason")
+    cli.print_rows(table, columns, False)
+    print(f"\n{model} at {base_url}, {len(rows)} sites; agreement with the pages' own witnesses on pages it never saw:")
+    for name in FIELDS:
+        right, of = (sum(row["fields"][name][key] for row in rows) for key in ("right", "of"))
+        if of:
+            print(
+                f"  {name:<10} {right / of:6.1%}  of {of} pages (at least {wilson_lower(right, of):.1%} with 95 % certainty)"
+            )
+    passed = sum(row["passed"] for row in rows)
+    tokens, cost = sum(r["tokens_in"] + r["tokens_out"] for r in rows), sum(r["cost"] for r in rows)
+    print(
+        f"  sets that passed the gate: {passed} of {len(rows)}; {tokens:,} tokens, cost {cost:.4f} by LLM_PRICE_IN/OUT"
+    )
