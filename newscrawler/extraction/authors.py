@@ -42,12 +42,13 @@ _LEAD = re.compile(
     r"|eingestellt von|text und fotos? von|(?:photos?|words) and (?:text|photos?|words) by"
     r"|text und fotos?|redaktion|redakteur(?:in)?|text|texte|words|reporter"
     r"|yazan|oleh|penulis|автор|текст|от|skrevet av|skriven av|tekst|tekst og foto|szerző|napisał|文|取材|撮影・文"
-    r"|作者|记者|記者)(?:\s*[:：]\s*|\s+)(?=\S)",
+    r"|autorin\s?/\s?autor|autor\s?/\s?autorin|auteur|escribe|作者|记者|記者|著者|执笔|責任編輯|责任编辑|责编|编辑)"
+    r"(?:\s*[:：]\s*|\s+)(?=\S)",
     re.I,
 )
 _LEAD_COLON = re.compile(
     r"^\W*(?:ein\s+)?(?:\w+\s+){0,3}?(?:autor(?:en|in|innen)?|author|verfasser(?:in)?|tác giả|bài viết|thực hiện"
-    r"|text|von|by|redaktion|journalist(?:in)?|ansprechpartner(?:in)?|editor)\s*[:：]\s*",
+    r"|text|von|by|interview|protokoll|redaktion|journalist(?:in)?|ansprechpartner(?:in)?|editor)\s*[:：]\s*",
     re.I,
 )
 _ROLE = re.compile(
@@ -67,7 +68,7 @@ _ROLE = re.compile(
     r"|drucken|comments?"
     r"|read more|profile|bio|autor|autorin|gastautor|gastbeitrag|freelance(?:r)?|special to .*|for .{0,40}"
     r"|senior .{0,40}|chief .{0,40}|associate .{0,30}|political .{0,30}|national .{0,30}|staff .{0,30}"
-    r"|publié(?: le)?|publicado(?: el)?|entfolgen|folgen|startseite|aktualisiert|datum"
+    r"|publié(?: le)?|publicado(?: el)?|entfolgen|folgen|edit|startseite|aktualisiert|datum"
     r"|chefredakteur(?:in)?|ressortleiter(?:in)?|volontär(?:in)?|korrespondent(?:in)?|freier journalist"
     r"|freie journalistin|mehr|alle artikel|homepage|home|search|login|subscribe|(?:see|view) all.*|more .*"
     r"|all posts.*|posts by.*|artikel von.*|about the author)$",
@@ -114,7 +115,7 @@ _PARTICLES = words(
     "van vom von y zu zum zur"
 )
 _TITLES = re.compile(
-    r"^(?:(?:prof|dr|dipl|ing|mag|med|phil|rer|nat|h\.c|mr|mrs|ms|sir|herr|frau|ths|ts|pgs|gs|bs|luật sư|nhà báo"
+    r"^(?:(?:prof|dr|dipl|ing|mag|med|phil|rer|nat|h\.c|mr|mrs|ms|sir|herr|frau|ths|ts|pgs|gs|bs|rechtsanw[aä]lt(?:in)?|notar(?:in)?|luật sư|nhà báo"
     r"|bác sĩ|nsnd|nsưt)\.?[\s-]+)+(?=\w)",
     re.I,
 )
@@ -222,6 +223,9 @@ def _one(name: str, own: set[str], nicknames: bool) -> str | None:
         whole, name = name, _ROLE_TAIL.sub("", name)
         if name != whole and name.isupper() and len(name.split()) == 1:
             return None  # "HLNF Staff Report": a desk
+    half = len(name) // 2
+    if half > 3 and name[:half].strip() == name[-half:].strip():
+        name = name[:half]  # the name of a picture and of a link, without a space
     name = re.sub(r"\s*(?:기자|특파원|记者|記者|さん|氏|著|文)$", "", name)
     name = _TITLES.sub("", name).strip(" .,;:|-–—•·/\"'„“”‚‘’()[]*_>»«…")
     name = re.sub(r"^(?:\w)\s+(?=(?:\w+\s+){1,5}\w+$)", lambda m: "" if _avatar(m[0], name) else m[0], name)

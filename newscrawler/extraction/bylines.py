@@ -18,7 +18,7 @@ from newscrawler.items import FieldValue
 _FOREIGN = re.compile(
     r"comment|kommentar|related|recommend|sidebar|(?<!post-)(?<!entry-)(?<!article-)(?<!story-)footer|widget"
     r"|latest|popular|teaser|most-?read|trending|disqus|reply|quote|zitat|about-?author|author-?bio|bio-?box"
-    r"|caption|photo-?credit|image-?credit|newsletter|subscribe|login|menu|nav\b|breadcrumb|share|social|carousel"
+    r"|caption|licen[cs]e|photo-?credit|image-?credit|newsletter|subscribe|login|menu|nav\b|breadcrumb|share|social|carousel"
     r"|slider",
     re.I,
 )
@@ -26,18 +26,21 @@ _BYLINE_START = re.compile(
     r"^\W{0,3}(?:(?:(?:written|posted|reported|words|story|text|report|analysis|interview|review|photos? and text"
     r"|text and photos?)\s+by|(?:gespeichert|blog ?beitrag|beitrag|text|texte|bericht|kommentar|interview"
     r"|text und fotos?)\s+von|by|von|par|por|door|av|af|oleh"
-    r"|verfasst von|geschrieben von|ein (?:beitrag|artikel|gastbeitrag|interview|kommentar) von)(?:\s*:\s*|\s+)"
-    r"|(?:autor(?:in|en|a|:in)?|author|tác giả|bài và ảnh|bài|text|texte|автор|penulis)\s*:\s*)(?=[^\W\d_])",
+    r"|verfasst von|geschrieben von|ein (?:beitrag|artikel|gastbeitrag|interview|kommentar) von"
+    r"|autorin\s?/\s?autor|autor\s?/\s?autorin)(?:\s*:\s*|\s+)"
+    r"|(?:autor(?:in|en|a|:in)?|author|auteure?|autore|tác giả|bài và ảnh|bài|text|texte|interview|автор|penulis)\s*:\s*"
+    r"|(?:责任编辑|责编|编辑|作者|记者|著者|文)\s*[:：]\s*)(?=[^\W\d_])",
     re.I,
 )
 # A label in an element of its own; the name follows in the next one.
 _LABEL = re.compile(
-    r"^\W{0,3}(?:autor(?:in|en|:in|\*in)?|author|(?:written |posted )?by|von|text|verfasser(?:in)?|tác giả|auteur|par|autore"
+    r"^\W{0,3}(?:autor(?:in|en|:in|\*in|in\s?/\s?autor)?|author|(?:written |posted )?by|von|text|verfasser(?:in)?|tác giả|auteur|par|autore"
     r"|写真・文|文|作者|记者)\s*:?\s*$",
     re.I,
 )
+_EAST = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]{2,8}$")
 _OWN = re.compile(
-    r"(?<!comment-)(?:author|byline|autor)(?!-?(?:bio|box|about|info|desc))(?!.*(?:comment|related|sidebar"
+    r"(?<!comment-)(?<!license-)(?<!photo-)(?<!image-)(?:author|byline|autor)(?!-?(?:bio|box|about|info|desc))(?!.*(?:comment|related|sidebar"
     r"|widget))",
     re.I,
 )
@@ -48,11 +51,15 @@ _DATED = re.compile(
     r"|–-]+)?(?:von\s+)?(?P<name>[^\W\d_][^\d|]{4,40})$",
     re.I,
 )
+# An account or a given name, in a line that has a date as well.
 _USER = re.compile(
-    r"^(?:posted |geschrieben |gespeichert )?(?:by|von) ([^\W\d_][\w.-]{2,20}) (?:(?:on|am|@) (?:\w{3,9}\.? )?\d"
-    r"|under )",
+    r"(?:^|[\s|])(?:by|von|par|(?:autor(?:in)?|author|verfasst von|erstellt von|posted by)\s*:)\s+([^\W\d_][\w.-]{1,20})"
+    r"(?=\s*(?:$|[|—–@]|- |(?:on|am|um|under|at) (?:\w{3,10},?\.? )?\d|in rubrik\b))",
     re.I,
 )
+# Where a blog is often called as its owner is.
+_BLOGS = re.compile(r"\.(?:wordpress\.com|blogspot\.\w|tumblr\.com|substack\.com|over-blog\.com|typepad\.com|livejournal\.com)")
+_HAS_DAY = re.compile(r"\b(?:19|20)\d\d\b")
 _VCARD = re.compile(r"\b(?:vcard|fn)(?:\s|$)")
 _META = re.compile(r"meta|info|byline|credit|sign", re.I)
 _LAST_LINE = re.compile(r"text-align:\s*right")
@@ -87,8 +94,10 @@ def find(doc: Document, context: PageContext) -> FieldValue:
             return FieldValue(from_ld, "json-ld", 0.97)
         if visible is not None and visible[2] >= 0.65 and _says_more(visible[0], from_ld):
             return FieldValue(visible[0], visible[1], visible[2])
-        whole = _fuller(from_ld, from_meta, visible, seen)
+        whole = _fuller(from_ld, from_meta, visible)
         return whole or FieldValue(from_ld, "json-ld", 0.88)
+    if visible is not None and visible[1] == "byline:end" and (named.persons or from_meta):
+        visible = None  # the page states its author: who signs the end is a source or a person of the story
     if from_meta:
         # A template may name the uploader or the publisher there: a reader must see the same.
         said = _set(from_meta[0])
@@ -110,16 +119,15 @@ def _set(names: list[str]) -> frozenset[str]:
     return frozenset(map(authors.key, names))
 
 
-def _fuller(stated: list[str], meta: Found | None, visible: Named | None, others: Iterator[Named]) -> FieldValue | None:
-    """The longer list of names that two other places share: templates often state the first author alone."""
+def _fuller(stated: list[str], meta: Found | None, visible: Named | None) -> FieldValue | None:
+    """The longer list of names that meta and byline share: templates often state the first author alone."""
     own = _set(stated)
     if visible is None or not own < _set(visible[0]) or len(visible[0]) > len(stated) + 3:
         return None
     if any(len(name.split()) < 2 for name in visible[0]):
         return None
     wanted, origin = _set(visible[0]), visible[1]
-    in_text = any(o != origin and _set(n) == wanted for n, o, _ in others)
-    return FieldValue(visible[0], origin, 0.85) if in_text or (meta is not None and _set(meta[0]) == wanted) else None
+    return FieldValue(visible[0], origin, 0.85) if meta is not None and _set(meta[0]) == wanted else None
 
 
 def _says_more(visible: list[str], stated: list[str]) -> bool:
@@ -272,14 +280,17 @@ def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterato
         if len(block.text) <= 200:
             for line in block.text.split("\n"):
                 dated = _DATED.match(line)
-                if len(line) > 140 or not (dated or _BYLINE_START.match(line)):
+                account = _USER.search(line) if len(line) < 200 and _HAS_DAY.search(line) else None
+                if not (dated or account or (len(line) <= 140 and _BYLINE_START.match(line))):
                     continue
                 if foreign(block.node, _FOREIGN, parts, _FOREIGN_TAGS, _OWN):
                     break
-                names = authors.clean([dated["name"] if dated else line], context.site_name, sites)
-                names = [n for n in names if len(n.split()) > 1 and not n.islower()]
-                if not names and user is None and (account := _USER.match(line)):
-                    user = [account[1]]  # blogs: "by jsmith on August 3, 2019"
+                begins = dated or _BYLINE_START.match(line)
+                names = authors.clean([dated["name"] if dated else line], context.site_name, sites) if begins else []
+                names = [n for n in names if (len(n.split()) > 1 or _EAST.match(n)) and not n.islower()]
+                if not names and user is None and account is not None:
+                    own = [] if _BLOGS.search(doc.url) else sites
+                    user = authors.clean([account[1]], context.site_name, own, nicknames=True) or None
                 if names:
                     yield names, "byline:text", 0.7
                     return
@@ -295,7 +306,7 @@ def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterato
     if closing:
         yield closing, "byline:end", 0.66
     elif user:
-        yield user, "byline:text", 0.66
+        yield user, "byline:text", 0.7
 
 
 def _closes(block: Block) -> bool:
