@@ -19,11 +19,11 @@ from typing import Any
 import redis as redis_py
 
 from newscrawler.discovery.sites import Sites
-from newscrawler.frontier import connect, server
+from newscrawler.frontier import connect, keys, records, server
 from newscrawler.frontier.operator import Operator
 from newscrawler.frontier.queue import Counts, DomainPolicy, Frontier, FrontierConfig
 from newscrawler.frontier.records import LeaseEntry
-from newscrawler.items import Link
+from newscrawler.items import Link, Outcome
 from newscrawler.rawstore import RawStore
 from tests.crawl.harness import Finished, Running, Scrapy, until
 from tests.newsweb.process import NewswebProcess
@@ -102,6 +102,21 @@ class RedisServer:
 
     def leases(self) -> list[tuple[bytes, LeaseEntry]]:
         return self.ask(lambda frontier, client: Operator(client, 1).leases())
+
+    def to_do(self) -> int:
+        """URLs that are leased, queued, or tried in vain and to be tried again; not those behind a challenge page,
+        which rest for hours, and not revisits."""
+
+        async def count(frontier: Frontier, client: Any) -> int:
+            n = await client.zcard(keys.deadlines(0))
+            async for state in frontier.operator.states():
+                n += state.queued
+                stored = await client.hgetall(keys.records(0, state.domain))
+                for url_id in await client.zrange(keys.due(0, state.domain), 0, -1):
+                    n += records.unpack_queued(url_id, state.domain, stored[url_id]).outcome is Outcome.RETRY
+            return n
+
+        return self.ask(count)
 
 
 def ask(url: str, work: Callable[[Frontier, Any], Any], shards: int = 1) -> Any:

@@ -45,7 +45,7 @@ LONG = Storm(sites=16, articles=190, pages=3300, rounds=100, redis_every=10, wor
 
 
 @dataclass
-class Outcome:
+class Toll:
     lost: list[str] = field(default_factory=list)
     duplicated: list[str] = field(default_factory=list)
     refetched: int = 0
@@ -87,8 +87,8 @@ def run_out(storm: Storm, fleet: Fleet, redis: RedisServer) -> int:
     """The workers end by themselves, every one of them; what a last retry left is fetched by one more. How many more."""
     fleet.wait(300)
     more = 0
-    while (counts := redis.counts()).queued + counts.leased:
-        assert more < 3, f"never done: {counts}"
+    while left := redis.to_do():
+        assert more < 3, f"never done, {left} URLs left"
         time.sleep(storm.lease_s)  # a lease of a worker that was killed last
         fleet.start_one()
         fleet.wait(120)
@@ -96,9 +96,9 @@ def run_out(storm: Storm, fleet: Fleet, redis: RedisServer) -> int:
     return more
 
 
-def judged(webs: Webs, fleet: Fleet, redis: RedisServer, data: Path) -> Outcome:
+def judged(webs: Webs, fleet: Fleet, redis: RedisServer, data: Path) -> Toll:
     articles = stored(data)
-    found = Outcome(articles=len(articles))
+    found = Toll(articles=len(articles))
     for line in complaints(webs, articles):  # type: ignore[arg-type]
         (found.duplicated if line.startswith("twice") or "stored twice" in line else found.lost).append(line)
     found.duplicated += [f"{a.url} version {a.version}" for a in articles if a.version != 1]
@@ -149,7 +149,7 @@ def run(storm: Storm, tmp_path: Path, newsweb: StartNewsweb, redis: RedisServer)
     try:
         blow(storm, fleet, webs, random.Random(seed))
         blown_s = time.monotonic() - began
-        in_the_middle = redis.counts().queued
+        in_the_middle = redis.to_do()
         more = run_out(storm, fleet, redis)
     finally:
         fleet.close()
