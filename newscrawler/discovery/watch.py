@@ -31,12 +31,13 @@ FIRST_S = {Kind.HOME: 300.0, Kind.FEED: 900.0, Kind.SITEMAP: 6 * 3600.0, Kind.SE
 #: A lead is looked at at least this often, seconds, so that nothing of a site waits for longer than twice the
 #: half of it: 95 % of the articles within ten minutes (docs/freshness.md has the figures behind both numbers).
 LEAD_LONGEST_S = 600.0
-#: The same for a lead that had nothing for a day which another list had not shown in time.
+#: The same for a lead that had nothing for so long which another list had not shown in time.
 SPARE_LEAD_LONGEST_S = 1800.0
+SPARE_AFTER_S = 12 * 3600
 #: An article that nobody knew this long after its publication was missed by all other lists, seconds.
 MISSED_S = 900
-#: A lead that has shown nothing new for a time may wait for a twelfth of it: nights, and sites that fell asleep.
-QUIET_SHARE = 12
+#: A lead that has shown nothing new for a time may wait for a twentieth of it: nights, and sites that fell asleep.
+QUIET_SHARE = 20
 #: What is not there (404, 410, no feed any more) is asked again after these, seconds, then once a month: a tombstone.
 MISSES_S = (3600.0, 6 * 3600.0, 86_400.0)
 TOMBSTONE_S = 30 * 86_400.0
@@ -122,7 +123,7 @@ def plan(visit: ListVisit, memory: Memory) -> Memory:
     after.prints = b"".join(sorted(uid[:_PRINT] for uid in visit.ids)) if len(visit.ids) <= MOST_PRINTS else b""
     if is_first:
         after.fresh_s = visit.now_s if visit.newest_s is None else min(visit.now_s, int(visit.newest_s))
-        after.missed_s = visit.now_s  # a day's trial
+        after.missed_s = visit.now_s  # on trial for SPARE_AFTER_S
         after.interval_s = round(_first(visit))
         return after
     if not shown:
@@ -168,7 +169,7 @@ def _first(visit: ListVisit) -> float:
 def _next(visit: ListVisit, memory: Memory, known: float, found: int) -> float:
     interval = float(memory.interval_s)
     if visit.is_lead:
-        is_spare = visit.kind is not Kind.HOME and visit.now_s - memory.missed_s > 86_400
+        is_spare = visit.kind is not Kind.HOME and visit.now_s - memory.missed_s > SPARE_AFTER_S
         longest = SPARE_LEAD_LONGEST_S if is_spare else LEAD_LONGEST_S
         quiet = max(0, visit.now_s - memory.fresh_s) / QUIET_SHARE
         return min(next_interval(known, interval), max(longest, quiet))

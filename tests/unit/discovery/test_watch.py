@@ -71,7 +71,7 @@ def after(shown: Collection[int], interval: float = 900, **more: Any) -> Memory:
         (Kind.SITEMAP, True, 60, 300),  # a news sitemap, whoever named it
         (Kind.SITEMAP, False, None, 6 * 3600),  # an index, or one that does not tell
         (Kind.SITEMAP, False, 60, 900),  # of this month
-        (Kind.SITEMAP, False, 6 * 3600, 1800),
+        (Kind.SITEMAP, False, 10 * 3600, 1800),
         (Kind.SITEMAP, False, 90 * 86_400, 86_400),  # an archive
         (Kind.FEED, False, 90 * 86_400, 86_400),
         (Kind.FEED, True, 90 * 86_400, 86_400),
@@ -139,9 +139,10 @@ def test_a_long_list_is_judged_by_what_the_worker_did_not_know() -> None:
     [
         (60, 60, LEAD_LONGEST_S),
         (7200, 60, LEAD_LONGEST_S),
-        (6 * 3600, 60, 1800),  # at night: a twelfth of the silence
+        (3 * 3600, 60, LEAD_LONGEST_S),
+        (10 * 3600, 60, 1800),  # at night: a twentieth of the silence
         (30 * 86_400, 30 * 86_400, 7200),  # asleep: on its way to once a day
-        (60, 2 * 86_400, SPARE_LEAD_LONGEST_S),  # others show all of it in time
+        (60, 13 * 3600, SPARE_LEAD_LONGEST_S),  # others show all of it in time
     ],
 )
 def test_a_lead_is_looked_at_every_few_minutes(quiet: int, missed: int, seconds: float) -> None:
