@@ -86,7 +86,7 @@ _AGENCY_NAMES = (
 _AGENCY = frozenset(_AGENCY_NAMES.split("|"))
 _CORPORATE = re.compile(
     r"\b(?:redaktion\w*|rédaction|redacci[oó]n|redazione|editorial|editors?|newsroom|news|team|staff|desk|agency"
-    r"|agencies|agentur\w*|media|press(?:e\w*)?|magazin\w*|magazine|zeitung\w*|"
+    r"|agencies|agentur\w*|agencia|agence|agenzia|media|press(?:e\w*)?|magazin\w*|magazine|zeitung\w*|"
     r"times|post|tribune|herald|gazette|journal|guardian|telegraph|daily|weekly|online|tv|radio|network|group"
     r"|gmbh|inc|ltd|llc|ag|e\.?v|verband\w*|verein\w*|stiftung\w*|institut\w*|university|universität|hochschule"
     r"|foundation|"
@@ -178,6 +178,30 @@ def clean(
             if len(out) >= MAX_NAMES:
                 return out
     return out
+
+
+_NOBODY = re.compile(
+    r"^(?:unknown|anonymous|anonym|admin|administrator|webmaster|no author|author|authors|autor|autorin|n/?a|none|null"
+    r"|undefined|user|guest|gast|by|von|share|edit|print|comments?|kommentare?|follow|folgen|profile|mehr|more|home)$",
+    re.I,
+)
+
+
+def organisations(raw: Iterable[str]) -> list[str]:
+    """Of bylines the parts that name no person and may be who is credited: an agency, a desk, the site itself."""
+    out: list[str] = []
+    for item in raw:
+        for part in split(item):
+            name = _TAIL.sub("", part).strip(" .,;:|-–—•·\"'„“”‚‘’()[]*_>»«…")
+            if not 2 <= len(name) <= 60 or len(name.split()) > MAX_WORDS or not any(c.isalpha() for c in name):
+                continue
+            if _NOBODY.match(name) or _BAD_SIGN_ORG.search(name) or name in out:
+                continue
+            out.append(name)
+    return out[:MAX_NAMES]
+
+
+_BAD_SIGN_ORG = re.compile(r"[<>{}=@#$%\\!?…]|\d{3}")
 
 
 def key(name: str) -> str:
