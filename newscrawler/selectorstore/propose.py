@@ -68,14 +68,18 @@ class Proposer:
     async def propose(self, domain: str, samples: list[Sample]) -> Result:
         """The best set for these pages in ``result.doc``; None there when nothing passed the gate."""
         samples = await asyncio.to_thread(label_bylines, samples)
+        parts = await asyncio.to_thread(cluster.groups, samples)
+        found: Result | None = None
+        if sum(len(part) >= LEAST_PAGES for part in parts) > 1:  # else a united set, if there is one, has to do
+            found = await self._by_template(domain, parts, samples)
+            if found.doc is not None:
+                return found
         whole = Result(domain, "failed")
         by_rule = await self._by_rules(whole, samples)
-        if whole.doc is None:
-            parts = await asyncio.to_thread(cluster.groups, samples)
-            if len(parts) > 1:
-                found = await self._by_template(domain, parts, samples)
-                if found.doc is not None or found.more:
-                    return found
+        if whole.doc is None and len(parts) > 1:
+            found = found or await self._by_template(domain, parts, samples)
+            if found.doc is not None or found.more:
+                return found
         await self._fill_in(whole, by_rule, samples)
         if whole.doc is None:
             whole.reason = whole.reason or why(whole.report)
