@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import redis
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-__all__ = ["connect"]
+from newscrawler.frontier import cluster
+
+__all__ = ["connect", "connect_blocking"]
 
 #: Seconds without an answer after which Redis counts as away. Above the slowest script and an AOF
 #: rewrite's stall, far below a lease.
@@ -22,14 +25,22 @@ def connect(redis_url: str, single: bool = True, **params: Any) -> Redis:
     So there are no retries; who gets an error decides.
 
     :param single: one connection for one task that sends one command after the other (the pump: a
-        third faster than the pool); False for a client that several tasks share
+        third faster than the pool); False for a client that several tasks share. A cluster has pools only
     """
     options: dict[str, Any] = {
-        "single_connection_client": single,
         "retry": Retry(NoBackoff(), 0),
         "socket_timeout": TIMEOUT_S,
         "socket_connect_timeout": TIMEOUT_S,
         "protocol": 2,
         **params,
     }
-    return Redis.from_url(redis_url, **options)
+    if cluster.is_cluster(redis_url):
+        return cluster.connect(redis_url, **options)  # type: ignore[return-value]  # the same commands
+    return Redis.from_url(redis_url, single_connection_client=single, **options)
+
+
+def connect_blocking(redis_url: str, **params: Any) -> redis.Redis:
+    """For a look before an event loop runs. A cluster is asked at once, one server with the first command."""
+    if cluster.is_cluster(redis_url):
+        return cluster.connect_blocking(redis_url, **params)  # type: ignore[return-value]
+    return redis.Redis.from_url(redis_url, **params)

@@ -40,5 +40,7 @@ def translated() -> Iterator[None]:
         if text is None:
             raise
         raise FrontierUnavailable(f"{text} ({exc})") from exc
+    except redis.exceptions.RedisClusterException as exc:  # a slot without a node, no node at all
+        raise FrontierUnavailable(f"the Redis Cluster does not answer: {exc}") from exc
     except OSError as exc:
         raise FrontierUnavailable(f"Redis does not answer: {exc}") from exc

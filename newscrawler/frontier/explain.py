@@ -106,11 +106,12 @@ def quota_text(state: DomainState, now: int) -> str | None:
 
 
 def span(seconds: float) -> str:
-    """A length of time as a person says it: 45s, 30m, 26h, 3d."""
+    """A length of time as a person says it: 0.2s, 45s, 30m, 26h, 3d."""
+    seconds = round(seconds) if seconds > 10 else seconds
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "m")):
         if seconds >= 2 * size or (seconds >= size and seconds % size == 0):
             return f"{seconds / size:.0f}{unit}"
-    return f"{seconds:.0f}s"
+    return f"{seconds:.3g}s" if seconds < 100 else f"{seconds:.0f}s"
 
 
 def until(at: int, now: int) -> str:
@@ -130,6 +131,8 @@ def why(record: Record | None, state: DomainState | None, now: int, waits: str =
         if record.due_ms and record.due_ms > now:
             after = f" after {record.outcome}" if record.outcome else ""
             text = f"comes again in {span((record.due_ms - now) / 1000)}{after}"
+        elif record.due_ms:
+            text = "its time has come, it joins the queue with the next turn of its domain"
         if waits:
             open_at = open_from(state)
             text += f"; the domain: {waits}" + (f" {until(open_at, now)}" if open_at > now else "")

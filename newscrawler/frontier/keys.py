@@ -14,6 +14,7 @@ Cluster can spread the shards.
     {f0}:r:<domain>     hash   url id -> record of what is queued, waiting or leased (records.HEADER)
     {f0}:o:<domain>     hash   url id -> offers that a full queue refused
     {f0}:f:<bucket>     hash   rest of the url id -> record of what is finished (records.FINISHED)
+    {f0}:full           set    buckets of finished records that are over their share (archive.py)
     {f0}:files          hash   name of a raw file <-> its number in the finished records
     {f0}:lease          hash   url id -> fence, worker, domain (records.LEASE)
     {f0}:deadlines      zset   url id -> ms of the server's real time at which the lease runs out
@@ -71,9 +72,26 @@ def records(shard: int, domain: str) -> str:
     return f"{prefix(shard)}:r:{domain}"
 
 
+#: Buckets of finished records in each shard.
+BUCKETS = 2**14
+
+
 def finished(shard: int, url_id: bytes) -> tuple[str, bytes]:
     """Key of the bucket, and the field in it. 14 bits choose the bucket."""
-    return f"{prefix(shard)}:f:{int.from_bytes(url_id[:2], 'big') // 4}", url_id[1:]
+    return bucket(shard, int.from_bytes(url_id[:2], "big") // 4), url_id[1:]
+
+
+def bucket(shard: int, number: int) -> str:
+    return f"{prefix(shard)}:f:{number}"
+
+
+def finished_id(number: int, field: bytes) -> bytes:
+    """The url id of a field of a bucket: the field lacks its first byte, which the number has."""
+    return bytes((number // 64,)) + field
+
+
+def full(shard: int) -> str:
+    return f"{prefix(shard)}:full"
 
 
 def files(shard: int) -> str:

@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 from newscrawler.frontier import explain, keys, records
 from newscrawler.frontier.errors import translated
 from newscrawler.frontier.scripts import Scripts
-from newscrawler.frontier.types import CLASSES, Counts, FrontierRefused, Record
+from newscrawler.frontier.types import CLASSES, Counts, FrontierRefused, Record, RobotsEntry
 from newscrawler.items import LIST_KINDS
 
 #: Most URLs that one script call removes or replays.
@@ -248,6 +248,19 @@ class Operator:
                             return found.url
         return None
 
+    async def robots(self, domain: str) -> RobotsEntry | None:
+        """The robots.txt that the fleet shares; ``None`` = none was fetched yet."""
+        with translated():
+            entry: Any = await self.client.hgetall(keys.robots(self._shard(domain), domain))
+        if not entry:
+            return None
+        return RobotsEntry(
+            status=int(entry[b"status"]),
+            body=entry[b"body"],
+            fetched_ms=int(entry[b"fetched"]),
+            version=int(entry[b"version"]),
+        )
+
     async def audit(self, domain: str, last_ms: int = 86_400_000) -> Audit:
         """Whether the delay was kept between every two fetches in the log."""
         now = await self.now_ms()
@@ -302,7 +315,9 @@ class Operator:
         with translated():
             done = await self.scripts.run("domain", keys.prefix(self._shard(domain)), domain, verb, value, *more)
         if not done:
-            raise FrontierRefused(f"the frontier does not know the domain {domain}")
+            raise FrontierRefused(
+                f"the frontier does not know the domain {domain}; `scrapy frontier report --top 0` lists its domains"
+            )
 
     async def purge(self, domain: str) -> int:
         """Removes what is queued and waiting; leased URLs stay. Returns how many went."""
@@ -311,7 +326,9 @@ class Operator:
             with translated():
                 answer = await self.scripts.run("purge", keys.prefix(self._shard(domain)), domain, BATCH)
             if answer is None:
-                raise FrontierRefused(f"the frontier does not know the domain {domain}")
+                raise FrontierRefused(
+                    f"the frontier does not know the domain {domain}; `scrapy frontier report --top 0` lists its domains"
+                )
             n, left = answer
             removed += n
             if not n:

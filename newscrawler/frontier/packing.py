@@ -30,17 +30,25 @@ REFUSALS = {"f": "queue_full", "d": "dropped", "o": "offsite", "x": "disabled", 
 ROBOTS_BYTES = 500 * 1024
 #: A URL that wanders between the domains of a site under one id is given up after so many moves.
 MAX_MOVES = 5
+#: How many times as much the shape of an article may have as that of a page (_offer.lua).
+ARTICLE_SHARE = 10
 
 
-def config(conf: FrontierConfig) -> bytes:
-    """C of the scripts."""
-    here_only = {"shards", "loopback_only", "local_links", "local_capacity", "local_reset_s"}
+def config(conf: FrontierConfig) -> dict[str, Any]:
+    """C of the scripts: numbers and truth values."""
+    here_only = {"shards", "loopback_only", "local_links", "local_capacity", "local_reset_s", "finished_limit"}
     values: dict[str, Any] = {f.name: getattr(conf, f.name) for f in fields(conf) if f.name not in here_only}
     # Each shard is steered by itself, so each has its part of the fleet's caps.
     values["requests_per_minute"] = conf.requests_per_minute / conf.shards
     values["bytes_per_minute"] = conf.bytes_per_minute / conf.shards
+    values["finished_per_bucket"] = finished_per_bucket(conf)
     values["revisit_ms"] = [conf.revisit_ms.get(kind, 0) for kind in records.KINDS]
-    return msgpack.packb(values, use_bin_type=False)  # type: ignore[no-any-return]
+    return values
+
+
+def finished_per_bucket(conf: FrontierConfig) -> int:
+    """Records that a bucket may hold; -1 = any number. Url ids are hashes: all buckets fill alike."""
+    return conf.finished_limit // conf.shards // keys.BUCKETS if conf.finished_limit > 0 else -1
 
 
 def is_loopback(domain: str) -> bool:
@@ -79,31 +87,33 @@ def check_groups(policies: Sequence[DomainPolicy], shards: int) -> None:
 
 
 def group_links(
-    links: Sequence[Link], *, moved: bool = False, moved_last: Link | None = None
+    links: Sequence[Link], *, moved: bool = False, moved_last: Link | None = None, asked: bool = False
 ) -> tuple[list[list[Any]], list[Link]]:
     """Links by domain, as the scripts want them, and in the order of the letters that come back.
 
     :param moved: all of them replace a URL of the same id under another domain
     :param moved_last: this one of them does, and must be the last
+    :param asked: the archive of finished records was asked for them
     """
+    flags = (2 if moved else 0) + (4 if asked else 0)
     groups: dict[str, list[Link]] = {}
     for link in links:
         if link is not moved_last:
             groups.setdefault(link.domain, []).append(link)
     packed: list[list[Any]] = []
     for domain, group in groups.items():
-        packed.append([domain, [records.pack_link(x, moved=moved) for x in group]])
-        shapes = [_shape(link) for link in group]
+        packed.append([domain, [records.pack_link(x, flags) for x in group]])
+        shapes = [shape_of(link) for link in group]
         if any(shapes):
             packed[-1].append(shapes)
     order = [link for group in groups.values() for link in group]
     if moved_last is not None and any(link is moved_last for link in links):
-        packed.append([moved_last.domain, [records.pack_link(moved_last, moved=True)]])
+        packed.append([moved_last.domain, [records.pack_link(moved_last, 2)]])
         order.append(moved_last)
     return packed, order
 
 
-def _shape(link: Link) -> int:
+def shape_of(link: Link) -> int:
     """What the budget of a URL's shape counts: pages that nobody named, and articles that differ by a parameter."""
     if link.kind is Kind.PAGE or (link.kind is Kind.ARTICLE and "?" in link.url):
         return pattern_id(link.url[link.url.find("/", 8) :])
@@ -190,6 +200,11 @@ def ack(end: Ack, groups: list[list[Any]], *, moved_away: bool = False) -> list[
         robots,
         groups,
     ]
+
+
+def without_links(packed: list[Any]) -> list[Any]:
+    """The ack again, once its links are added; the target of a move is still to be queued with it."""
+    return [*packed[:-1], packed[-1][-1:] if packed[12] == 2 else []]
 
 
 @dataclass(slots=True)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgpack
 from redis.asyncio import Redis
 
 from newscrawler.frontier import keys, packing, records
+from newscrawler.frontier.archive import Archive, Mover
 from newscrawler.frontier.errors import translated
 from newscrawler.frontier.operator import Operator
 from newscrawler.frontier.scripts import Scripts
@@ -58,9 +60,9 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 #: Most links, and most acks, of one script call: a script stops Redis for everybody while it runs.
-#: 250 new links take about 6 ms.
-MAX_LINKS = 250
-MAX_ACKS = 64
+#: As many new links, or acks, take about 2 ms.
+MAX_LINKS = 128
+MAX_ACKS = 32
 
 
 class Frontier:
@@ -68,16 +70,22 @@ class Frontier:
 
     :param client: from :func:`newscrawler.frontier.connect`; closed by :meth:`close`
     :param worker: names this process in its leases; a process that restarts under the same name frees them
+    :param archive: takes the oldest finished records; the same for all of the fleet. None: they all stay in Redis
     """
 
-    def __init__(self, client: Redis, config: FrontierConfig, worker: str) -> None:
+    def __init__(self, client: Redis, config: FrontierConfig, worker: str, archive: Archive | None = None) -> None:
         self.client: Any = client  # answers are bytes, which the stubs do not know
+        if archive is None:
+            config = replace(config, finished_limit=0)
         self.config = config
         self.worker = worker
-        self.scripts = Scripts(client)
+        self.scripts = Scripts(client, packing.config(config))
         self.operator = Operator(client, config.shards, self.scripts)
         self.local = LocalSeen(config.local_links, config.local_capacity, config.local_reset_s)
-        self._config = packing.config(config)
+        self.mover: Mover | None = None
+        if archive is not None and config.finished_limit > 0:
+            share = packing.finished_per_bucket(config)
+            self.mover = Mover(self.client, self.scripts, archive, share)
         self._held: dict[int, Lease] = {}  # by fence
         self._poisoned: list[Ack] = []
         self._server_id = ""
@@ -95,6 +103,9 @@ class Frontier:
             await self._check_meta()
             await self.scripts.load_all()
             self._server_id = await self._run_id()
+        if self.mover is not None:
+            for shard in range(self.config.shards):
+                self.mover.note(shard)  # what a worker that died had not moved
         freed = await self._free(own_held=False, how="lost")
         if freed:
             logger.info("Leases of an earlier run were freed worker=%s leases=%d", self.worker, freed)
@@ -179,20 +190,39 @@ class Frontier:
 
     async def _add(self, shard: int, links: Sequence[Link], *, moved: bool = False) -> AddResult:
         groups, order = packing.group_links(links, moved=moved)
+        letters = await self._offer(shard, groups)
+        result = self._confirmed(order, letters)
+        if b"?" in letters:
+            result.merge(await self._ask_archive(shard, order, letters))
+        return result
+
+    async def _offer(self, shard: int, groups: list[list[Any]], archived: bytes = b"") -> bytes:
         with translated():
-            letters = await self.scripts.run(
-                "add", keys.prefix(shard), self._config, msgpack.packb(groups, use_bin_type=False)
+            letters: bytes = await self.scripts.run(
+                "add", keys.prefix(shard), msgpack.packb(groups, use_bin_type=False), archived
             )
-        return self._confirmed(order, letters)
+        return letters
+
+    async def _ask_archive(self, shard: int, order: Sequence[Link], letters: bytes) -> AddResult:
+        """The filter knows these (letter ?), and no record in Redis does: offered again with what the archive says.
+
+        :raises FrontierUnavailable: the archive does not answer; the links are to be offered again
+        """
+        assert self.mover is not None
+        links = [link for link, letter in zip(order, letters, strict=True) if letter == ord("?")]
+        archived = await self.mover.look([link.url_id for link in links])
+        groups, order = packing.group_links(links, asked=True)
+        return self._confirmed(order, await self._offer(shard, groups, msgpack.packb(archived, use_bin_type=False)))
 
     def _confirmed(self, links: Sequence[Link], letters: bytes) -> AddResult:
+        """``letters``: of all links, or of the first ones where the script stopped to have the archive asked."""
         result = AddResult()
-        for link, letter in zip(links, letters.decode(), strict=True):
+        for link, letter in zip(links, letters.decode(), strict=False):
             if letter == "a":
                 result.added += 1
             elif letter == "s":
                 result.seen += 1
-            else:
+            elif letter != "?":
                 reason = packing.REFUSALS[letter]
                 result.refused[reason] = result.refused.get(reason, 0) + 1
             if letter in "asd" and not link.revisit:
@@ -228,6 +258,8 @@ class Frontier:
                 left -= await self._step_shard(shard, left, share, step)
             with translated():
                 await self._after_error()
+            if self.mover is not None:
+                await self.mover.move()
         except FrontierUnavailable:
             for lease in step.leases:  # of other shards: the caller never sees them, so they are freed
                 self._held.pop(lease.fence, None)
@@ -278,21 +310,41 @@ class Frontier:
         acks = msgpack.packb([packed for _, packed, _ in share.acks], use_bin_type=False) if share.acks else b""
         try:
             with translated():
-                answer = await self.scripts.run("step", keys.prefix(shard), self.worker, k, self._config, fetched, acks)
+                answer = await self.scripts.run("step", keys.prefix(shard), self.worker, k, fetched, acks)
         except FrontierUnavailable:
             self._is_unsure = True
             raise
-        granted, wait_ms, queued, waiting, leased, step.now_ms, step.server_ms, rejected, letters = answer
-        for (ack, _, order), links in zip(share.acks, letters, strict=True):
-            self._held.pop(ack.lease.fence, None)
+        granted, wait_ms, queued, waiting, leased, step.now_ms, step.server_ms, rejected, letters, full = answer
+        again = packing.Share()
+        for (ack, packed, order), links in zip(share.acks, letters, strict=True):
             if links:
                 step.added.merge(self._confirmed(order, links))
+            if b"?" in links:
+                again.acks.append((ack, packed, order))
+            else:
+                self._held.pop(ack.lease.fence, None)
+        if full and self.mover is not None:
+            self.mover.note(shard)
         step.rejected += rejected
         step.wait_ms = wait_ms if step.wait_ms < 0 else min(step.wait_ms, wait_ms)
         self._totals[shard] = (queued, waiting, leased)
         for at in range(0, len(granted), 8):
             self._take(granted[at : at + 8], step)
+        if again.acks:
+            await self._finish_asked(shard, again, letters, step)
         return len(granted) // 8
+
+    async def _finish_asked(self, shard: int, again: packing.Share, letters: list[bytes], step: Step) -> None:
+        """Acks that wait for the archive's word on some of their links: those are offered first, then the ack is
+        sent without them. A crash between repeats the visit."""
+        try:
+            for (_, _, order), links in zip(again.acks, [x for x in letters if b"?" in x], strict=True):
+                step.added.merge(await self._ask_archive(shard, order[: len(links)], links))
+        except FrontierUnavailable:
+            self._is_unsure = True  # the leases of this call never reach the caller
+            raise
+        again.acks = [(ack, packing.without_links(packed), order[-1:]) for ack, packed, order in again.acks]
+        await self._step_shard(shard, 0, again, step)
 
     def _take(self, granted: Sequence[Any], step: Step) -> None:
         lease, error = packing.lease(granted)
@@ -350,9 +402,7 @@ class Frontier:
 
     async def _give_back(self, shard: int, leases: Sequence[Lease], how: str) -> int:
         with translated():
-            return int(
-                await self.scripts.run("give_back", keys.prefix(shard), self._config, how, packing.fences(leases))
-            )
+            return int(await self.scripts.run("give_back", keys.prefix(shard), how, packing.fences(leases)))
 
     async def _free(self, *, own_held: bool, how: str) -> int:
         """Ends leases in this worker's name that it does not hold."""
@@ -366,7 +416,7 @@ class Frontier:
                         stray += [url_id, entry.fence]
                 if stray:
                     packed = msgpack.packb(stray, use_bin_type=False)
-                    n += int(await self.scripts.run("give_back", keys.prefix(shard), self._config, how, packed))
+                    n += int(await self.scripts.run("give_back", keys.prefix(shard), how, packed))
         return n
 
     def _by_shard(self, leases: Sequence[Lease]) -> dict[int, list[Lease]]:
@@ -386,17 +436,12 @@ class Frontier:
         return await self.operator.report()
 
     async def record(self, url_id: bytes, domain: str) -> Record | None:
-        return await self.operator.record(url_id, domain)
+        record = await self.operator.record(url_id, domain)
+        if record is None and self.mover is not None:
+            data = (await self.mover.look([url_id])).get(url_id)
+            record = None if data is None else records.unpack_finished(url_id, domain, data)[0]
+        return record
 
     async def robots(self, domain: str) -> RobotsEntry | None:
         """The robots.txt that the fleet shares; ``None`` = none was fetched yet."""
-        with translated():
-            entry: Any = await self.client.hgetall(keys.robots(self._shard(domain), domain))
-        if not entry:
-            return None
-        return RobotsEntry(
-            status=int(entry[b"status"]),
-            body=entry[b"body"],
-            fetched_ms=int(entry[b"fetched"]),
-            version=int(entry[b"version"]),
-        )
+        return await self.operator.robots(domain)

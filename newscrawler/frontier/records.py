@@ -32,7 +32,7 @@ NO_PARENT = bytes(16)
 HEADER = struct.Struct(">BBBBBBiIBHI16s")
 #: An offered link: url id, flags (1 revisit, 2 move), due ms, kind + 16 * scheme, band, depth, score, parent; rest.
 LINK = struct.Struct(">16sBdBBBi16s")
-#: schema * 16 + kind, outcome, depth * 16 + tries, flags (1 next, 2 digest, 4 raw, 8 robots version, 16 parent),
+#: schema * 16 + kind, outcome, depth * 16 + tries, flags (1 next, 2 digest, 4 raw, 8 robots version, 32 parent),
 #: status, discovered_s, last_s; then next_s, digest, file number + offset + length, robots version, the first three
 #: bytes of the parent's id (enough to know it among the lists of a site) as flagged; reason.
 FINISHED = struct.Struct(">BBBBHII")
@@ -116,22 +116,22 @@ def whole_score(score: float) -> int:
     return max(-(2**31), min(2**31 - 1, round(score)))
 
 
-def pack_link(link: Link, *, moved: bool = False) -> bytes:
+def pack_link(link: Link, flags: int = 0) -> bytes:
+    """``flags``: 2 it replaces a URL of the same id under another domain, 4 the archive was asked for it."""
     scheme, tail = split_url(link.url, link.domain)
-    rest = pack_rest(tail, link.hint) if link.hint else msgpack.packb([tail])
-    return (
-        LINK.pack(
-            link.url_id,
-            link.revisit + 2 * moved,
-            link.due_ms,
-            KIND_INDEX[link.kind] + 16 * scheme,
-            link.band if 0 <= link.band <= 2 else 2,
-            link.depth if 0 <= link.depth <= 255 else 255,
-            whole_score(link.score),
-            link.parent or NO_PARENT,
-        )
-        + rest
-    )
+    score = link.score
+    if score.__class__ is not int or not -(2**31) <= score < 2**31:
+        score = whole_score(score)
+    return LINK.pack(
+        link.url_id,
+        link.revisit + flags,
+        link.due_ms,
+        KIND_INDEX[link.kind] + 16 * scheme,
+        link.band if 0 <= link.band <= 2 else 2,
+        link.depth if 0 <= link.depth <= 255 else 255,
+        score,
+        link.parent or NO_PARENT,
+    ) + pack_rest(tail, link.hint)
 
 
 def unpack_header(data: bytes) -> tuple[Any, ...]:
@@ -214,7 +214,7 @@ def unpack_finished(url_id: bytes, domain: str, data: bytes) -> tuple[Record, tu
         at += 10
     if flags & 8:
         at += 4
-    parent_start = data[at : at + 3] if flags & 16 else b""
+    parent_start = data[at : at + 3] if flags & 32 else b""
     at += len(parent_start)
     if schema_kind // 16 != SCHEMA or not 0 < outcome <= len(OUTCOMES) or schema_kind % 16 >= len(KINDS):
         raise BadRecord("unknown schema, kind or outcome")
@@ -235,6 +235,17 @@ def unpack_finished(url_id: bytes, domain: str, data: bytes) -> tuple[Record, tu
         digest=digest,
     )
     return record, raw
+
+
+def finished_age(data: bytes) -> int:
+    """When the URL was last visited, or asked for after it had gone to the archive; seconds. Small = moved first."""
+    if len(data) < FINISHED.size:
+        return 0
+    flags = data[3]
+    if not flags & 16:
+        return int.from_bytes(data[10:14], "big")
+    at = FINISHED.size + 4 * (flags & 1) + 8 * (flags & 2) + 10 * (flags >> 2 & 1) + 4 * (flags >> 3 & 1)
+    return int.from_bytes(data[at : at + 4], "big")
 
 
 def split_raw_ref(ref: str | None) -> tuple[str, int, int]:

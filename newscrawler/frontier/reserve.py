@@ -23,9 +23,7 @@ async def reserve(frontier: Frontier, domain: str, url: str) -> Lease | int:
     turn_id = secrets.token_bytes(16)
     shard = keys.shard_of(domain, frontier.config.shards)
     with translated():
-        granted, wait_ms = await frontier.scripts.run(
-            "reserve", keys.prefix(shard), frontier.worker, packing.config(frontier.config), domain, turn_id
-        )
+        granted, wait_ms = await frontier.scripts.run("reserve", keys.prefix(shard), frontier.worker, domain, turn_id)
     if wait_ms == -1:
         raise FrontierRefused(f"{domain} is not known to the frontier")
     if wait_ms == -2:

@@ -113,6 +113,8 @@ class FrontierConfig:
     seen_per_bucket: int = 256
     seen_bits: int = 32
     seen_window_ms: int = 90 * 86_400_000  # a generation is dropped this long after its end
+    # About so many finished records stay in Redis (whole fleet), the oldest go to the archive; 0 = all stay.
+    finished_limit: int = 0
     # Worker's local filter: exact recent links, then pybloom-live; emptied after this many seconds.
     local_links: int = 65_536
     local_capacity: int = 500_000

@@ -114,12 +114,16 @@ local function settle(name, d, id, h, a)
 end
 
 -- Returns whether it was accepted, and the letters of its links. Links first: the target of a
--- redirect must be queued before its source is done.
+-- redirect must be queued before its source is done. nil: the archive must be asked for some of them first (letter ?);
+-- nothing else was done then, and the ack comes again without its links.
 local function ack(a)
-  local id = a[A.id]
+  local id, groups = a[A.id], a[A.links]
   local e = read_lease(id)
   if not e or e.fence ~= a[A.fence] then return false, "" end
-  local letters = offer_all(a[A.links])
+  local target = a[A.moved] == 2 and table.remove(groups) or nil
+  local letters = offer_all(groups)
+  if letters:find("?", 1, true) then return nil, letters end
+  if target then letters = letters .. offer_all({ target }) end
   local name = e.domain
   drop_lease(id)
   count("outcome:" .. a[A.outcome])
@@ -140,8 +144,7 @@ local function ack(a)
     put_in_quarantine(id, name, "poison", raw)
   elseif a[A.moved] == 3 or (a[A.moved] == 2 and letters:find("[as]$")) then
     call("HDEL", P .. ":r:" .. name, id)  -- it lives on under another domain, as one of the links
-    local groups = a[A.links]
-    call("HSET", P .. ":moved", id .. name, a[A.moved] == 2 and groups[#groups][1] or "")
+    call("HSET", P .. ":moved", id .. name, target and target[1] or "")
   else
     if a[A.rest] == "" then a[A.rest] = raw:sub(HEADER_SIZE + 1) end  -- the worker could not read it
     if a[A.moved] == 1 then h.scheme = a[A.scheme] end
@@ -149,19 +152,4 @@ local function ack(a)
     settle(name, d, id, h, a)
   end
   return true, letters
-end
-
--- f: {id, fence, latency ms, status, retry-after ms or -1, bytes received}
-local function fetched(f)
-  local e = read_lease(f[1])
-  if not e or e.fence ~= f[2] then return false end
-  if e.fetched == 1 then return true end
-  e.fetched, e.changed = 1, true
-  local d = touch(e.domain)
-  if d and d.id == f[1] then
-    open_gate(e.domain, d, e.granted, f[3], f[4], f[5], f[6])
-    -- robots.txt: its rules must be known before the next URL of the domain is handed out.
-    if e.robots == 0 then d.id = ZERO end
-  end
-  return true
 end

@@ -1,4 +1,5 @@
--- Part: time, shared state and counters of one shard. Needs nothing; sets P, now, real, jitter, S, count().
+-- Part: time, shared state and counters of one shard. Needs nothing; sets P, now, real, jitter, S, count(),
+-- whole(), call_many().
 --
 -- P     prefix of the shard, KEYS[1]
 -- now   ms since the epoch by the frontier's clock ({f}:clock, else TIME); gates, due times, robots
@@ -22,6 +23,18 @@ local S = {
   fence = tonumber(raw_state[1] or 0), turn = tonumber(raw_state[2] or 0),
   queued = tonumber(raw_state[3] or 0), waiting = tonumber(raw_state[4] or 0),
 }
+
+-- Redis writes a number of Lua's with 17 digits of a float, which takes three times as long as this.
+local function whole(n)
+  return string.format("%d", n)
+end
+
+-- A command with many values at once; even pieces, as Lua's stack is bounded.
+local function call_many(command, key, list)
+  for first = 1, #list, 4000 do
+    call(command, key, unpack(list, first, min(first + 3999, #list)))
+  end
+end
 
 local tally = {}
 local function count(name, n)

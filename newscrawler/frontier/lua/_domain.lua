@@ -56,11 +56,20 @@ local function new_domain()
     due = 0, fetched = 0, errors = 0, dropped = 0, added = 0, id = ZERO, site = "", flags = 0, tail = "" }
 end
 
+-- Reads many with one command; touch() finds them here.
+local raws = {}
+local function read_domains(names)
+  if #names == 0 then return end
+  local found = call("HMGET", P .. ":dom", unpack(names))
+  for i = 1, #names do raws[names[i]] = found[i] end
+end
+
 -- nil: not one of ours. Every domain that was touched is saved.
 local function touch(name)
   local d = domains[name]
   if d then return d end
-  local raw = call("HGET", P .. ":dom", name)
+  local raw = raws[name]
+  if raw == nil then raw = call("HGET", P .. ":dom", name) end
   if not raw then return nil end
   local _, class, own_class, enabled, paused, loopback, scheme, least, set_delay, throttle, crawl_delay, step, gate,
     last, back_until, blocked, robots_due, since, ready, next_due, robots, robots_tries, robots_version, seq, queued,
@@ -102,14 +111,30 @@ local function ready_at(d)
   return 0
 end
 
+-- Places in the ready sets that change in this call: class + 1 -> domain -> ms, 0 = none. flush_ready() writes them.
+local places = { {}, {}, {} }
 local function put_ready(name, d, at)
   if at == d.ready then return end
-  if at == 0 then
-    call("ZREM", ready_key(class_of(d)), name)
-  else
-    call("ZADD", ready_key(class_of(d)), at, name)
-  end
+  places[class_of(d) + 1][name] = at
   d.ready = at
+end
+
+local function flush_ready()
+  for class = 1, 3 do
+    if next(places[class]) then
+      local added, removed = {}, {}
+      for name, at in pairs(places[class]) do
+        if at == 0 then
+          removed[#removed + 1] = name
+        else
+          added[#added + 1], added[#added + 2] = whole(at), name
+        end
+      end
+      call_many("ZREM", ready_key(class - 1), removed)
+      call_many("ZADD", ready_key(class - 1), added)
+      places[class] = {}
+    end
+  end
 end
 
 -- Groups: domains that share one gate, as they are one host. Only one member of a group, the front, is in the ready
@@ -179,6 +204,7 @@ local function place_domains()
     end
   end
   for group, g in pairs(groups) do settle_group(group, g) end
+  flush_ready()
 end
 
 -- The last word of every script that changes anything of a domain.
@@ -186,17 +212,20 @@ local function save_domains()
   save_leases()
   place_domains()
   if save_caps then save_caps() end
+  local changed = {}
   for name, d in pairs(domains) do
     local raw = struct.pack(DOMAIN, 1, d.class, d.own_class, d.enabled, d.paused, d.loopback, d.scheme, d.floor,
       d.set_delay, d.throttle, d.crawl_delay, d.step, d.gate, d.last, d.back_until, d.blocked, d.robots_due, d.since,
       d.ready, d.next_due, d.robots, d.robots_tries, d.robots_version, d.seq, d.queued, d.due, d.fetched, d.errors,
       d.dropped, d.added, d.id, #d.site, d.site) .. write_extra(d)
-    if raw ~= d.raw then call("HSET", P .. ":dom", name, raw) end
+    if raw ~= d.raw then changed[#changed + 1], changed[#changed + 2] = name, raw end
   end
+  call_many("HSET", P .. ":dom", changed)
 end
 
 -- A change of class takes the domain out of the old class' set before save_domains() puts it into the new.
 local function leave_ready(name, d)
+  flush_ready()
   if d.ready > 0 then
     call("ZREM", ready_key(class_of(d)), name)
     d.ready = 0
@@ -238,17 +267,22 @@ local function set_quota(d, pages, window_s)
   set_flag(d, QUOTA, pages > 0)
 end
 
--- Into the queue, to be leased as soon as the gate opens.
-local function enqueue(name, d, id, score)
-  call("ZADD", P .. ":q:" .. name, score, id)
+local function count_queued(d)
   if d.queued == 0 then d.since = now end
   d.queued = d.queued + 1
   S.queued = S.queued + 1
 end
 
+-- Into the queue, to be leased as soon as the gate opens.
+local function enqueue(name, d, id, score)
+  call("ZADD", P .. ":q:" .. name, whole(score), id)
+  count_queued(d)
+end
+
 -- Not before due_ms. ``outcome``: of the last visit, tells work that is left from a planned revisit.
 local function enqueue_due(name, d, id, due_ms, outcome)
-  call("ZADD", P .. ":due:" .. name, due_ms, id)
+  due_ms = floor(due_ms)
+  call("ZADD", P .. ":due:" .. name, whole(due_ms), id)
   d.due = d.due + 1
   if d.next_due == 0 or due_ms < d.next_due then d.next_due = due_ms end
   if is_waiting(outcome) then S.waiting = S.waiting + 1 else S.queued = S.queued + 1 end

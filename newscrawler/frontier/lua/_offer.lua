@@ -1,4 +1,9 @@
--- Part: admission of one link. "Seen" is written with the enqueue, so a crash leaves both or neither.
+-- Part: admission of links. "Seen" is written with the enqueue, so a crash leaves both or neither.
+-- Needs C.revisit_ms, C.queue_limit, C.pattern_budget, C.finished_per_bucket.
+
+-- Finished records that the client read from the archive for this call: url id -> record.
+local archived = {}
+local added = 0
 
 -- Whether a finished URL may be queued again.
 local function is_due_again(f, d, revisit)
@@ -57,69 +62,105 @@ local function is_trap(name, kind, shape)
   return n > C.pattern_budget * (kind == KIND.ARTICLE and 10 or 1)
 end
 
--- shape: 32 bits of what the URL looks like, 0 or nil = it is not counted.
--- Returns one letter: a added, s seen, f queue full, d dropped, o not ours, x disabled, t trap.
-local function offer(name, link, shape)
-  local id = link:sub(1, 16)
-  -- The records answer first, as they cost less than the filter and never lie; nine of ten links end here.
-  -- A record may be older than the filter's window, so they are asked even for what the filter does not know.
-  if call("HEXISTS", P .. ":r:" .. name, id) == 1 then return "s" end
+-- What is to be written of the group that is at work: records {id, record, ...}, queue {score, id, ...}.
+local new_records, new_queued, is_new = {}, {}, {}
+local function admit(name, d, id, link, h, due)
+  if d.queued == 0 then
+    d.seq = 0
+    if d.dropped > 0 then call("DEL", P .. ":o:" .. name) end
+  end
+  if h.scheme > 0 and d.scheme == 0 then d.scheme = h.scheme end
+  local n = #new_records
+  new_records[n + 1], new_records[n + 2] = id, write_header(h, link:sub(LINK_SIZE + 1))
+  is_new[id] = true
+  if due > now then
+    enqueue_due(name, d, id, due, 0)
+  else
+    n = #new_queued
+    new_queued[n + 1], new_queued[n + 2] = whole(queue_score(h, d)), id
+    count_queued(d)
+  end
+  d.added = d.added + 1
+  added = added + 1
+  return "a"
+end
+
+-- A link that no queue holds. shape: 32 bits of what the URL looks like, 0 or nil = it is not counted.
+-- flags of a link: 1 revisit, 2 moved (it replaces a URL of the same id under another domain), 4 the archive was asked.
+local function offer(name, id, link, shape)
   local flags = link:byte(17)
+  local revisit, is_moved, is_asked = flags % 2 == 1, flags % 4 >= 2, flags >= 4
+  -- The record answers first, as it costs less than the filter and never lies. It may also be older than the
+  -- filter's window, so it is asked even for what the filter does not know.
   local bucket, field = finished_place(id)
   local raw = call("HGET", bucket, field)
-  if raw and flags == 0 and not may_come_back(raw) then return "s" end
+  if raw and flags % 4 == 0 and not may_come_back(raw) then return "s" end
   local d = touch(name)
   if not d then return "o" end
   if d.enabled == 0 then return "x" end
-  local f = raw and read_finished(raw)
-  if f and flags < 2 and not is_due_again(f, d, flags % 2 == 1) then return "s" end
   local is_hit = is_seen(id)
-  if is_hit and not f then
-    if flags < 2 and has_left(id, name) then return "s" end
-    count("filter_lied")
+  if is_hit and not raw and not is_moved then
+    if has_left(id, name) then return "s" end
+    raw = archived[id]
+    if not raw and not is_asked and C.finished_per_bucket >= 0 then return "?" end
   end
+  local f = raw and read_finished(raw)
+  if f and not is_moved and not is_due_again(f, d, revisit) then
+    if archived[id] then put_back(id, raw, f) end
+    return "s"
+  end
+  if is_hit and not f then count("filter_lied") end
 
   local _, due, kind, band, depth, score, parent
   _, _, due, kind, band, depth, score, parent = struct.unpack(LINK, link)
   local h = { kind = kind % 16, scheme = floor(kind / 16), band = band, tries = 0, crashes = 0, depth = depth,
     score = score, discovered = f and f.discovered or now_s, outcome = 0, status = 0, last = f and f.last or 0,
     parent = parent }
-  if shape and shape ~= 0 and not f and flags == 0 and C.pattern_budget > 0 and is_trap(name, h.kind, shape) then
+  if shape and shape ~= 0 and not f and flags % 4 == 0 and C.pattern_budget > 0 and is_trap(name, h.kind, shape) then
     count("trap")
     return "t"
   end
   -- Over the limit a URL falls one band, over twice the limit two: below the last band it falls out.
   h.band = band + floor((d.queued + d.due) / C.queue_limit)
   if h.band > 2 then return refuse_full(name, d, id, h) end
-
-  if d.queued == 0 then
-    d.seq = 0
-    if d.dropped > 0 then call("DEL", P .. ":o:" .. name) end
-  end
-  if h.scheme > 0 and d.scheme == 0 then d.scheme = h.scheme end
-  if raw then
+  if f then
     call("HDEL", bucket, field)
     if f.outcome == OUT.FAILED then call("HDEL", P .. ":quar", id) end
   end
-  if is_hit then call("HDEL", P .. ":moved", id .. name) end
-  call("HSET", P .. ":r:" .. name, id, write_header(h, link:sub(LINK_SIZE + 1)))
-  if not is_hit then add_seen(id) end
-  if due > now then
-    enqueue_due(name, d, id, due, 0)
-  else
-    enqueue(name, d, id, queue_score(h, d))
-  end
-  d.added = d.added + 1
-  count("added")
-  return "a"
+  if is_hit then call("HDEL", P .. ":moved", id .. name) else add_seen(id) end
+  return admit(name, d, id, link, h, due)
 end
 
--- groups: {domain, {link, ...}, {shape, ...} or nothing}...; returns one letter a link
-local function offer_all(groups)
-  local letters = {}
-  for g = 1, #groups do
-    local name, links, shapes = groups[g][1], groups[g][2], groups[g][3]
-    for i = 1, #links do letters[#letters + 1] = offer(name, links[i], shapes and shapes[i]) end
+-- The links of one domain: what is queued, waiting or leased is found with one command, what is new written with two.
+local function offer_group(letters, name, links, shapes)
+  local key, at = P .. ":r:" .. name, #letters
+  if #links == 1 then
+    local id = links[1]:sub(1, 16)
+    letters[at + 1] = call("HEXISTS", key, id) == 1 and "s" or offer(name, id, links[1], shapes and shapes[1])
+  else
+    local ids = {}
+    for i = 1, #links do ids[i] = links[i]:sub(1, 16) end
+    local known = call("HMGET", key, unpack(ids))
+    for i = 1, #ids do
+      local id = ids[i]
+      letters[at + i] = (known[i] or is_new[id]) and "s" or offer(name, id, links[i], shapes and shapes[i])
+    end
   end
+  if #new_records > 0 then
+    call_many("HSET", key, new_records)
+    call_many("ZADD", P .. ":q:" .. name, new_queued)
+    new_records, new_queued, is_new = {}, {}, {}
+  end
+end
+
+-- groups: {domain, {link, ...}, {shape, ...} or nothing}...
+-- Returns one letter a link: a added, s seen, f queue full, d dropped, o not ours, x disabled, t trap,
+-- ? the filter knows it and no record here does: it is to be looked for in the archive and offered again.
+local function offer_all(groups)
+  if #groups == 0 then return "" end
+  local letters = {}
+  added = 0
+  for g = 1, #groups do offer_group(letters, groups[g][1], groups[g][2], groups[g][3]) end
+  if added > 0 then count("added", added) end
   return table.concat(letters)
 end

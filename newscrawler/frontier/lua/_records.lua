@@ -43,55 +43,94 @@ local function queue_score(h, d)
   return ((h.band * 8589934592) + h.score + 2147483648) * 262144 + d.seq
 end
 
--- Leases that were read in this call; those marked changed are written by save_domains(), unless they are dropped.
+-- Leases that were read in this call. What is new, changed or dropped is written by save_leases(), all of it with four
+-- commands: each command is a write to the append-only file.
 local leases, leases_key = {}, P .. ":lease"
-local function read_lease(id)
-  local e = leases[id]
-  if e ~= nil then return e end
-  local raw = call("HGET", leases_key, id)
+local dropped, deadlines = {}, {}
+local function unpack_lease(id, raw)
+  local e = false
   if raw then
     local fence, granted, score, fetched, robots, domain, at = struct.unpack(LEASE, raw)
     e = { fence = fence, granted = granted, score = score, fetched = fetched, robots = robots, domain = domain,
       worker = raw:sub(at), changed = false }
   end
-  leases[id] = e or false
+  leases[id] = e
   return e
+end
+
+local function read_lease(id)
+  local e = leases[id]
+  if e ~= nil then return e end
+  return unpack_lease(id, call("HGET", leases_key, id))
+end
+
+-- The same for many, with one command.
+local function read_leases(ids)
+  if #ids == 0 then return end
+  local raws = call("HMGET", leases_key, unpack(ids))
+  for i = 1, #ids do unpack_lease(ids[i], raws[i]) end
 end
 
 local function new_lease(id, e, deadline)
   leases[id] = e
   e.changed = true
-  call("ZADD", P .. ":deadlines", deadline, id)
+  deadlines[#deadlines + 1], deadlines[#deadlines + 2] = whole(deadline), id
 end
 
 local function drop_lease(id)
-  call("HDEL", leases_key, id)
-  call("ZREM", P .. ":deadlines", id)
+  dropped[#dropped + 1] = id
   leases[id] = false
 end
 
 local function save_leases()
+  call_many("HDEL", leases_key, dropped)
+  call_many("ZREM", P .. ":deadlines", dropped)
+  local changed = {}
   for id, e in pairs(leases) do
     if e and e.changed then
-      call("HSET", leases_key, id,
-        struct.pack(LEASE, e.fence, e.granted, e.score, e.fetched, e.robots, #e.domain, e.domain) .. e.worker)
+      changed[#changed + 1] = id
+      changed[#changed + 1] = struct.pack(LEASE, e.fence, e.granted, e.score, e.fetched, e.robots, #e.domain,
+        e.domain) .. e.worker
+      e.changed = false
     end
   end
+  call_many("HSET", leases_key, changed)
+  call_many("ZADD", P .. ":deadlines", deadlines)
+  dropped, deadlines = {}, {}
 end
 
 -- Finished records. 14 bits of the id choose the bucket, which stays small enough to be kept packed.
+local finished_key = P .. ":f:"
 local function finished_place(id)
   local a, b = id:byte(1, 2)
-  return P .. ":f:" .. floor((a * 256 + b) / 4), id:sub(2)
+  return finished_key .. whole(a * 64 + floor(b / 4)), id:sub(2)
 end
 
+local file_numbers = {}
 local function file_number(name)
-  local n = call("HGET", P .. ":files", name)
-  if n then return tonumber(n) end
+  local n = file_numbers[name]
+  if n then return n end
+  n = tonumber(call("HGET", P .. ":files", name) or nil)
+  if n then
+    file_numbers[name] = n
+    return n
+  end
   n = call("HINCRBY", P .. ":files", "#", 1)
   if n > 65535 then return 0 end
   call("HSET", P .. ":files", name, n, "#" .. n, name)
   return n
+end
+
+-- A bucket that holds more than its share is named in {f}:full; the client moves its oldest records to the archive.
+-- One record in eight looks, as a bucket may be a little over.
+local marked = 0
+local function look_at_size(key, id)
+  local most = C.finished_per_bucket
+  if most < 0 or (most >= 64 and id:byte(16) % 8 > 0) then return end
+  if call("HLEN", key) > most then
+    call("SADD", P .. ":full", key:match("%d+$"))
+    marked = marked + 1
+  end
 end
 
 -- x: next_s, digest, file, offset, length, robots version, reason; all may be missing
@@ -104,9 +143,11 @@ local function write_finished(id, h, x)
     tail = tail .. struct.pack(">I2I4I4", file_number(x.file), x.offset, x.length)
   end
   if x.robots then flags = flags + 8; tail = tail .. struct.pack(">I4", x.robots) end
+  if h.parent ~= ZERO then flags = flags + 32; tail = tail .. h.parent:sub(1, 3) end
   local key, field = finished_place(id)
   call("HSET", key, field, struct.pack(">BBBBI2I4I4", SCHEMA * 16 + h.kind, h.outcome,
     min(h.depth, 15) * 16 + min(h.tries, 15), flags, h.status, h.discovered, h.last) .. tail .. (x.reason or ""))
+  look_at_size(key, id)
 end
 
 -- Only these two are ever queued again without being asked for; the rest is known by one byte.
@@ -126,6 +167,7 @@ local function read_finished(raw)
   if has(2) then at = at + 16 end
   if has(4) then at = at + 10 end
   if has(8) then f.robots, at = struct.unpack(">I4", raw, at) end
+  if has(32) then at = at + 3 end
   f.reason = raw:sub(at)
   return f
 end

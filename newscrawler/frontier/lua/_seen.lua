@@ -15,7 +15,7 @@ end
 local function seen_place(gen, id)
   local bucket, member = struct.unpack(">I4i4", id, 3)
   if C.seen_bits < 32 then member = member % (2 ^ C.seen_bits) end
-  return P .. ":s:" .. gen.g .. ":" .. bucket % gen.n, member
+  return P .. ":s:" .. gen.g .. ":" .. whole(bucket % gen.n), whole(member)
 end
 
 local function is_seen(id)

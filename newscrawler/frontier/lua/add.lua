@@ -1,16 +1,18 @@
 -- Offer links: what is new, or failed and due again, is queued; "seen" is written in the same step.
 --
 -- KEYS[1] {f3}      prefix of the shard; keys.py lists the keys
--- ARGV[1] configuration, cmsgpack map    ARGV[2] cmsgpack list of {domain, {packed link, ...}, shapes}
+-- ARGV[1] cmsgpack list of {domain, {packed link, ...}, shapes}
+-- ARGV[2] cmsgpack map of url id -> finished record that the archive has, or "" where it was not asked
 --
--- Returns one letter a link, in order: a added, s seen, f queue full, d dropped, o not ours, x disabled, t trap.
+-- Returns one letter a link, in order; offer_all() lists them.
 --@include _base
-local C = cmsgpack.unpack(ARGV[1])
+--@config
 --@include _records
 --@include _domain
 --@include _seen
 --@include _offer
-local letters = offer_all(cmsgpack.unpack(ARGV[2]))
+if #ARGV[2] > 0 then archived = cmsgpack.unpack(ARGV[2]) end
+local letters = offer_all(cmsgpack.unpack(ARGV[1]))
 save_domains()
 save_seen()
 write_state()

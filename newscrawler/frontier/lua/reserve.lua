@@ -1,18 +1,19 @@
 -- The next turn of one domain, for a fetch that a person asked for (`scrapy extract URL`). Nothing is queued.
 --
 -- KEYS[1] {f3}      prefix of the shard; keys.py lists the keys
--- ARGV[1] worker id    ARGV[2] configuration, cmsgpack map    ARGV[3] domain    ARGV[4] id of the turn
+-- ARGV[1] worker id    ARGV[2] domain    ARGV[3] id of the turn
 --
 -- Returns {lease (flat, eight values as in step.lua), wait ms}. The lease is that of robots.txt when its rules
 -- are not known, else one under the given id: end it by `fetched` and `give_back`, or it runs out like any other.
 -- wait: 0 with a lease; real ms until the turn may come; -1 unknown domain; -2 paused by the operator; -3 quota spent.
 --@include _base
-local W, C = ARGV[1], cmsgpack.unpack(ARGV[2])
+--@config
+local W = ARGV[1]
 --@include _records
 --@include _domain
 --@include _gate
 --@include _lease
-local name, granted = ARGV[3], {}
+local name, granted = ARGV[2], {}
 reap(16)
 local d = touch(name)
 if not d then return { granted, -1 } end
@@ -39,7 +40,7 @@ elseif at > now then
   wait = max(1, math.ceil((at - now) / factor))
 else
   local is_robots = needs_robots(d)
-  hand_out(granted, name, d, is_robots and robots_id(name) or ARGV[4], "", 0, 1)
+  hand_out(granted, name, d, is_robots and robots_id(name) or ARGV[3], "", 0, 1)
 end
 save_domains()
 write_state()
