@@ -66,10 +66,17 @@ def _jaccard(left: frozenset[str], right: frozenset[str]) -> float:
     return len(left & right) / union if union else 1.0
 
 
-def mark_of(group: list[Sample], others: list[Sample]) -> str | None:
-    """CSS that every page of the group has and no other page: what the group's variant is chosen by."""
+def mark_of(group: list[Sample], others: list[Sample], own: list[str]) -> str | None:
+    """CSS that every page of the group has and no other page: what the group's variant is chosen by.
+
+    ``own``: selectors that the variant needs in any case; a page without them is lost to it anyhow. Any other mark
+    may be absent from pages that are not among these.
+    """
     if not others:
         return None
+    for needed in own:
+        if all(css.hits(s.doc.tree, needed) for s in group) and not any(css.hits(s.doc.tree, needed) for s in others):
+            return needed
     mine: Counter[str] = Counter()
     for sample in group:
         mine.update(_marks(sample))

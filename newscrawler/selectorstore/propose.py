@@ -182,7 +182,7 @@ class Proposer:
         for number, (part, one) in enumerate(done):
             assert one.doc is not None
             others = [s for s in samples if s not in part]
-            mark = await asyncio.to_thread(cluster.mark_of, part, others)
+            mark = await asyncio.to_thread(cluster.mark_of, part, others, _needed(one.doc))
             name = "article" if number == 0 else f"article-{number + 1}"
             variants.append({"template": name, **({"when": mark} if mark else {}), **_fields_of(one.doc)})
             metrics[name] = one.doc["provenance"]["metrics"]
@@ -333,6 +333,13 @@ def _variant(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _fields_of(doc: dict[str, Any]) -> dict[str, Any]:
     return {"fields": doc["variants"][0]["fields"]}
+
+
+def _needed(doc: dict[str, Any]) -> list[str]:
+    """The selectors without which the only variant of ``doc`` reads nothing."""
+    fields = doc["variants"][0]["fields"]
+    titles = [c["css"] for c in fields["title"] if c.get("kind", "css") == "css"]
+    return [*(part.strip() for part in fields["content"]["root"][0].split(",")), *titles]
 
 
 def _extra(doc: dict[str, Any]) -> dict[str, Any]:

@@ -45,10 +45,11 @@ def test_pages_fall_into_their_templates(news: list[MadePage], magazine: list[Ma
     assert sorted(len(p) for p in parts) == [8, 8]
     urls = {p.url for p in news[:8]}
     assert {s.url for s in parts[0]} in (urls, {s.url for s in mixed} - urls)
-    mark = cluster.mark_of(parts[0], parts[1])
+    mark = cluster.mark_of(parts[0], parts[1], [])
     assert mark
     assert all(s.doc.tree.css_first(mark) for s in parts[0])
     assert not any(s.doc.tree.css_first(mark) for s in parts[1])
+    assert cluster.mark_of(parts[0], parts[1], ["h1", mark]) == mark, "what both have marks none of them"
 
 
 @pytest.mark.parametrize("key", ["vnexpress.net", "tuoitre.vn", "cafef.vn", "dantri.com.vn"])
