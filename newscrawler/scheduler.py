@@ -30,6 +30,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from newscrawler import metrics
+from newscrawler.frontier import cluster, connect_blocking
 from newscrawler.frontier.queue import FrontierUnavailable
 from newscrawler.items import Link, Outcome, Page
 from newscrawler.pump import Pump
@@ -121,11 +122,14 @@ class Scheduler(RedisScheduler):
         settings = crawler.settings
         refuse_to_flush(settings)
         services = Services.of(crawler)
-        # a running crawler's settings are frozen, and the embedded server's URL is not in them
-        server = get_redis_from_settings(
-            Settings({"REDIS_URL": services.redis_url, "REDIS_PARAMS": settings.getdict("REDIS_PARAMS")})
-        )
         try:
+            if cluster.is_cluster(services.redis_url):  # scrapy-redis knows single servers only
+                server = connect_blocking(services.redis_url)
+            else:
+                # a running crawler's settings are frozen, and the embedded server's URL is not in them
+                server = get_redis_from_settings(
+                    Settings({"REDIS_URL": services.redis_url, "REDIS_PARAMS": settings.getdict("REDIS_PARAMS")})
+                )
             server.ping()  # fails here, before anything is fetched, rather than in the pump
         except Exception as exc:
             raise FrontierUnavailable(f"Redis does not answer at {services.redis_url}: {exc}") from exc

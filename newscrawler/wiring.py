@@ -21,6 +21,7 @@ from scrapy.settings import default_settings
 from newscrawler import settings as defaults
 from newscrawler.discovery import overlay, revisits
 from newscrawler.discovery.sites import Site, Sites, SitesError
+from newscrawler.frontier import connect_blocking
 from newscrawler.frontier import server as embedded
 from newscrawler.frontier.groups import by_address
 from newscrawler.frontier.queue import DomainPolicy, Frontier, FrontierConfig, FrontierUnavailable
@@ -273,13 +274,11 @@ def preflight(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
             "host is in 127.0.0.0/8; set it to 1 or more seconds"
         )
     url = redis_url(settings)
-    client = redis.Redis.from_url(url, socket_connect_timeout=5, socket_timeout=5)
     try:
-        client.ping()
-    except redis.RedisError as exc:
+        with connect_blocking(url, socket_connect_timeout=5, socket_timeout=5) as client:
+            client.ping()
+    except (redis.RedisError, redis.exceptions.RedisClusterException) as exc:
         raise FrontierUnavailable(f"Redis does not answer at {url}: {exc}") from exc
-    finally:
-        client.close()
     return sites
 
 

@@ -37,6 +37,8 @@ def translated() -> Iterator[None]:
             text = _WAITABLE["OOM "]
         if text is None and isinstance(exc, redis.ReadOnlyError):
             text = _WAITABLE["READONLY"]
+        if text is None and isinstance(exc, redis.exceptions.ClusterError):  # also moving or waking slots
+            text = _WAITABLE["CLUSTERDOWN"]
         if text is None:
             raise
         raise FrontierUnavailable(f"{text} ({exc})") from exc

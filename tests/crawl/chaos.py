@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -33,9 +34,14 @@ UP_S = 30.0
 
 
 def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    """Below the range that clients' ends of connections come from, so that it is still free after a restart; a
+    cluster's node takes the port 10,000 higher as well."""
+    while True:
+        port = random.SystemRandom().randrange(12_000, 22_000)
+        with contextlib.suppress(OSError), socket.socket() as sock, socket.socket() as bus:
+            sock.bind(("127.0.0.1", port))
+            bus.bind(("127.0.0.1", port + 10_000))
+            return port
 
 
 class RedisServer:
