@@ -96,7 +96,7 @@ async def test_what_is_known_is_not_fetched_again(f: Any) -> None:
 async def test_the_old_workers_lease_can_end_either_way(f: Any, r: Any) -> None:
     ((url, data),) = (await r.hgetall(keys.leases(0))).items()
     entry = records.unpack_lease_entry(data)
-    (lease,) = [x for x in await leases_of(f, r)]
+    (lease,) = await leases_of(f, r)
     assert lease.url_id == url and lease.fence > entry.fence
     assert not (await f.step(0, [done(lease)], [ended(lease)])).rejected
     await check(r)
