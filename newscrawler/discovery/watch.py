@@ -144,11 +144,12 @@ def unchanged(visit: ListVisit, memory: Memory) -> Memory:
     return after
 
 
-def missing(memory: Memory, reason: str) -> Memory:
-    """There was no list: not found, gone, no feed any more."""
+def missing(memory: Memory, reason: str, kind: Kind = Kind.FEED) -> Memory:
+    """There was no list: not found, gone, no feed any more. A home page is asked once a day for ever."""
     after = replace(memory, misses=memory.misses + 1, note=reason[:_MOST_NOTE])
     step = memory.misses
-    after.interval_s = round(MISSES_S[step] if step < len(MISSES_S) else TOMBSTONE_S)
+    last = MISSES_S[-1] if kind is Kind.HOME else TOMBSTONE_S
+    after.interval_s = round(MISSES_S[step] if step < len(MISSES_S) else last)
     return after
 
 
@@ -219,7 +220,7 @@ class Watch:
         self._come_back(page, unchanged(self._visit(page, site, now_ms, memory.lead), memory), now_ms)
 
     def missing(self, page: Page, now_ms: int, reason: str) -> None:
-        self._come_back(page, missing(Memory.read(page.lease.links_digest), reason), now_ms)
+        self._come_back(page, missing(Memory.read(page.lease.links_digest), reason, page.kind), now_ms)
 
     def moved(self, page: Page, now_ms: int, target: str) -> None:
         self._come_back(page, moved(Memory.read(page.lease.links_digest), target), now_ms)

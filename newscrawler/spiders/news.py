@@ -142,6 +142,8 @@ class NewsSpider(Spider):
         lease: Lease = request.meta["lease"]
         page = self._blank(lease)
         page.outcome, page.reason = judge_error(failure.value or RuntimeError("no reason given"))
+        if page.reason == "type" and page.kind in (Kind.FEED, Kind.SITEMAP):
+            self.lists.missing(page, self._now_ms(), "no feed or sitemap, but something else")
         if lease.kind == Kind.ROBOTS:
             page.robots = RobotsAnswer(status=0, body=b"")
         yield page

@@ -244,6 +244,13 @@ def test_what_died_is_asked_a_few_times_and_then_once_a_month_until_it_answers()
     assert not back.is_dead and back.interval_s == 900 and back.note == ""
 
 
+def test_a_home_page_that_is_not_found_is_asked_every_day() -> None:
+    memory = after(range(5))
+    for _ in range(6):
+        memory = missing(memory, "404", Kind.HOME)
+    assert memory.interval_s == 86_400 and memory.is_dead
+
+
 def test_three_misses_are_no_death() -> None:
     memory = Memory()
     for _ in MISSES_S:
