@@ -10,32 +10,47 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
 
-from scrapy.commands import ScrapyCommand
+from scrapy.commands import ScrapyCommand, ScrapyHelpFormatter
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli, wiring
 from newscrawler.discovery.sites import SitesError
-from newscrawler.frontier import connect
+from newscrawler.frontier import connect, explain
 from newscrawler.frontier import server as embedded
+from newscrawler.frontier.extras import FOR_GOOD
 from newscrawler.frontier.operator import Operator, shards_of
 from newscrawler.frontier.queue import FrontierError
 from newscrawler.frontier.types import CLASSES
-from newscrawler.items import Link
-from newscrawler.web.urls import domain_of
+from newscrawler.tracing import trace
+from newscrawler.web import urls
 
 VERBS = {
-    "report": "[DOMAIN ...]                   what is queued, waiting, leased; a row per domain",
-    "why": "URL                            what is known of a URL and what happens to it next",
-    "audit": "DOMAIN [--last 24h]            prove from the fetch log that the delay was kept (exit 1 if not)",
-    "pause": "DOMAIN ...                     lease nothing of it until `resume`",
-    "resume": "DOMAIN ...                     end a pause or block",
-    "block": "DOMAIN ... --until 2h          lease nothing for that long (m, h, d) or before that time (ISO)",
-    "delay": "DOMAIN ... --seconds 10        raise its delay; 0 takes that back",
-    "class": "DOMAIN ... --to high|mid|low   its share of the turns; `--to policy` = that of sites.json again",
-    "purge": "DOMAIN ... [--yes]             throw away what is queued; says how much, then asks for --yes",
-    "quarantine": "list|replay|drop [DOMAIN]    URLs whose tries are spent, or that could not be read",
+    "report": ("[DOMAIN|SITE ...]", "what is queued, waiting and leased; a row per domain, everything of those named"),
+    "why": ("URL", "where it was found, what happened to it, what happens next, where its article is"),
+    "audit": ("DOMAIN [--last 24h]", "prove from the log of fetches that the delay was kept (exit 1 if not)"),
+    "pause": ("DOMAIN ...", "fetch nothing of it until `resume`"),
+    "resume": ("DOMAIN ...", "end a pause or a block"),
+    "block": ("DOMAIN ... --until 2h", "fetch nothing for that long (s, m, h, d) or before that time (ISO)"),
+    "delay": ("DOMAIN ... --seconds 10", "least seconds between two fetches; 0 takes that back"),
+    "class": ("DOMAIN ... --to high", "its share of the turns: high, mid, low; policy = as the sites file says"),
+    "quota": ("DOMAIN ... --pages 500", "fetches it may have --per 24h or --per crawl; over it, URLs stay queued"),
+    "purge": ("DOMAIN ... [--yes]", "throw away what is queued; says how much, then asks for --yes"),
+    "quarantine": ("list|replay|drop [DOMAIN]", "URLs whose tries are spent, or that could not be read"),
 }
-COLUMNS = ("domain", "class", "queued", "waiting", "leased", "delay_s", "wait_s", "robots", "fetched", "errors", "note")
+COLUMNS = ("domain", "class", "queued", "waiting", "leased", "delay", "opens_in", "robots", "fetched", "errors", "note")
+EXAMPLES = """\
+  scrapy frontier report --top 10
+  scrapy frontier why https://example.vn/bai-viet-123.html
+  scrapy frontier quota example.vn --pages 2000 --per 24h
+  scrapy frontier quota example.vn --pages policy
+  scrapy frontier quarantine replay example.vn"""
+
+
+class _Help(ScrapyHelpFormatter):
+    """Keeps the lines of the table of verbs."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
 
 
 class Command(ScrapyCommand):
@@ -50,14 +65,26 @@ class Command(ScrapyCommand):
         return "Report on the queue; pause, block, slow down or purge a domain; look after the quarantine"
 
     def long_desc(self) -> str:
-        return "Verbs: " + "; ".join(f"{verb} {re.sub(' +', ' ', text)}" for verb, text in VERBS.items())
+        verbs = [f"  {f'{verb} {usage}':<38} {text}" for verb, (usage, text) in VERBS.items()]
+        head = [f"{self.short_desc()}.", "Without a verb: report. A domain is a host as in the report's first column."]
+        return "\n".join([*head, "", *verbs, "", "Examples:", EXAMPLES])
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
+        parser.formatter_class = _Help
         cli.add_json_option(parser)
         parser.add_argument("--until", metavar="TIME", help="block: 30m, 2h, 3d or 2026-11-22T08:00+07:00")
         parser.add_argument("--seconds", type=float, metavar="S", help="delay: least seconds between two fetches")
         parser.add_argument("--to", choices=(*CLASSES, "policy"), help="class: the new one")
+        parser.add_argument(
+            "--pages", metavar="N", help="quota: so many fetches; 0 = none at all; policy = the settings'"
+        )
+        parser.add_argument(
+            "--per",
+            default="24h",
+            metavar="TIME",
+            help="quota: in that long (default 24h); crawl = from now on, in all",
+        )
         parser.add_argument("--last", default="24h", metavar="TIME", help="audit: how far back (default 24h)")
         parser.add_argument("--top", type=int, default=40, metavar="N", help="report: most rows, 0 = all (default 40)")
         parser.add_argument("--yes", action="store_true", help="purge, quarantine drop: do it without asking")
@@ -112,16 +139,44 @@ def _prepare(verb: str, rest: list[str], opts: argparse.Namespace, settings: Bas
     if verb == "why":
         return _prepare_why(_one(verb, rest), opts, settings)
     if verb == "audit":
-        domain, last_ms = _one(verb, rest), _span_ms("--last", opts.last)
+        domain, last_ms = _domain(_one(verb, rest)), _span_ms("--last", opts.last)
         return lambda operator: audit(operator, domain, last_ms, opts.as_json)
     if not rest:
-        raise cli.UsageError(
-            f"which domain? scrapy frontier {verb} {' '.join(VERBS[verb].split('  ')[:1])}", print_help=False
-        )
-    domains = [domain.lower() for domain in rest]
+        raise cli.UsageError(f"which domain? scrapy frontier {verb} {VERBS[verb][0]}", print_help=False)
+    domains = [_domain(name) for name in rest]
     if verb == "purge":
         return lambda operator: purge(operator, domains, opts)
+    if verb == "quota":
+        return _prepare_quota(domains, opts, settings)
     return _prepare_change(verb, domains, opts)
+
+
+def _prepare_quota(domains: list[str], opts: argparse.Namespace, settings: BaseSettings) -> Work:
+    """Without --pages it only shows."""
+    if opts.pages is None:
+        return lambda operator: report(operator, domains, opts)
+    window_s = 0 if opts.per == "crawl" else _span_ms("--per", opts.per) // 1000
+    if not window_s and opts.per != "crawl":
+        raise cli.UsageError(f"--per {opts.per!r}: a span of a second or more is needed, or crawl", print_help=False)
+    if opts.pages != "policy" and not (opts.pages.isdecimal() and int(opts.pages) < 2**32):
+        raise cli.UsageError(f"--pages {opts.pages!r}: a number or policy is needed", print_help=False)
+    by_host = {row.domain: row.pages_per_day for row in wiring.domain_policies(wiring.all_sites(settings), settings)}
+
+    async def change(operator: Operator) -> int:
+        for domain in domains:
+            if opts.pages == "policy":
+                pages = by_host.get(domain, settings.getint("FRONTIER_PAGES_PER_DAY"))
+                await operator.set_quota(domain, None, policy_pages=pages)
+            else:
+                await operator.set_quota(domain, int(opts.pages), window_s)
+        return await report(operator, domains, opts)
+
+    return change
+
+
+def _domain(name: str) -> str:
+    """A host as the report has it; a pasted URL's is taken."""
+    return (urls.domain_of(name) or name) if urls.is_http(name) else name.lower()
 
 
 def _one(verb: str, rest: list[str]) -> str:
@@ -186,91 +241,146 @@ async def report(operator: Operator, domains: list[str], opts: argparse.Namespac
     found = await operator.report()
     rows = found["domains"]
     if domains:
-        wanted = {domain.lower() for domain in domains}
+        wanted = {_domain(name) for name in domains}
         rows = [row for row in rows if row["domain"] in wanted or row["site"] in wanted]
         missing = wanted - {row["domain"] for row in rows} - {row["site"] for row in rows}
         if missing:
-            cli.fail(f"the frontier does not know {', '.join(sorted(missing))}")
+            cli.fail(_unknown(*sorted(missing)))
     if opts.as_json:
         cli.print_rows(rows, COLUMNS, True)
         return 0
     shown = rows[: opts.top] if opts.top and not domains else rows
-    for row in shown:
-        row["delay_s"], row["wait_s"] = row["delay_ms"] / 1000, round(row["wait_ms"] / 1000, 1)
-    cli.print_rows(shown, COLUMNS, False)
+    cli.print_rows([_table_row(row) for row in shown], COLUMNS, False)
     if len(shown) < len(rows):
         cli.note(f"... and {len(rows) - len(shown)} more domains (--top 0 shows all)")
-    if not domains:
+    if domains:
+        for row in shown[:20]:
+            print(_details(row))
+    else:
         cli.note(_summary(found))
     return 0
 
 
+def _table_row(row: dict[str, Any]) -> dict[str, Any]:
+    opens = (
+        "never" if row["wait_ms"] > FOR_GOOD / 2 else explain.span(row["wait_ms"] / 1000) if row["wait_ms"] else "now"
+    )
+    return {**row, "delay": explain.span(row["delay_ms"] / 1000), "opens_in": opens}
+
+
+def _details(row: dict[str, Any]) -> str:
+    """What the table has no room for."""
+    facts = {
+        "class": f"{row['class']}, {row['class_why']}",
+        "delay": f"{row['delay_ms'] / 1000:g} s, by {row['delay_why']}",
+        "quota": row["quota"] or "none",
+        "group": row["group"],
+        "leased by": row["leased_by"],
+        "links added": row["added"],
+        "links dropped": row["dropped"] or None,
+    }
+    return "\n".join(
+        [f"{row['domain']}:", *(f"  {name}: {value}" for name, value in facts.items() if value is not None)]
+    )
+
+
 def _summary(found: dict[str, Any]) -> str:
-    totals, stats = found["totals"], found["stats"]
+    totals, stats, caps = found["totals"], found["stats"], found["caps"]
     outcomes = ", ".join(f"{name[8:]} {n}" for name, n in stats.items() if name.startswith("outcome/"))
     lines = [
         f"{totals['queued']} queued, {totals['waiting']} wait for their next visit, {totals['leased']} leased, "
         f"{totals['quarantined']} in quarantine, {totals['domains']} domains",
-        "queued by class: " + ", ".join(f"{name} {sums['queued']}" for name, sums in found["classes"].items()),
+    ]
+    sums = [(f"class {name}", part) for name, part in found["classes"].items()]
+    if len(found["shards"]) > 1:
+        sums += [(f"shard {name}", part) for name, part in found["shards"].items()]
+    lines += [
+        f"{name}: {part['queued']} queued, {part['leased']} leased, {part['domains']} domains "
+        f"({part['ready']} may be fetched now, {part['held']} held)"
+        for name, part in sums
+        if part["domains"]
     ]
     if found["workers"]:
         lines.append("leased by: " + ", ".join(f"{name} {n}" for name, n in sorted(found["workers"].items())))
+    for kind in ("requests", "bytes"):
+        if f"{kind}_per_minute" in caps:
+            lines.append(
+                f"the fleet's cap: {caps[f'{kind}_now']:,} {kind} now, {caps[f'{kind}_per_minute']:,} a minute"
+            )
     if outcomes:
         lines.append(f"visits so far: {outcomes}")
-    drops = {
-        name: stats[name] for name in ("dropped", "queue_full", "expired", "rejected", "filter_lied") if name in stats
-    }
-    if drops:
-        lines.append(", ".join(f"{name.replace('_', ' ')} {n}" for name, n in drops.items()))
+    named = ("queue_full", "dropped", "trap", "quarantined", "expired", "rejected", "filter_lied", "purged")
+    if drops := ", ".join(f"{name.replace('_', ' ')} {stats[name]}" for name in named if name in stats):
+        lines.append(f"counted besides: {drops}")
     return "\n".join(lines)
 
 
+def _unknown(*names: str) -> str:
+    return f"the frontier does not know {', '.join(names)}; `scrapy frontier report --top 0` lists its domains"
+
+
 async def audit(operator: Operator, domain: str, last_ms: int, as_json: bool) -> int:
-    if await operator.state(domain.lower()) is None:
-        cli.fail(f"the frontier does not know {domain}")
-    found = await operator.audit(domain.lower(), last_ms)
+    if await operator.state(domain) is None:
+        cli.fail(_unknown(domain))
+    found = await operator.audit(domain, last_ms)
     if as_json:
         cli.print_object(asdict(found))
     else:
-        cli.print_rows(found.violations, ("at_ms", "gap_ms", "delay_ms"), False) if found.violations else None
+        if found.violations:
+            rows = [{**row, "at": _when(row["at_ms"])} for row in found.violations]
+            cli.print_rows(rows, ("at", "gap_ms", "delay_ms"), False)
         least = "-" if found.least_gap_ms is None else f"{found.least_gap_ms / 1000:.3f} s"
         print(
-            f"{found.domain}: {found.fetches} fetches in the log, least gap between two {least}, "
-            f"sooner than the delay: {len(found.violations)}"
+            f"{found.domain}: {found.fetches} fetches in the log since {_when(found.since_ms)}, "
+            f"least gap between two {least}, sooner than the delay: {len(found.violations)}"
         )
     return 1 if found.violations else 0
 
 
 def _prepare_why(url: str, opts: argparse.Namespace, settings: BaseSettings) -> Work:
-    try:
-        found = wiring.load_sites(settings).identify(url)
-    except SitesError as exc:
-        cli.fail(str(exc))
-    if not isinstance(found, Link):
-        reason = found.reason
+    if not urls.is_http(url):
+        raise cli.UsageError(f"{url!r} is no URL; http:// or https:// is needed", print_help=False)
 
-        async def refused(operator: Operator) -> int:
-            text = f"links to it are refused ({reason}) and never reach the frontier"
-            cli.print_object({"url": url, "refused": reason}) if opts.as_json else print(f"{url}\n  {text}")
-            return 0
-
-        return refused
-
-    async def explain(operator: Operator) -> int:
-        domain = found.domain or domain_of(url)
-        why = await operator.why(found.url_id, domain)
-        record = why["record"]
-        facts = {} if record is None else {k: v for k, v in asdict(record).items() if v not in (None, "", b"", 0)}
+    async def explain_url(operator: Operator) -> int:
+        try:
+            found = await trace(url, operator, settings)
+        except SitesError as exc:
+            cli.fail(str(exc))
+        record = found.pop("record", None)
+        facts = {} if record is None else {k: v for k, v in asdict(record).items() if v}
         if opts.as_json:
-            cli.print_object({"url": found.url, "text": why["text"], "record": facts or None, "domain": why["domain"]})
+            cli.print_object({**found, "record": facts or None})
             return 0
-        print(f"{found.url}\n  {why['text']}")
-        for name, value in facts.items():
-            shown = value.hex() if isinstance(value, bytes) else _when(value) if name.endswith("_ms") else value
-            print(f"  {name.removesuffix('_ms')}: {shown}")
+        print(f"{found['url']}\n  {found['text']}")
+        for name, value in _trace_lines(found, facts):
+            print(f"  {name}: {value}")
         return 0
 
-    return explain
+    return explain_url
+
+
+def _trace_lines(found: dict[str, Any], facts: dict[str, Any]) -> list[tuple[str, Any]]:
+    """In the order of a URL's life: found, queued, fetched, read, stored."""
+    lines = [("found on", found.get("found_on"))]
+    lines += [
+        (name.removesuffix("_ms").replace("_", " "), _fact(name, value))
+        for name, value in facts.items()
+        if name not in ("url", "domain", "parent", "parent_start", "digest", "links_digest")
+    ]
+    lines += [("offers refused by a full queue", found.get("refused_full") or None)]
+    lines += [(name.replace("_", " "), found.get(name)) for name in ("robots", "shape", "selector_set")]
+    article = found.get("article")
+    if isinstance(article, dict):
+        lines += [(f"article {k.replace('_', ' ')}", v) for k, v in article.items() if v not in (None, False)]
+    elif found.get("id"):
+        lines.append(("article", article or "none stored"))
+    return [(name, value) for name, value in lines if value is not None]
+
+
+def _fact(name: str, value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    return _when(value) if name.endswith("_ms") else value
 
 
 def _when(ms: int) -> str:
@@ -283,7 +393,7 @@ async def purge(operator: Operator, domains: list[str], opts: argparse.Namespace
     for domain in domains:
         state = await operator.state(domain)
         if state is None:
-            cli.fail(f"the frontier does not know {domain}")
+            cli.fail(_unknown(domain))
         if not opts.yes:
             cli.note(f"{domain}: {state.queued + state.due} URLs would be thrown away; repeat with --yes")
             continue
@@ -299,7 +409,7 @@ def _prepare_quarantine(rest: list[str], opts: argparse.Namespace) -> Work:
     what, domains = (rest[0], rest[1:]) if rest else ("list", [])
     if what not in ("list", "replay", "drop") or len(domains) > 1:
         raise cli.UsageError("scrapy frontier quarantine list|replay|drop [DOMAIN]", print_help=False)
-    domain = domains[0].lower() if domains else None
+    domain = _domain(domains[0]) if domains else None
 
     async def work(operator: Operator) -> int:
         entries = await operator.quarantined(domain, limit=1_000_000)
@@ -309,6 +419,8 @@ def _prepare_quarantine(rest: list[str], opts: argparse.Namespace) -> Work:
                 for e in entries
             ]
             cli.print_rows(rows, ("domain", "reason", "since", "url"), opts.as_json)
+            if not rows:
+                cli.note("nothing is in quarantine" + (f" of {domain}" if domain else ""))
             return 0
         if what == "drop" and not opts.yes:
             cli.note(f"{len(entries)} URLs would be forgotten; repeat with --yes")
