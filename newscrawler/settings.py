@@ -109,6 +109,10 @@ FRONTIER_MAX_TRIES = 4
 FRONTIER_MAX_DEPTH = 4
 # Queued URLs per domain; over it a URL falls one band, and below the last band it is dropped and counted.
 FRONTIER_QUEUE_LIMIT = 50_000
+# Finished records that stay in Redis, about 64 bytes each, whole fleet; the oldest move to a file beside the local article
+# store, or to an index beside the articles in Elasticsearch, and are looked up when a link asks for them. 0 = all stay.
+# Workers that share REDIS_URL over local stores keep all, as one could not read what another moved.
+FRONTIER_FINISHED_LIMIT = 1_500_000
 # Fetches and bytes (of bodies, unpacked) of the whole fleet in any minute; 0 = no cap. A tenth may come at once, the
 # rest evenly. Counted when a URL is leased, which is at most FRONTIER_BUFFER_S before it is asked for.
 FRONTIER_REQUESTS_PER_MINUTE = 0

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from newscrawler.rawstore import RawStore
     from newscrawler.selectorstore.store import SelectorStore
     from newscrawler.store.base import ArticleStore
+    from newscrawler.store.finished import FinishedStore
 
 
 #: What `scrapy crawl news` takes after -a; scrapyd adds _job.
@@ -102,6 +103,7 @@ def frontier_config(settings: BaseSettings, *, loopback_only: bool) -> FrontierC
         requests_per_minute=settings.getint("FRONTIER_REQUESTS_PER_MINUTE"),
         bytes_per_minute=settings.getint("FRONTIER_BYTES_PER_MINUTE"),
         pattern_budget=settings.getint("FRONTIER_PATTERN_BUDGET"),
+        finished_limit=settings.getint("FRONTIER_FINISHED_LIMIT"),
         loopback_only=loopback_only,
     )
 
@@ -337,8 +339,15 @@ class Services:
                 connect(self.redis_url),
                 frontier_config(self.settings, loopback_only=self.loopback_only),
                 self.worker,
+                self.finished,
             )
         return self._parts["frontier"]  # type: ignore[no-any-return]
+
+    @property
+    def finished(self) -> FinishedStore | None:
+        if "finished" not in self._parts:
+            self._parts["finished"] = open_finished_store(self.settings)
+        return self._parts["finished"]  # type: ignore[no-any-return]
 
     @property
     def redis(self) -> Redis:
@@ -369,7 +378,7 @@ class Services:
 
     async def close(self) -> None:
         """Closes what was opened, the frontier's client last, as the others may still report."""
-        for name in ("raw", "store", "redis"):
+        for name in ("raw", "store", "finished", "redis"):
             part = self._parts.pop(name, None)
             if part is None:
                 continue
@@ -382,6 +391,18 @@ def open_article_store(settings: BaseSettings) -> ArticleStore:
     from newscrawler.store.base import open_store
 
     return open_store(settings.get("ARTICLE_STORE") or "", data_dir(settings), index=settings.get("ARTICLE_INDEX"))
+
+
+def open_finished_store(settings: BaseSettings) -> FinishedStore | None:
+    """Where the frontier's oldest finished records go; None = nowhere, they stay in Redis. It must be one place for all
+    that share a Redis: a fleet over local stores has none."""
+    from newscrawler.store.finished import open_finished
+
+    uri = settings.get("ARTICLE_STORE") or ""
+    is_shared = uri.startswith(("http://", "https://"))
+    if settings.getint("FRONTIER_FINISHED_LIMIT") <= 0 or (settings.get("REDIS_URL") and not is_shared):
+        return None
+    return open_finished(uri, data_dir(settings), index=settings.get("ARTICLE_INDEX"))
 
 
 def open_raw_store(settings: BaseSettings, worker: str = "reader") -> RawStore:

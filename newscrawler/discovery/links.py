@@ -25,9 +25,12 @@ class FoundLinks:
 
 
 class SeenFilter(Protocol):
-    """What a worker knows for certain of the frontier (frontier.queue.Frontier)."""
+    """What a worker knows of the frontier (frontier.queue.Frontier). ``link``, ``parent``, ``depth``: what would be
+    offered; it may be kept, to be verified later."""
 
-    def seen_local(self, url: str) -> bool: ...
+    def seen_local(
+        self, url: str, link: Link | None = None, parent: bytes | None = None, depth: int = 0
+    ) -> bool: ...
 
 
 class LinkFinder:
@@ -85,7 +88,7 @@ class LinkFinder:
         if judged.url_id in found.ids:
             return
         found.ids.add(judged.url_id)
-        if self.seen.seen_local(judged.url):
+        if self.seen.seen_local(judged.url, judged if depth < max_depth else None, parent, depth + 1):
             found.known += 1
         elif depth + 1 > max_depth:
             found.refused["depth"] = found.refused.get("depth", 0) + 1
@@ -139,7 +142,7 @@ class LinkFinder:
                 found.refused[judged.reason] = found.refused.get(judged.reason, 0) + 1
             elif judged.url_id not in found.ids:
                 found.ids.add(judged.url_id)
-                if self.seen.seen_local(judged.url):
+                if self.seen.seen_local(judged.url, judged):
                     found.known += 1
                 else:
                     found.links.append(judged)

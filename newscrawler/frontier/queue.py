@@ -229,9 +229,13 @@ class Frontier:
                 self.local.add(link.url)
         return result
 
-    def seen_local(self, url: str) -> bool:
-        """True: Redis confirmed this canonical URL lately: do not offer it. Never ask for ``revisit`` links."""
-        return url in self.local
+    def seen_local(self, url: str, link: Link | None = None, parent: bytes | None = None, depth: int = 0) -> bool:
+        """True: this canonical URL need not be offered. Never ask for ``revisit`` links.
+
+        :param link: what would be offered, under ``parent`` and ``depth``: only with it the whole filter is asked, as
+            its hits are verified later, see :class:`LocalSeen`
+        """
+        return self.local.knows(url, link, parent, depth)
 
     def note_seen(self, url: str) -> None:
         """The caller knows from elsewhere that the frontier has this canonical URL."""
@@ -260,13 +264,31 @@ class Frontier:
                 await self._after_error()
             if self.mover is not None:
                 await self.mover.move()
+            await self._verify(step)
         except FrontierUnavailable:
             for lease in step.leases:  # of other shards: the caller never sees them, so they are freed
                 self._held.pop(lease.fence, None)
             raise
-        step.queued, step.waiting, step.leased = (sum(column) for column in zip(*self._totals, strict=True))
         step.server_id = self._server_id
         return step
+
+    async def _verify(self, step: Step) -> None:
+        """Offers links that the local filter alone knew: what it lied about is queued now. Sums up the step."""
+        step.queued, step.waiting, step.leased = (sum(column) for column in zip(*self._totals, strict=True))
+        links = self.local.to_verify(MAX_LINKS, is_idle=not step.leases)
+        if not links:
+            return
+        try:
+            result = await self.add(links)
+        except FrontierUnavailable as exc:
+            self.local.keep(links)  # the step itself is done; the next call says what is wrong
+            logger.info("Links wait to be verified links=%d error=%s", len(links), exc)
+            return
+        self.local.lies += result.added
+        step.added.merge(result)
+        if result.added or self.local.unverified:  # there is more to do than the scripts knew
+            step.queued += result.added
+            step.wait_ms = 0
 
     async def _plan(self, acks: Sequence[Ack], fetched: Sequence[Fetched], step: Step) -> dict[int, packing.Share]:
         """Sorts by shard. Links that cannot go with their ack's call are added first: the ack comes last."""

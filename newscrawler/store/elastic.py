@@ -51,6 +51,12 @@ class Server:
                 await self._create(self.old_versions, dsl.VERSIONS)
             self._ready = True
 
+    async def make(self, alias: str, mapping: dict[str, Any]) -> None:
+        """One more index beside the two, where it is missing."""
+        await self.open()
+        with self._translated():
+            await self._create(alias, mapping)
+
     async def _create(self, alias: str, mapping: dict[str, Any]) -> None:
         assert self._client is not None
         if await self._client.indices.exists_alias(name=alias):

@@ -19,7 +19,6 @@ from redis.asyncio import Redis
 
 from newscrawler.frontier import connect, keys, scripts, server
 from newscrawler.frontier.queue import FrontierUnavailable
-from newscrawler.frontier.seen import LocalSeen
 from newscrawler.items import Outcome
 from tests.redis.helpers import advance, check, done, drain, ended, frontier, link, links
 
@@ -61,37 +60,6 @@ async def test_seen_rotates_and_keeps_its_word(r: Any) -> None:
     assert len(left) == 1, "old windows go"
     assert (await f.add(links(500))).seen == 500, "their records still answer"
     await check(r)
-
-
-async def test_the_local_filter_knows_only_what_redis_confirmed(r: Any) -> None:
-    f = await frontier(r, queue_limit=1)
-    one, two, off = link("/1"), link("/2"), link("/3", "off.vn")
-    assert not f.seen_local(one.url)
-    await f.add([one, two, off])
-    assert f.seen_local(one.url)
-    assert not f.seen_local(two.url), "refused by a full queue: must be offered again"
-    assert not f.seen_local(off.url)
-
-
-def test_the_local_filter_is_emptied_hourly_and_holds_more_than_its_table() -> None:
-    now = [0.0]
-    seen = LocalSeen(links=10, capacity=100, reset_s=3600, clock=lambda: now[0])
-    for i in range(90):
-        seen.add(f"https://a.vn/{i}")
-    assert all(f"https://a.vn/{i}" in seen for i in range(90))
-    assert seen.bloom_hits > 0
-    assert "https://a.vn/89" in seen and seen.lru_hits == 1
-    assert "https://a.vn/new" not in seen
-    now[0] = 3601
-    assert "https://a.vn/1" not in seen
-
-
-def test_the_local_filter_survives_its_capacity() -> None:
-    seen = LocalSeen(links=10, capacity=100, reset_s=3600)
-    for i in range(1000):
-        seen.add(f"https://a.vn/{i}")
-    assert "https://a.vn/999" in seen
-    assert sum(f"https://a.vn/x{i}" in seen for i in range(10_000)) == 0
 
 
 # ---------------------------------------------------------------- scripts

@@ -130,7 +130,10 @@ local function ack(a)
   local d = touch(name)
   if not d then return true, letters end
   if d.id == id then
-    if e.fetched == 0 then open_gate(name, d, e.granted, 0, a[A.status] > 0 and a[A.status] or 65535, a[A.retry_after]) end
+    -- What robots.txt forbids was never asked for: the next URL of the domain need not wait for it.
+    if e.fetched == 0 and not (a[A.outcome] == OUT.REFUSED and a[A.reason] == "robots") then
+      open_gate(name, d, e.granted, 0, a[A.status] > 0 and a[A.status] or 65535, a[A.retry_after])
+    end
     d.id = ZERO
   end
   if e.robots == 1 then

@@ -1,14 +1,17 @@
 -- Part: the seen filter. {f}:s:<gen>:<bucket> are sets of integers: 32 bits of the url id choose the bucket,
 -- 32 others are the member; 4.4 bytes a URL, and a false hit about once in 2^32 / members of a bucket.
--- A generation that is full is closed and a new one with twice the buckets opened; a closed one is dropped
--- when seen_window_ms have passed, some buckets a call.
+-- A generation that is full is closed and a new one with twice the buckets opened; one that is half a window old is
+-- closed too. A closed one is dropped when seen_window_ms have passed, some buckets a call. So what was written is known
+-- for one to one and a half windows.
+-- {f}:seen  next: number of the next generation, live: oldest first {g number, n buckets, c members, o opened, closed},
+--           dying: {g, n, at: buckets that are gone}
 -- Needs C.seen_buckets, C.seen_per_bucket, C.seen_bits, C.seen_window_ms.
 local G, G_changed
 
 local function generations()
   if G then return G end
   local raw = call("GET", P .. ":seen")
-  G = raw and cmsgpack.unpack(raw) or { next = 2, dying = {}, live = { { g = 1, n = C.seen_buckets, c = 0, closed = 0 } } }
+  G = raw and cmsgpack.unpack(raw) or { next = 2, dying = {}, live = { { g = 1, n = C.seen_buckets, c = 0, o = now, closed = 0 } } }
   return G
 end
 
@@ -30,9 +33,11 @@ end
 local function add_seen(id)
   local live = generations().live
   local gen = live[#live]
-  if gen.c >= gen.n * C.seen_per_bucket then
+  gen.o = gen.o or now  -- written by a version that closed only full ones
+  local is_full = gen.c >= gen.n * C.seen_per_bucket
+  if is_full or (gen.o + C.seen_window_ms / 2 < now and gen.c > 0) then
     gen.closed = now
-    gen = { g = G.next, n = min(gen.n * 2, 1048576), c = 0, closed = 0 }
+    gen = { g = G.next, n = is_full and min(gen.n * 2, 1048576) or gen.n, c = 0, o = now, closed = 0 }
     G.next = G.next + 1
     live[#live + 1] = gen
   end

@@ -26,7 +26,7 @@ class Seen:
         self.known = set(known)
         self.asked: list[str] = []
 
-    def seen_local(self, url: str) -> bool:
+    def seen_local(self, url: str, link: object = None, parent: bytes | None = None, depth: int = 0) -> bool:
         self.asked.append(url)
         return url in self.known
 
