@@ -17,8 +17,9 @@ import redis
 from newscrawler.frontier import keys
 from tests.newsweb.process import NewswebProcess
 
-#: Simulated seconds that what is due may wait, or a fetch may last, before the speed is lowered.
-LATE_S = 10.0
+#: Simulated seconds that what is due may wait, or a fetch may last, before the speed is lowered: a twentieth of what is
+#: measured, and at a factor of 100 a third of a second.
+LATE_S = 30.0
 SLOWER, FASTER = 0.7, 1.07
 LEASE_S = 90.0
 
