@@ -20,9 +20,16 @@ class BenchApp:
     page is linked and a crawl from the home pages reaches all. Pages are made at first use and kept as bytes."""
 
     def __init__(
-        self, seed: int, hosts: list[str], pages: int = PAGES, page_bytes: int = PAGE_BYTES, now: float = 0.0
+        self,
+        seed: int,
+        hosts: list[str],
+        pages: int = PAGES,
+        page_bytes: int = PAGE_BYTES,
+        now: float = 0.0,
+        latency_s: float = 0.0,
     ) -> None:
         self.language = language(seed)
+        self.latency_s = latency_s
         self.seed, self.hosts, self.pages, self.page_bytes, self.now = seed, hosts, pages, page_bytes, now
         self.paths: dict[str, list[str]] = {}
         self.titles: dict[str, list[str]] = {}
@@ -53,8 +60,14 @@ class BenchApp:
         found = self.kept.get((host, number))
         if found is None:
             body = self.render(host, number).encode()
-            found = self.kept[host, number] = Wire(200, head(200, len(body), "text/html; charset=utf-8"), body)
+            found = self.kept[host, number] = Wire(
+                200, head(200, len(body), "text/html; charset=utf-8"), body, delay_s=self.latency(number)
+            )
         return found
+
+    def latency(self, number: int) -> float:
+        """Half to one and a half of the mean, so that pages asked for together do not come back together."""
+        return self.latency_s * (0.5 + number * 7 % 11 / 10)
 
     def warm(self) -> None:
         for host in self.hosts:

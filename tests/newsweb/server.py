@@ -77,6 +77,7 @@ def parser() -> argparse.ArgumentParser:
     add("--hosts", type=int, default=bench.HOSTS, help="bench: hosts")
     add("--pages", type=int, default=bench.PAGES, help="bench: pages per host")
     add("--page-bytes", type=int, default=bench.PAGE_BYTES, help="bench: bytes per page")
+    add("--latency", type=float, default=0.0, help="bench: seconds until a page is answered")
     add("--no-gzip", action="store_true", help="never compress (bench never does)")
     add("--exit-with-parent", action="store_true", help="stop when the process that started this one is gone")
     return p
@@ -190,7 +191,7 @@ class Server:
         o = self.options
         port, socks = bind_all([f"127.0.{o.subnet + 1}.{n}" for n in range(1, o.hosts + 1)], o.port)
         hosts = [f"127.0.{o.subnet + 1}.{n}:{port}" for n in range(1, o.hosts + 1)]
-        self.bench = BenchApp(o.seed, hosts, o.pages, o.page_bytes, now=time.time())
+        self.bench = BenchApp(o.seed, hosts, o.pages, o.page_bytes, now=time.time(), latency_s=o.latency)
         self.bench.warm()
         sitesfile.write_bench(self.bench, o.sites_file, o.selectors_dir)
         await serve_plain(self._factory(self.bench), socks)
