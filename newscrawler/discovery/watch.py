@@ -198,6 +198,8 @@ class Watch:
     """
 
     def __init__(self, fixed_s: float = 0.0) -> None:
+        if fixed_s < 0:
+            raise ValueError(f"LIST_INTERVAL_FIXED_S is {fixed_s:g}; it must be 0 (each list at its own pace) or more")
         self.fixed_s = fixed_s
         self._leads: dict[str, frozenset[str]] = {}
 

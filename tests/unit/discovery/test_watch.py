@@ -231,6 +231,11 @@ def test_every_list_at_one_interval_for_a_comparison() -> None:
     assert page.next_visit_ms == (NOW + 3600) * 1000
 
 
+def test_a_wrong_fixed_interval_is_an_error_with_its_value() -> None:
+    with pytest.raises(ValueError, match="LIST_INTERVAL_FIXED_S is -1"):
+        Watch(fixed_s=-1)
+
+
 # ---------------------------------------------------------------- dead and moved ones
 def test_what_died_is_asked_a_few_times_and_then_once_a_month_until_it_answers() -> None:
     memory = after(range(5))
