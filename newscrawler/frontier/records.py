@@ -32,9 +32,10 @@ NO_PARENT = bytes(16)
 HEADER = struct.Struct(">BBBBBBiIBHI16s")
 #: An offered link: url id, flags (1 revisit, 2 move), due ms, kind + 16 * scheme, band, depth, score, parent; rest.
 LINK = struct.Struct(">16sBdBBBi16s")
-#: schema * 16 + kind, outcome, depth * 16 + tries, flags (1 next, 2 digest, 4 raw, 8 robots version, 32 parent),
-#: status, discovered_s, last_s; then next_s, digest, file number + offset + length, robots version, the first three
-#: bytes of the parent's id (enough to know it among the lists of a site) as flagged; reason.
+#: schema * 16 + kind, outcome, depth * 16 + tries, flags (1 next, 2 digest, 4 raw, 8 robots version, 16 asked,
+#: 32 parent), status, discovered_s, last_s; then next_s, digest, file number + offset + length, robots version, the first
+#: three bytes of the parent's id (enough to know it among the lists of a site), when a link asked for it after it had gone
+#: to the archive (s), as flagged; reason.
 FINISHED = struct.Struct(">BBBBHII")
 #: fence, granted ms (clock), queue score, state (0 leased, 1 fetched), is robots.txt, length of the domain.
 LEASE = struct.Struct(">dddBBB")
@@ -215,7 +216,7 @@ def unpack_finished(url_id: bytes, domain: str, data: bytes) -> tuple[Record, tu
     if flags & 8:
         at += 4
     parent_start = data[at : at + 3] if flags & 32 else b""
-    at += len(parent_start)
+    at += len(parent_start) + (4 if flags & 16 else 0)
     if schema_kind // 16 != SCHEMA or not 0 < outcome <= len(OUTCOMES) or schema_kind % 16 >= len(KINDS):
         raise BadRecord("unknown schema, kind or outcome")
     record = Record(
@@ -244,7 +245,8 @@ def finished_age(data: bytes) -> int:
     flags = data[3]
     if not flags & 16:
         return int.from_bytes(data[10:14], "big")
-    at = FINISHED.size + 4 * (flags & 1) + 8 * (flags & 2) + 10 * (flags >> 2 & 1) + 4 * (flags >> 3 & 1)
+    sizes = ((1, 4), (2, 16), (4, 10), (8, 4), (32, 3))
+    at = FINISHED.size + sum(size for flag, size in sizes if flags & flag)
     return int.from_bytes(data[at : at + 4], "big")
 
 

@@ -19,7 +19,8 @@ FAST = FrontierConfig(
 async def frontier(r: Any, worker: str = "w1", domains: tuple[str, ...] = ("a.vn",), **changes: Any) -> Frontier:
     floor_ms = changes.pop("floor_ms", 0)
     cls = changes.pop("cls", "mid")
-    f = Frontier(r, replace(FAST, **changes), worker)
+    archive = changes.pop("archive", None)
+    f = Frontier(r, replace(FAST, **changes), worker, archive)
     await f.open()
     await f.put_domains([DomainPolicy(d, d, cls, floor_ms) for d in domains])
     return f

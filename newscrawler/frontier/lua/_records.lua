@@ -168,8 +168,19 @@ local function read_finished(raw)
   if has(4) then at = at + 10 end
   if has(8) then f.robots, at = struct.unpack(">I4", raw, at) end
   if has(32) then at = at + 3 end
-  f.reason = raw:sub(at)
+  f.asked_at = at
+  if has(16) then at = at + 4 end
+  f.flags, f.reason = flags, raw:sub(at)
   return f
+end
+
+-- A record out of the archive, which a link asked for: kept here again, and young enough to stay a while.
+local function put_back(id, raw, f)
+  local key, field = finished_place(id)
+  local flags = f.flags % 32 >= 16 and f.flags or f.flags + 16
+  call("HSET", key, field, raw:sub(1, 3) .. string.char(flags) .. raw:sub(5, f.asked_at - 1)
+    .. struct.pack(">I4", now_s) .. f.reason)
+  look_at_size(key, id)
 end
 
 local function put_in_quarantine(id, domain, reason, record)
