@@ -8,7 +8,7 @@ them only repeats work, and errors become :class:`FrontierUnavailable`. docs/fro
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -71,9 +71,18 @@ class Frontier:
     :param client: from :func:`newscrawler.frontier.connect`; closed by :meth:`close`
     :param worker: names this process in its leases; a process that restarts under the same name frees them
     :param archive: takes the oldest finished records; the same for all of the fleet. None: they all stay in Redis
+    :param is_dead: whether a worker of another name is known to have ended; its leases are freed as well
     """
 
-    def __init__(self, client: Redis, config: FrontierConfig, worker: str, archive: Archive | None = None) -> None:
+    def __init__(
+        self,
+        client: Redis,
+        config: FrontierConfig,
+        worker: str,
+        archive: Archive | None = None,
+        is_dead: Callable[[str], bool] = lambda worker: False,
+    ) -> None:
+        self.is_dead = is_dead
         self.client: Any = client  # answers are bytes, which the stubs do not know
         if archive is None:
             config = replace(config, finished_limit=0)
@@ -95,7 +104,7 @@ class Frontier:
 
     # ------------------------------------------------------------------ life
     async def open(self) -> None:
-        """Loads the scripts and frees what this worker id still holds from before a crash.
+        """Loads the scripts and frees what this worker id, or one that is known to be dead, still holds from before.
 
         :raises FrontierRefused: the frontier was filled with another number of shards or by a newer version
         """
@@ -106,7 +115,7 @@ class Frontier:
         if self.mover is not None:
             for shard in range(self.config.shards):
                 self.mover.note(shard)  # what a worker that died had not moved
-        freed = await self._free(own_held=False, how="lost")
+        freed = await self._free(own_held=False, how="lost", is_dead=self.is_dead)
         if freed:
             logger.info("Leases of an earlier run were freed worker=%s leases=%d", self.worker, freed)
 
@@ -426,15 +435,22 @@ class Frontier:
         with translated():
             return int(await self.scripts.run("give_back", keys.prefix(shard), how, packing.fences(leases)))
 
-    async def _free(self, *, own_held: bool, how: str) -> int:
-        """Ends leases in this worker's name that it does not hold."""
+    async def _free(self, *, own_held: bool, how: str, is_dead: Callable[[str], bool] | None = None) -> int:
+        """Ends leases in this worker's name that it does not hold, and those of workers that are dead."""
         n = 0
+        others: dict[str, bool] = {}
         for shard in range(self.config.shards):
             stray: list[Any] = []
             with translated():
                 async for url_id, data in self.client.hscan_iter(keys.leases(shard), count=500):
                     entry = records.unpack_lease_entry(data)
-                    if entry.worker == self.worker and not (own_held and entry.fence in self._held):
+                    if entry.worker == self.worker:
+                        is_stray = not (own_held and entry.fence in self._held)
+                    else:
+                        if entry.worker not in others:
+                            others[entry.worker] = is_dead is not None and is_dead(entry.worker)
+                        is_stray = others[entry.worker]
+                    if is_stray:
                         stray += [url_id, entry.fence]
                 if stray:
                     packed = msgpack.packb(stray, use_bin_type=False)
