@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request
 
 from newscrawler import metrics
-from newscrawler.frontier.queue import Ack, Fetched, Frontier, FrontierUnavailable, Lease, Step
+from newscrawler.frontier.queue import Ack, AddResult, Fetched, Frontier, FrontierUnavailable, Lease, Step
 from newscrawler.items import Kind, Link, Outcome, Page
 from newscrawler.web.outcomes import retry_after_s
 from newscrawler.web.robots import RobotsRules
@@ -227,6 +227,7 @@ class Pump:
             self.adding -= 1
             self.additions += 1
             self.drained_since = None
+        self._count_links(result)
         self.wake.set()
         return result.added
 
@@ -360,7 +361,7 @@ class Pump:
         self.stats.set_value(metrics.FRONTIER_LEASED, step.leased)
         if step.rejected:
             self.stats.inc_value(metrics.LEASES_LOST, len(step.rejected))
-        self._count_links(step)
+        self._count_links(step.added)
         self.stats.set_value(LRU_HITS, self.frontier.local.lru_hits)
         self.stats.set_value(BLOOM_HITS, self.frontier.local.bloom_hits)
         if self.server_id not in (None, step.server_id):
@@ -391,10 +392,12 @@ class Pump:
         if engine is not None and engine._slot is not None and (step.leases or self.drained_since):
             engine._slot.nextcall.schedule()  # without a delay: a delayed call swallows the later ones
 
-    def _count_links(self, step: Step) -> None:
-        if step.added.added:
-            self.stats.inc_value(metrics.LINKS_ADDED, step.added.added)
-        for reason, count in step.added.refused.items():
+    def _count_links(self, offered: AddResult) -> None:
+        if offered.added:
+            self.stats.inc_value(metrics.LINKS_ADDED, offered.added)
+        if offered.seen:
+            self.stats.inc_value(metrics.LINKS_SEEN, offered.seen)
+        for reason, count in offered.refused.items():
             self.stats.inc_value(metrics.labelled(metrics.LINKS_REFUSED, reason), count)
 
     async def _request(self, lease: Lease) -> Request:
