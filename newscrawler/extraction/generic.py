@@ -62,6 +62,12 @@ _LEAD = re.compile(
     re.I,
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# What a build tool made of a name ("n1AuAdJlVL", "kfEGwZ"): pieces of one or two characters among three or more.
+_TOKEN = re.compile(r"(?<!\w)[A-Za-z0-9]{5,12}(?!\w)")
+_HASH_PIECES = re.compile(r"[a-z0-9]*(?:[A-Z][a-z0-9]*){2,}")
+_SHORT_PIECE = re.compile(r"[A-Z][a-z0-9]?(?![a-z0-9])")
+# Boxes that an article is built of.
+_PART_OF_TEXT = re.compile(r"(?<!\S)(?:article|content|story|text|body)[-_]?widgets?(?!\S)", re.I)
 _SKIPPED_TAGS = words("nav footer aside form figure figcaption header dialog menu")
 _HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.I)
 _SENTENCE = re.compile(r"[.!?…。！？»”\"]['”\"’)\]]?$")
@@ -124,7 +130,7 @@ def clutter(doc: Document) -> set[int]:
         pattern = _CLUTTER_PARAGRAPH if tag in _TEXT_TAGS else _CLUTTER
         bad = cache.get((pattern, names))
         if bad is None:
-            bad = cache[pattern, names] = len(names) < 300 and bool(pattern.search(_CAMEL.sub("-", names)))
+            bad = cache[pattern, names] = len(names) < 300 and _is_clutter(pattern, names)
         if bad or "hidden" in attributes or ("style" in attributes and _HIDDEN_STYLE.search(attributes["style"] or "")):
             suspects.append(node)
     if not suspects:
@@ -135,6 +141,17 @@ def clutter(doc: Document) -> set[int]:
         if node.tag in ("figure", "figcaption", "nav", "menu", "dialog") or _text_weight(node) < 0.35 * total:
             skip.add(node.mem_id)
     return skip
+
+
+def _is_clutter(pattern: re.Pattern[str], names: str) -> bool:
+    if not names.islower():
+        names = _CAMEL.sub("-", _TOKEN.sub(_without_hash, names))
+    return bool(pattern.search(_PART_OF_TEXT.sub("", names)))
+
+
+def _without_hash(token: re.Match[str]) -> str:
+    name = token[0]
+    return "" if _HASH_PIECES.fullmatch(name) and _SHORT_PIECE.search(name) else name
 
 
 def _text_weight(node: LexborNode) -> int:
@@ -267,6 +284,7 @@ def vote(
     agreed = [i for i, (o, t) in enumerate(zip(reading.own, theirs, strict=True)) if o and t and size[i] > 40]
     first, last = (agreed[0], agreed[-1]) if agreed else (0, -1)
     leads = _leads(reading, first, headline, description)
+    shapes = {_shape(reading.blocks[i]) for i in agreed}
     kept = []
     for i, block in enumerate(reading.blocks):
         running = size[i] > 60 and block.link_chars < 0.4 * size[i] and bool(_SENTENCE.search(block.text[-3:]))
@@ -275,9 +293,11 @@ def vote(
             keep = True
         elif reading.own[i]:
             heading = block.tag in ("h2", "h3", "h4") and between and block.link_chars < 0.5 * size[i]
-            keep = heading or (
-                (between or abs(i - last) < 3 or abs(first - i) < 3)
-                and (running or (between and block.tag in ("p", "li", "blockquote")))
+            near = between or abs(i - last) < 3 or abs(first - i) < 3
+            keep = (
+                heading
+                or (near and (running or (between and block.tag in ("p", "li", "blockquote"))))
+                or (i > last and running and block.tag == "p" and _shape(block) in shapes)
             )
         elif theirs[i]:
             keep = (between and not reading.cluttered[i]) or (running and not reading.cluttered[i])
@@ -286,6 +306,14 @@ def vote(
         if keep or i in leads:
             kept.append(block)
     return kept, agreement
+
+
+def _shape(block: Block) -> tuple[str, str, str, str]:
+    """Tag and class of a block's element and of the one above: paragraphs of one text share them."""
+    parent = block.node.parent
+    if parent is None:
+        return block.tag, "", "", ""
+    return block.tag, block.node.attributes.get("class") or "", parent.tag or "", parent.attributes.get("class") or ""
 
 
 # ---------------------------------------------------------------- the chain

@@ -226,7 +226,7 @@ def _without_tail(blocks: list[Block]) -> list[Block]:
 def _is_tail(block: Block, position: int) -> bool:
     text = block.text
     if block.tag[:1] == "h" and block.tag[1:].isdigit():
-        return True  # a heading of nothing
+        return not text.endswith(".")  # a heading of nothing; a sentence stood over a picture
     if _SOURCE_LINE.match(text) or _DATE_LINE.match(text) or (len(text) < 80 and _BYLINE.match(text)):
         return True
     return position > 2 and _is_signature(block)
