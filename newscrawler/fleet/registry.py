@@ -197,17 +197,26 @@ class Registry:
     async def sites(self) -> dict[str, SiteSums]:
         names = sorted(_text(name) for name in await self._run(self.client.smembers(SITES)))
         pipe = self.client.pipeline(transaction=False)
-        today = self._day()
         for name in names:
             pipe.hgetall(site_key(name))
-            for day in range(today - DAYS + 1, today + 1):
-                pipe.hgetall(lag_key(name, day))
         rows = await self._run(pipe.execute()) if names else []
-        found = {}
-        for at, name in enumerate(names):
-            row, *days = rows[at * (DAYS + 1) : (at + 1) * (DAYS + 1)]
-            found[name] = _sums(name, row, days)
+        found = {name: _sums(name, row) for name, row in zip(names, rows, strict=True)}
+        await self._add_lags([row for row in found.values() if row.first_ms])
         return found
+
+    async def _add_lags(self, rows: Sequence[SiteSums]) -> None:
+        """Only of sites that had a new article at all."""
+        today = self._day()
+        pipe = self.client.pipeline(transaction=False)
+        for row in rows:
+            for day in range(today - DAYS + 1, today + 1):
+                pipe.hgetall(lag_key(row.site, day))
+        answers = await self._run(pipe.execute()) if rows else []
+        for at, row in enumerate(rows):
+            lags: Counter[str] = Counter()
+            for answer in answers[at * DAYS : (at + 1) * DAYS]:
+                lags.update({_text(step): int(count) for step, count in answer.items()})
+            row.lags = dict(lags)
 
     # ------------------------------------------------------------ below
 
@@ -228,19 +237,13 @@ def _text(value: bytes | str) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _sums(
-    site: str, raw: Mapping[bytes | str, bytes | str], days: Sequence[Mapping[bytes | str, bytes | str]]
-) -> SiteSums:
+def _sums(site: str, raw: Mapping[bytes | str, bytes | str]) -> SiteSums:
     row = {_text(name): _text(value) for name, value in raw.items()}
     sums = SiteSums(site=site, last_error=row.get("last_error", ""))
     for name in ("pages", "new", "updated", "last_fetch_ms", "last_new_ms", "last_error_ms", "first_ms"):
         setattr(sums, name, int(row.get(name, 0)))
     outcomes = {name[2:]: int(value) for name, value in row.items() if name.startswith("o:")}
     sums.outcomes = dict(sorted(outcomes.items(), key=lambda item: (-item[1], item[0])))
-    lags: Counter[str] = Counter()
-    for day in days:
-        lags.update({_text(step): int(count) for step, count in day.items()})
-    sums.lags = dict(lags)
     return sums
 
 

@@ -123,7 +123,7 @@ async def test_the_fleet_sums_the_last_days(r: Any) -> None:
 
 async def test_api_page_and_metrics_show_p50_and_p95_of_a_site(r: Any, redis_server: str, tmp_path: Path) -> None:
     registry = Registry(r)
-    await registry.add({}, {"a.vn": SiteDelta(pages=1, new=20, lags=counted(*[100] * 18, 3500, 3500))})
+    await registry.add({}, {"a.vn": SiteDelta(pages=1, new=20, first_ms=1, lags=counted(*[100] * 18, 3500, 3500))})
     store = open_store("", tmp_path)
     await store.open()
     await store.close()
