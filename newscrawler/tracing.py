@@ -45,6 +45,8 @@ async def trace(url: str, operator: Operator, settings: BaseSettings) -> dict[st
         meaning = REFUSALS.get(found.reason, "by a rule")
         return {"url": url, "refused": found.reason, "text": f"links to it are refused ({found.reason}): {meaning}"}
     why = await operator.why(found.url_id, found.domain)
+    if why["record"] is None and (archived := await _archived(found.url_id, settings)) is not None:
+        why = await operator.why(found.url_id, found.domain, archived)
     record = why["record"]
     if record is not None:
         found.url, found.kind = record.url or found.url, record.kind
@@ -64,6 +66,19 @@ async def trace(url: str, operator: Operator, settings: BaseSettings) -> dict[st
         "selector_set": await _selector_set(site.id if site else found.domain, operator, settings),
         "article": article,
     }
+
+
+async def _archived(url_id: bytes, settings: BaseSettings) -> bytes | None:
+    """The finished record that was moved out of Redis; an archive that is away has none."""
+    store = wiring.open_finished_store(settings)
+    if store is None:
+        return None
+    try:
+        return (await store.get([url_id])).get(url_id)
+    except StoreUnavailable:
+        return None
+    finally:
+        await store.close()
 
 
 async def _robots(link: Link, operator: Operator, settings: BaseSettings) -> str:

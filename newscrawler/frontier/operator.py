@@ -204,11 +204,16 @@ class Operator:
             record.url = _quarantined(url_id, quarantined).url
         return record
 
-    async def why(self, url_id: bytes, domain: str) -> dict[str, Any]:
+    async def why(self, url_id: bytes, domain: str, archived: bytes | None = None) -> dict[str, Any]:
         """Everything that explains what happens to a URL: ``text`` (a sentence), ``record``, ``domain`` (its row),
         ``found_on`` (URL of its parent, where that is still known), ``refused_full`` (offers that a full queue
-        refused)."""
+        refused).
+
+        :param archived: its record out of the archive, for when Redis has none any more
+        """
         record = await self.record(url_id, domain)
+        if record is None and archived is not None:
+            record = await self._finished(self._shard(domain), url_id, domain, archived, None)
         state = await self.state(domain)
         now = await self.now_ms()
         row, waits, refused = None, "", 0

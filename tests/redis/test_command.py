@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from newscrawler.frontier import connect, server
+from newscrawler.frontier import connect, keys, server
 from newscrawler.items import Article, Kind, Outcome
 from newscrawler.store.base import open_store
+from newscrawler.store.finished import open_finished
 from tests.redis.helpers import done, ended, frontier, link, links
 
 HOUR = 3_600_000
@@ -75,6 +76,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             ]
         )  # fmt: skip
         await store.close()
+        bucket, field = keys.finished(0, found[2].url_id)  # /an.html has gone to the archive
+        finished = open_finished("", folder, index="articles")
+        await finished.put([(found[2].url_id, await client.hget(bucket, field))])
+        await finished.close()
+        await client.hdel(bucket, field)
 
     asyncio.run(fill())
     assert server.stop_if_last(folder)
@@ -156,7 +162,8 @@ def test_why_answers_for_any_url(data: Path) -> None:
     failed = why("https://b.vn/bad")
     assert "quarantined as FAILED(redirect loop)" in failed and "taken again in 7d" in failed
     assert "being fetched by w1" in why("https://a.vn/tin/000000") or "being fetched by w1" in why("https://a.vn/1")
-    assert "REFUSED(noindex)" in why("https://c.vn/an.html")
+    archived = why("https://c.vn/an.html")
+    assert "finished as REFUSED(noindex)" in archived and "found on: https://c.vn/" in archived
     assert "does not know this URL" in why("https://c.vn/never-seen")
     assert "no enabled site has its host" in why("https://nowhere.vn/x")
     assert "refused (trap)" in why("https://c.vn/lich/2026/11/21")
