@@ -154,3 +154,30 @@ async def test_an_old_version_reads_what_the_new_one_wrote(f: Any, r: Any) -> No
     after = await r.hget(keys.domains(0), "b.vn")
     old_part = records.DOMAIN.size + records.DOMAIN.unpack_from(after)[-1]
     assert after[:old_part] == before[:old_part] and len(after) > old_part
+
+
+@pytest.mark.parametrize(("field", "byte"), [("schema", 9), ("schema", 0), ("kind", 15), ("outcome", 12)])
+async def test_a_record_of_a_newer_version_goes_to_quarantine_with_its_bytes(
+    f: Any, r: Any, field: str, byte: int
+) -> None:
+    """What this version has no word for is neither guessed nor lost, and the worker goes on."""
+    key, bad = keys.records(0, "a.vn"), link("/cho").url_id
+    data = bytearray(await r.hget(key, bad))
+    data[{"schema": 0, "kind": 1, "outcome": records.HEADER.size - 16 - 4 - 2 - 1}[field]] = byte
+    await r.hset(key, bad, bytes(data))
+    await f.add([link("/good", band=2)])
+    await run_out(r, link("/dang"))  # type: ignore[arg-type]
+    got = []
+    for _ in range(4):
+        leases = (await f.step(4)).leases
+        await f.step(0, [done(x) for x in leases], [ended(x) for x in leases])
+        got += [x.url for x in leases]
+        await advance(r, 5000)
+    assert got == ["https://a.vn/dang", "https://a.vn/good"]
+    listed = {entry.url_id: entry for entry in await f.operator.quarantined()}
+    assert listed[bad].reason == "poison" and listed[bad].url is None
+    assert (await r.hget(keys.quarantine(0), bad)).endswith(bytes(data))
+    assert await f.operator.replay([listed[bad]]) == 0, "it cannot be replayed, and stays"
+    assert await f.operator.drop([listed[bad]]) == 1
+    f.local.clear()
+    assert (await f.add([link("/cho")])).added == 1, "its URL comes back when it is offered"
