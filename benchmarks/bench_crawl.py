@@ -120,7 +120,8 @@ def ours(web: NewswebProcess, folder: Path, redis_url: str, trace: str | None = 
         wall_s=wall,
         cpu_s=usage.ru_utime + usage.ru_stime,
         redis_cpu_s=redis_cpu(redis_url) - before,
-        peak_mb=usage.ru_maxrss / 1024,
+        # the worker, and the processes that it reads pages in
+        peak_mb=(usage.ru_maxrss + int(stats.get("process/readers_peak_kb", 0))) / 1024,
         articles=int(stats.get("article/new", 0)),
     )
 

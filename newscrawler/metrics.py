@@ -69,6 +69,10 @@ PUMP_ERRORS = _stat("frontier/pump_errors", "errors", "unexpected errors in the 
 FRONTIER_QUEUED = _stat("frontier/queued", "urls", "URLs queued in the whole frontier", "gauge")
 FRONTIER_LEASED = _stat("frontier/leased", "urls", "URLs leased in the whole frontier", "gauge")
 
+# processes
+READERS_PEAK = _stat("process/readers_peak_kb", "kilobytes", "most memory of the reading processes, summed", "gauge")
+PAGES_UNREADABLE = _stat("page/unreadable", "pages", "pages that ended the process that read them, twice")
+
 # raw store
 RAW_RECORDS = _stat("raw/records", "records", "pages written to WARC")
 RAW_BYTES = _stat("raw/bytes", "bytes", "bytes written to WARC, compressed")

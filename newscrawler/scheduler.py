@@ -166,7 +166,9 @@ class Scheduler(RedisScheduler):
     async def _close(self) -> None:
         await self.pump.stop()
         self.server.close()
-        await Services.of(self.crawler).close()
+        services = Services.of(self.crawler)
+        self.crawler.stats.set_value(metrics.READERS_PEAK, await services.reader.close())
+        await services.close()
 
     async def add(self, links: Iterable[Link]) -> int:
         """Offers links from outside a page (seeds, ad-hoc URLs). Returns how many were new or due again."""

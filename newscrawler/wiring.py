@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from newscrawler.frontier.queue import Lease
     from newscrawler.rawstore import RawStore
+    from newscrawler.reading import Reader
     from newscrawler.selectorstore.store import SelectorStore
     from newscrawler.store.base import ArticleStore
     from newscrawler.store.finished import FinishedStore
@@ -405,6 +406,14 @@ class Services:
         if "selectors" not in self._parts:
             self._parts["selectors"] = open_selector_store(self.settings, self.redis)
         return self._parts["selectors"]  # type: ignore[no-any-return]
+
+    @property
+    def reader(self) -> Reader:
+        if "reader" not in self._parts:
+            from newscrawler.reading import Reader
+
+            self._parts["reader"] = Reader(self.settings.getint("READ_PROCESSES"))
+        return self._parts["reader"]  # type: ignore[no-any-return]
 
     async def close(self) -> None:
         """Closes what was opened, the frontier's client last, as the others may still report."""

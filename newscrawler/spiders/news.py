@@ -13,22 +13,23 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import xxhash
 from scrapy import Spider
 from scrapy.http import Request, Response
 from twisted.python.failure import Failure
 
 from newscrawler import metrics
 from newscrawler.discovery import revisits
-from newscrawler.discovery.feeds import parse_feed
+from newscrawler.discovery.feeds import Feed
 from newscrawler.discovery.links import FoundLinks, LinkFinder
 from newscrawler.discovery.seeds import seed_links
-from newscrawler.discovery.sitemaps import parse_sitemap
+from newscrawler.discovery.sitemaps import Sitemap
 from newscrawler.discovery.sites import Refusal, Site, Sites
 from newscrawler.discovery.watch import Watch
-from newscrawler.extraction.document import Document
-from newscrawler.extraction.extract import Extraction, PageContext, article_values, extract
+from newscrawler.extraction.extract import Extraction, PageContext, article_values
 from newscrawler.frontier.queue import RobotsAnswer
 from newscrawler.items import LIST_KINDS, Article, Kind, Link, Outcome, Page
+from newscrawler.reading import Html, Task, Unreadable
 from newscrawler.web import urls
 from newscrawler.web.outcomes import judge_error, judge_status, retry_after_s
 from newscrawler.web.robots import RobotsRules
@@ -86,6 +87,7 @@ class NewsSpider(Spider):
     async def start(self) -> AsyncIterator[Any]:
         """Puts the seeds that are due into the frontier; the requests come from there."""
         services = Services.of(self.crawler)
+        await services.reader.start()
         children = self.settings.getint("FRONTIER_MAX_CHILDREN")
         self.finder = LinkFinder(services.sites, services.frontier, self.max_age_s, max_children=children)
         scheduler: Any = self.crawler.engine.scheduler  # type: ignore[union-attr]
@@ -118,7 +120,7 @@ class NewsSpider(Spider):
             _schedule_coro(self.crawler.engine.close_spider_async(reason=reason))  # type: ignore[union-attr]
 
     # ------------------------------------------------------------------ responses
-    def parse(self, response: Response) -> Iterator[Page]:
+    async def parse(self, response: Response) -> AsyncIterator[Page]:
         lease: Lease = response.meta["lease"]
         page = self._page(response, lease)
         outcome, reason = judge_status(response.status)
@@ -129,7 +131,7 @@ class NewsSpider(Spider):
         elif outcome is Outcome.UNCHANGED:
             self._unchanged(lease, page)
         elif outcome is Outcome.DONE:
-            self._read(response, lease, page)
+            await self._read(response, lease, page)
         else:
             page.outcome, page.reason = outcome, reason
             if outcome is Outcome.GONE and page.kind in LIST_KINDS:
@@ -264,32 +266,50 @@ class NewsSpider(Spider):
                 found.hint["lead"] = self.lists.is_lead(site, page.kind, lease.url, lease.hint)
                 self.lists.moved(page, self._now_ms(), target)
 
-    def _read(self, response: Response, lease: Lease, page: Page) -> None:
+    async def _read(self, response: Response, lease: Lease, page: Page) -> None:
         page.etag = _header(response, b"ETag")
         page.last_modified = _header(response, b"Last-Modified")
-        digest = hashlib.blake2b(response.body, digest_size=16).digest()
+        digest = xxhash.xxh3_128_digest(response.body)
         if digest == lease.digest:
             self._unchanged(lease, page)
             return
         page.digest = digest
         page.body = response.body
         page.response_headers = response.meta.get("raw_headers") or []
-        if page.kind is Kind.FEED:
-            self._read_feed(response, lease, page)
-        elif page.kind is Kind.SITEMAP:
-            self._read_sitemap(response, lease, page)
+        services = Services.of(self.crawler)
+        site = services.site_of(lease)
+        task = Task(
+            body=response.body,
+            url=response.url,
+            kind=page.kind,
+            content_type=_header(response, b"Content-Type"),
+            language=site.language,
+            robots=_x_robots(response),
+        )
+        if page.kind not in LIST_KINDS and (page.kind is not Kind.PAGE or _asked(lease) or _claims_article(task.body)):
+            task.context = _context(lease, page, site)
+            selectors = services.selectors.active(lease.site)
+            task.selectors = services.reader.packed(selectors) if selectors else None
+        try:
+            found = await services.reader.read(task)
+        except Unreadable as exc:
+            self.crawler.stats.inc_value(metrics.PAGES_UNREADABLE)
+            page.outcome, page.reason, page.digest = Outcome.RETRY, f"unreadable: {exc}", lease.digest
+            return
+        if isinstance(found, Feed):
+            self._read_feed(found, lease, page)
+        elif isinstance(found, Sitemap):
+            self._read_sitemap(found, lease, page)
         else:
-            self._read_html(response, lease, page)
+            self._read_html(found, lease, page)
 
-    def _read_feed(self, response: Response, lease: Lease, page: Page) -> None:
-        feed = parse_feed(response.body, response.url, _header(response, b"Content-Type"))
+    def _read_feed(self, feed: Feed, lease: Lease, page: Page) -> None:
         if feed.error and not feed.entries:
             self._unreadable(lease, page, f"feed: {feed.error}")
             return
         self._list_page(lease, page, self._entries(feed.entries, lease), feed.entries)
 
-    def _read_sitemap(self, response: Response, lease: Lease, page: Page) -> None:
-        sitemap = parse_sitemap(response.body, response.url)
+    def _read_sitemap(self, sitemap: Sitemap, lease: Lease, page: Page) -> None:
         if sitemap.error and not (sitemap.entries or sitemap.children):
             self._unreadable(lease, page, f"sitemap: {sitemap.error}")
             return
@@ -309,48 +329,29 @@ class NewsSpider(Spider):
     def _entries(self, entries: Any, lease: Lease) -> FoundLinks:
         return self.finder.entry_links(entries, parent=lease.url_id, depth=lease.depth, now_ms=self._now_ms())
 
-    def _read_html(self, response: Response, lease: Lease, page: Page) -> None:
-        site = Services.of(self.crawler).site_of(lease)
-        doc = Document(
-            response.body, response.url, _header(response, b"Content-Type"), language=site.language if site else None
+    def _read_html(self, read: Html, lease: Lease, page: Page) -> None:
+        page.keep_raw = "noarchive" not in read.robots
+        found = self.finder.find(
+            read.hrefs,
+            read.base_url,
+            parent=lease.url_id,
+            depth=lease.depth,
+            now_ms=self._now_ms(),
+            max_depth=self.max_depth,
         )
-        robots = doc.meta_robots | _x_robots(response)
-        page.keep_raw = "noarchive" not in robots
-        found = FoundLinks()
-        if "nofollow" not in robots:
-            found = self.finder.find(
-                doc.links(),
-                doc.base_url,
-                parent=lease.url_id,
-                depth=lease.depth,
-                now_ms=self._now_ms(),
-                max_depth=self.max_depth,
-            )
         if page.kind in LIST_KINDS:
             self._list_page(lease, page, found)
             return
         self._count_links(found)
         page.links = found.links
-        if "noindex" in robots:
+        if "noindex" in read.robots:
             page.outcome, page.reason, page.keep_raw = Outcome.REFUSED, "noindex", False
-            return
-        self._read_article(response, doc, lease, page, site)
-
-    def _read_article(self, response: Response, doc: Document, lease: Lease, page: Page, site: Site | None) -> None:
-        asked = bool((lease.hint or {}).get("asked"))
-        if page.kind is Kind.PAGE and not asked and not _claims_article(response.body):
+        elif read.extraction is None:
             page.outcome, page.reason, page.keep_raw = Outcome.NOT_ARTICLE, "page", False
-            return
-        context = PageContext(
-            site_name=site.name if site else lease.site,
-            language=site.language if site else None,
-            zone=site.zone if site else "+07:00",
-            fetched=page.fetched or datetime.now(UTC),
-            hint=lease.hint,
-            url_is_article=(page.kind is Kind.ARTICLE and not asked) or None,
-        )
-        selectors = Services.of(self.crawler).selectors
-        extraction = extract(doc, context, selectors.active(lease.site))
+        else:
+            self._read_article(read.extraction, lease, page)
+
+    def _read_article(self, extraction: Extraction, lease: Lease, page: Page) -> None:
         if not extraction.is_article:
             page.outcome, page.reason = Outcome.NOT_ARTICLE, extraction.reason
             page.keep_raw = page.kind is Kind.ARTICLE  # expected one: kept, so that it can be looked at again
@@ -367,6 +368,7 @@ class NewsSpider(Spider):
             return
         page.links_digest = fields_digest
         page.outcome, page.article = Outcome.DONE, _article(extraction, lease, page)
+        selectors = Services.of(self.crawler).selectors
         if self.learns and selectors.is_missing(lease.site):
             page.keep_raw = True  # a site without a selector set: pages to learn from
             self.crawler.stats.inc_value(metrics.SELECTOR_MISSING)
@@ -433,6 +435,21 @@ def _challenge(response: Response) -> str | None:
         if flag.startswith("challenge:"):
             return flag.partition(":")[2]
     return None
+
+
+def _asked(lease: Lease) -> bool:
+    return bool((lease.hint or {}).get("asked"))
+
+
+def _context(lease: Lease, page: Page, site: Site) -> PageContext:
+    return PageContext(
+        site_name=site.name,
+        language=site.language,
+        zone=site.zone,
+        fetched=page.fetched or datetime.now(UTC),
+        hint=lease.hint,
+        url_is_article=(page.kind is Kind.ARTICLE and not _asked(lease)) or None,
+    )
 
 
 def _claims_article(body: bytes) -> bool:

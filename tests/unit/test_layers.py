@@ -22,6 +22,7 @@ ADAPTERS = {
     "fetching",
     "reparsing",
     "tracing",
+    "reading",
     "generation_ext",
     "drift_ext",
     "selecting",
@@ -29,7 +30,18 @@ ADAPTERS = {
     "logformat",
     "cli",
 }
-SERVICES = {"frontier", "discovery", "rawstore", "selectorstore", "store", "llm", "embeddings", "fleet", "httpclient"}
+SERVICES = {
+    "frontier",
+    "discovery",
+    "rawstore",
+    "selectorstore",
+    "store",
+    "llm",
+    "embeddings",
+    "fleet",
+    "httpclient",
+    "children",
+}
 PURE = {"extraction", "web", "items", "metrics"}
 FREE = {"settings", "__init__"}
 

@@ -1,0 +1,129 @@
+"""From the body of an answer to what stands in it: links, robots directives, fields, entries.
+
+:func:`read` is pure and does all the work that a page costs beside fetching and storing it. :class:`Reader` runs
+it in processes of its own (READ_PROCESSES), or here when there are none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from newscrawler.children import Child, ChildDied
+from newscrawler.discovery.feeds import Feed, parse_feed
+from newscrawler.discovery.sitemaps import Sitemap, parse_sitemap
+from newscrawler.extraction.context import PageContext
+from newscrawler.extraction.document import Document
+from newscrawler.extraction.extract import Extraction, extract
+from newscrawler.extraction.selectors import SelectorSet
+from newscrawler.items import Kind
+
+logger = logging.getLogger(__name__)
+
+#: CPU seconds. An ordinary page takes 0.002, by the generic chain 0.04 and 0.3 for each megabyte: what takes so much
+#: longer is hostile, and all that waits behind it is not to wait long. The second try has its markup bounded first.
+_FIRST_TRY_CPU_S, _FIRST_TRY_CPU_S_PER_MB, _SECOND_TRY_CPU_S = 1.0, 2.0, 60.0
+
+
+@dataclass(slots=True)
+class Task:
+    """``context`` None: links only. ``robots``: directives of the answer's header. ``selectors``: from :meth:`Reader.packed`.
+
+    ``guarded``: bound the markup before it is parsed, which costs as much as the parsing; a process that can be
+    killed does without until a page makes it necessary.
+    """
+
+    body: bytes
+    url: str
+    kind: Kind
+    content_type: str | None = None
+    language: str | None = None
+    robots: frozenset[str] = frozenset()
+    context: PageContext | None = None
+    selectors: bytes | None = None
+    guarded: bool = True
+
+
+@dataclass(slots=True)
+class Html:
+    """``robots``: directives of header and page. ``hrefs``: see Document.links, none with nofollow.
+
+    ``extraction`` None: not asked for, or noindex.
+    """
+
+    robots: frozenset[str]
+    base_url: str
+    hrefs: Sequence[tuple[str, bool]] = field(default_factory=list)
+    extraction: Extraction | None = None
+
+
+class Unreadable(RuntimeError):
+    """The page was too much for two processes."""
+
+
+def read(task: Task) -> Html | Feed | Sitemap:
+    """What ``task.kind`` says. Never raises for any body."""
+    if task.kind is Kind.FEED:
+        return parse_feed(task.body, task.url, task.content_type)
+    if task.kind is Kind.SITEMAP:
+        return parse_sitemap(task.body, task.url)
+    doc = Document(task.body, task.url, task.content_type, language=task.language, guarded=task.guarded)
+    robots = doc.meta_robots | task.robots
+    found = Html(robots, doc.base_url)
+    if "nofollow" not in robots:
+        found.hrefs = doc.links()
+    if task.context is not None and "noindex" not in robots:
+        found.extraction = extract(doc, task.context, _unpacked(task.selectors) if task.selectors else None)
+    return found
+
+
+@lru_cache(maxsize=512)
+def _unpacked(data: bytes) -> SelectorSet:
+    selectors: SelectorSet = pickle.loads(data)
+    return selectors
+
+
+class Reader:
+    """:param processes: 0 = read here, between the fetches"""
+
+    def __init__(self, processes: int) -> None:
+        self._children = [Child("newscrawler.reading:read", cpu_s=_SECOND_TRY_CPU_S) for _ in range(processes)]
+        self._packed: dict[str, tuple[SelectorSet, bytes]] = {}
+
+    def packed(self, selectors: SelectorSet) -> bytes:
+        """A set for :class:`Task`, without what the executor does not need."""
+        known = self._packed.get(selectors.domain)
+        if known is None or known[0] is not selectors:
+            data = pickle.dumps(replace(selectors, provenance={}), pickle.HIGHEST_PROTOCOL)
+            known = self._packed[selectors.domain] = selectors, data
+        return known[1]
+
+    async def start(self) -> None:
+        await asyncio.gather(*(child.start() for child in self._children))
+
+    async def read(self, task: Task) -> Html | Feed | Sitemap:
+        """:raises Unreadable: the page cannot be read by any means that leaves the crawl alive"""
+        if not self._children:
+            return read(task)
+        child = min(self._children, key=lambda c: c.waiting)
+        task.guarded = False
+        first_try_s = _FIRST_TRY_CPU_S + _FIRST_TRY_CPU_S_PER_MB * len(task.body) / 1e6
+        try:
+            return await child.call(task, cpu_s=first_try_s)  # type: ignore[no-any-return]
+        except ChildDied as exc:
+            logger.warning(
+                "Reading a page ended its process, once more with bounded markup url=%s error=%s", task.url, exc
+            )
+        task.guarded = True
+        try:
+            return await child.call(task, cpu_s=_SECOND_TRY_CPU_S)  # type: ignore[no-any-return]
+        except ChildDied as exc:
+            raise Unreadable(str(exc)) from exc
+
+    async def close(self) -> int:
+        """Kilobytes that the processes had together at most."""
+        return sum(await asyncio.gather(*(child.close() for child in self._children)))
