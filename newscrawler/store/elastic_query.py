@@ -15,7 +15,7 @@ import orjson
 from newscrawler.items import Article
 from newscrawler.store import codec
 from newscrawler.store.base import COUNT_CAP, Query
-from newscrawler.store.fold import exact_words, fold_words, folded_words
+from newscrawler.store.fold import folded_words, index_words
 from newscrawler.store.search import QUOTATION, Plan, Term
 
 SCHEMA = 1
@@ -62,12 +62,12 @@ VERSIONS: dict[str, Any] = {
 
 def document(article: Article, *, digest: bytes, version: int, bands: list[int], now_ms: int) -> dict[str, Any]:
     """All of a document but its cluster. ``article`` is from ``codec.cleaned``."""
-    title, body = exact_words(article.title), exact_words(article.content)
+    title, body = index_words(article.title), index_words(article.content)
     doc: dict[str, Any] = {
-        "t": " ".join(title),
-        "b": " ".join(body),
-        "ft": " ".join(fold_words(title)),
-        "fb": " ".join(fold_words(body)),
+        "t": title.exact,
+        "b": body.exact,
+        "ft": title.folded,
+        "fb": body.folded,
         "a": f" {BETWEEN} ".join(" ".join(folded_words(a)) for a in article.authors),
         "url": article.url,
         "site": article.site.lower(),

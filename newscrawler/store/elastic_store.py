@@ -29,7 +29,7 @@ from newscrawler.store.base import (
     StoreUnavailable,
 )
 from newscrawler.store.elastic import Server
-from newscrawler.store.fold import folded_words
+from newscrawler.store.fold import index_words
 from newscrawler.store.search import Ask, Correct, Count, Frequencies, Plan, ladder, parse
 from newscrawler.web.urls import canonicalize
 
@@ -127,7 +127,7 @@ class ElasticStore:
             if old is not None and old.digest == digest.hex() and not old.gone:
                 outcome.results.setdefault(article.id, PutResult(article.id, "unchanged", old.version))
                 continue
-            hashes = neardup.shingles(folded_words(article.content))
+            hashes = neardup.shingles(index_words(article.content).folded)
             bands = neardup.band_keys(hashes)
             version = old.version + 1 if old else 1
             doc = dsl.document(article, digest=digest, version=version, bands=bands, now_ms=self._now_ms())
@@ -174,7 +174,7 @@ class ElasticStore:
                 answers[w.article.id] = answer["hits"]["hits"] if "hits" in answer else []
         for i, w in enumerate(writes):
             stored = [
-                (h["_source"]["cluster"], neardup.shingles(folded_words(h["_source"]["data"].get("content", ""))))
+                (h["_source"]["cluster"], neardup.shingles(index_words(h["_source"]["data"].get("content", "")).folded))
                 for h in answers.get(w.article.id, ())
             ]
             here = [(b.doc["cluster"], b.shingles) for b in writes[:i] if not set(w.bands).isdisjoint(b.bands)]

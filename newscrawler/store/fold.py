@@ -11,10 +11,13 @@ from folded words.
 
 from __future__ import annotations
 
+import codecs
 import re
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Any
 
 # Letters with a stroke have no decomposition.
 _STROKED = {
@@ -78,6 +81,59 @@ def folded_words(text: str) -> list[str]:
 def fold_words(words: list[str]) -> list[str]:
     """``folded_words`` of a text from its ``exact_words``: a third of the price, most words are known."""
     return [folded for word in words if (folded := _fold_word(word))]
+
+
+@dataclass(slots=True)
+class IndexWords:
+    """The words of one field as the index takes them: in order, with spaces between."""
+
+    exact: str
+    folded: str
+
+
+def index_words(text: str) -> IndexWords:
+    """Word by word the same as ``exact_words`` and ``fold_words``.
+
+    Text of the letters of :func:`_alphabet` is cut and folded as bytes, by tables: a look-up per word costs more
+    than all else that is done to an article, as each is a walk through cold memory.
+    """
+    lower = exact(nfc(text))
+    alphabet = _alphabet()
+    try:
+        coded: bytes = codecs.charmap_encode(lower, "strict", alphabet.codes)[0]
+    except UnicodeEncodeError:
+        words = _words(lower)
+        return IndexWords(" ".join(words), " ".join(fold_words(words)))
+    found: str = codecs.charmap_decode(coded.translate(alphabet.words), "strict", alphabet.letters)[0]
+    return IndexWords(found, coded.translate(alphabet.folded).decode("ascii"))
+
+
+@dataclass(frozen=True)
+class _Alphabet:
+    """A character set of one byte a letter: its letters in order, and what each becomes."""
+
+    letters: str
+    codes: Any  # codecs' own map for encoding
+    words: bytes  # code -> the same, or a space for what is no part of a word
+    folded: bytes  # code -> its base letter in ASCII, or a space
+
+
+@cache
+def _alphabet() -> _Alphabet:
+    """ASCII, the small letters of Vietnamese and of western Europe, and the signs that news are set with."""
+    other = "".join(
+        dict.fromkeys(
+            "ăâđêôơưàảãáạằẳẵắặầẩẫấậèẻẽéẹềểễếệìỉĩíịòỏõóọồổỗốộờởỡớợùủũúụừửữứựỳỷỹýỵ"
+            "äåçëïîñöøûüÿ\u00a0“”‘’„‚«»‹›–—…•·°©®™€£¥§×÷−→►▶■●★✓¿¡\u2009\u200a\u2002\u2003\u3000\ufffd"
+        )
+    )
+    letters = "".join(map(chr, range(128))) + other
+    letters += "\ufffe" * (256 - len(letters))  # no character: nothing is coded so
+    words, bases = bytearray(b" " * 256), bytearray(b" " * 256)
+    for code, char in enumerate(letters):
+        if char.isalnum():
+            words[code], bases[code] = code, ord(_fold_word(char))
+    return _Alphabet(letters, codecs.charmap_build(letters), bytes(words), bytes(bases))
 
 
 def word_spans(text: str) -> Iterator[tuple[int, int, str, str]]:

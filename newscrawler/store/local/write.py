@@ -12,7 +12,7 @@ import apsw
 from newscrawler.items import Article
 from newscrawler.store import codec, neardup
 from newscrawler.store.base import PutResult
-from newscrawler.store.fold import exact_words, fold_words, folded_words
+from newscrawler.store.fold import folded_words, index_words
 from newscrawler.store.local.schema import BETWEEN, EVERY, SEQUENCE_BITS, SEQUENCES, immediate, site_word
 
 #: Entries of bands looked at, and articles verified: a boilerplate text fills a band.
@@ -125,12 +125,11 @@ class Writer:
         return row, PutResult(a.id, "updated" if old else "new", version)
 
     def _ready(self, article: Article, digest: bytes) -> _Ready:
-        title, body = exact_words(article.title), exact_words(article.content)
-        folded_body = fold_words(body)
+        title, body = index_words(article.title), index_words(article.content)
         authors = [" ".join(folded_words(a)) for a in article.authors]
         about = f" {BETWEEN} ".join([f"{EVERY} {site_word(article.site)}", *authors])
-        columns = (" ".join(title), " ".join(body), " ".join(fold_words(title)), " ".join(folded_body), about)
-        hashes = neardup.shingles(folded_body)
+        columns = (title.exact, body.exact, title.folded, body.folded, about)
+        hashes = neardup.shingles(body.folded)
         at = codec.order_ms(article, self._now_ms())
         return _Ready(article, digest, codec.pack(article), columns, hashes, neardup.band_keys(hashes), at)
 
@@ -170,7 +169,7 @@ class Writer:
                 continue
             data, cluster = self._db.execute("SELECT data, cluster FROM article WHERE n = ?", (other,)).get
             text = codec.unpack(data, version=0, cluster=None, gone=False).content
-            if neardup.jaccard(new.shingles, neardup.shingles(folded_words(text))) < neardup.SAME:
+            if neardup.jaccard(new.shingles, neardup.shingles(index_words(text).folded)) < neardup.SAME:
                 continue
             # The version makes the label unique: an article may leave a cluster that it gave its label to.
             label = (n << 16 | min(version, 0xFFFF)) if cluster is None else cluster
@@ -180,7 +179,7 @@ class Writer:
     def _forget_bands(self, old: _Old) -> None:
         data = self._db.execute("SELECT data FROM article WHERE n = ?", (old.n,)).get
         text = codec.unpack(data, version=0, cluster=None, gone=False).content
-        keys = neardup.band_keys(neardup.shingles(folded_words(text)))
+        keys = neardup.band_keys(neardup.shingles(index_words(text).folded))
         self._db.executemany("DELETE FROM band WHERE key = ? AND n = ?", [(k, old.n) for k in keys])
         if old.cluster is not None:
             rest = [

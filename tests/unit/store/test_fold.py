@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import codecs
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newscrawler.store.fold import exact, exact_words, fold_words, folded, folded_words, has_diacritics, nfc, word_spans
+from newscrawler.store import fold
+from newscrawler.store.fold import (
+    exact,
+    exact_words,
+    fold_words,
+    folded,
+    folded_words,
+    has_diacritics,
+    index_words,
+    nfc,
+    word_spans,
+)
 
 
 @pytest.mark.parametrize(
@@ -68,3 +80,21 @@ def test_words_hold_nothing_that_a_query_language_could_mean(text: str) -> None:
 def test_has_diacritics() -> None:
     assert has_diacritics("Hà") and has_diacritics("đ")
     assert not has_diacritics("Ha Noi") and not has_diacritics("中国")
+
+
+@given(st.text(alphabet=st.one_of(st.sampled_from("aàẩĐđ İßΣσẞ-_.,'’1²　 ไทย日本"), st.characters()), max_size=60))
+def test_words_of_the_index_are_those_of_a_query(text: str) -> None:
+    found = index_words(text)
+    assert found.exact.split() == exact_words(text)
+    assert found.folded.split() == fold_words(exact_words(text))
+
+
+def test_every_letter_of_the_fast_alphabet_is_cut_and_folded_as_elsewhere() -> None:
+    for char in fold._alphabet().letters:
+        test_words_of_the_index_are_those_of_a_query.hypothesis.inner_test(f"x{char} {char}y")
+
+
+def test_vietnamese_takes_the_fast_way() -> None:
+    text = "“Hà Nội” – ƯỚC TÍNH 30 % người… đến; Nguyễn Văn Ả"
+    fold._alphabet().letters.index("ả")
+    codecs.charmap_encode(fold.exact(text), "strict", fold._alphabet().codes)
