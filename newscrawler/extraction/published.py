@@ -80,11 +80,9 @@ class Times:
 
 def rules_for(doc: Document, context: PageContext) -> Rules:
     host = re.sub(r"^https?://", "", doc.url).partition("/")[0].partition(":")[0]
-    root = doc.tree.css_first("html")
+    root = doc.tree.root
     locale = (root.attributes.get("lang") or "") if root is not None else ""
-    if "-" not in locale and (
-        stated := _URL_LOCALE.search(doc.url) or _URL_LOCALE.search(f"/{doc.meta_first('og:locale')}/")
-    ):
+    if "-" not in locale and (stated := _URL_LOCALE.search(doc.url) or _URL_LOCALE.search(f"/{doc.meta_first('og:locale')}/")):
         locale = stated[1]
     return dates.rules(context, host, doc.lang, locale)
 
@@ -271,9 +269,7 @@ def _as_shown(when: When, label: str, how: Rules) -> When:
         return when
     if _PUBLISHED.search(label) and abs(shown.value - when.value) > timedelta(days=1, hours=14):
         return shown
-    same_clock = shown.has_time and shown.value.replace(tzinfo=None, second=0) == when.value.replace(
-        tzinfo=None, second=0
-    )
+    same_clock = shown.has_time and shown.value.replace(tzinfo=None, second=0) == when.value.replace(tzinfo=None, second=0)
     if not when.has_zone and shown.has_zone and same_clock:
         return When(when.value.replace(tzinfo=shown.value.tzinfo), True, True)
     return when
@@ -289,7 +285,10 @@ def _from_time_elements(doc: Document, how: Rules) -> Iterator[Stamp]:
         doc.tree.css("time,abbr.published,abbr[title]," + ",".join(f"[{k}]" for k in _TIME_DATA))[:40]
     ):
         attributes = node.attributes
-        raws = [attributes.get(k) for k in ("datetime", *_TIME_DATA, "title")]
+        raws = [
+            attributes.get(k)
+            for k in ("datetime", *_TIME_DATA, "title")
+        ]
         raws.append(collapse(node.text(deep=True, separator=" ")))
         stamp = next((s for r in raws if r for s in _parsed(r, how, "time", 0.8)), None)
         if stamp is None:
@@ -504,7 +503,7 @@ def _modified(doc: Document, how: Rules) -> Stamp | None:
     for name, raw in witnesses.meta_values(doc, witnesses.MODIFIED_META)[:6]:
         for stamp in _parsed(raw, how, f"meta:{name}", 0.85):
             return stamp
-    for node in doc.tree.css('[itemprop~="dateModified"]')[:3]:
+    for node in doc.tree.css('[itemprop~="dateModified"]')[:3] if b"dateModified" in doc.body else ():
         raw = node.attributes.get("datetime") or node.attributes.get("content") or node.text(deep=True)
         for stamp in _parsed(raw or "", how, "itemprop", 0.85):
             return stamp

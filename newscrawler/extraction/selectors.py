@@ -218,6 +218,7 @@ _PSEUDO = (
     rf"|:(?:not|is)\(\s*{_PLAIN_COMPOUND}(?:\s*,\s*{_PLAIN_COMPOUND}){{0,5}}\s*\))"
 )
 _COMPOUND = re.compile(rf"(?:(?:{_IDENT}|\*)(?:{_SIMPLE}|{_PSEUDO})*|(?:{_SIMPLE}|{_PSEUDO})+)")
+_TYPE_FIRST = re.compile(r"([a-zA-Z][a-zA-Z0-9-]*)((?:[.#][a-zA-Z_][\w-]*)+)")
 _COMBINATOR = re.compile(r"\s*[>+~]\s*|\s+")
 _COMMA = re.compile(r"\s*,\s*")
 _TOO_BROAD = frozenset({"*", "html", "body"})
@@ -326,12 +327,12 @@ def content_text(
     site_name: str | None = None,
 ) -> str | None:
     """The cleaned paragraphs below the nodes that match ``root_css``, in page order; None when too short."""
-    roots = _outermost(doc.tree.css(root_css))
+    roots = _outermost(doc.tree.css(cheap(root_css)))
     blocks: list[Block] = []
     for root in roots:
         skip: set[int] = set()
         for css in exclude:
-            skip.update(node.mem_id for node in root.css(css))
+            skip.update(node.mem_id for node in root.css(cheap(css)))
         skip.discard(root.mem_id)
         blocks.extend(walk(root, skip))
     return text.content_of(blocks, headline, site_name)
@@ -351,11 +352,18 @@ def _outermost(nodes: list[LexborNode]) -> list[LexborNode]:
     return kept
 
 
+@lru_cache(maxsize=4096)
+def cheap(css: str) -> str:
+    """The same selector with the type behind the class: lexbor compares names of elements as text, of every one."""
+    match = _TYPE_FIRST.fullmatch(css)
+    return f"{match[2]}:is({match[1]})" if match else css
+
+
 def _texts(doc: Document, candidate: Candidate) -> list[str]:
     if candidate.kind == "meta":
         return doc.meta.get(candidate.css.lower(), [])
     out = []
-    for node in doc.tree.css(candidate.css)[:12]:
+    for node in doc.tree.css(cheap(candidate.css))[:12]:
         if candidate.attr:
             value = node.attributes.get(candidate.attr) or ""
         else:

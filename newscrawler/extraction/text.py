@@ -34,9 +34,7 @@ _AWAY = re.compile(
     r"|lire aussi|à lire aussi|voir aussi|a lire|leer más|lea también|le puede interesar|te puede interesar"
     r"|ver también|leia (?:também|mais)|veja também|saiba mais|leggi anche|guarda anche|читайте также"
     r"|читать также|lees ook|läs också|læs også|les også|czytaj (?:też|także)|zobacz także|baca juga|関連記事"
-    r"|explore further|zum weiterlesen|alle angaben ohne gewähr|vorschau auf den nächsten"
-    r"|más sobre\b|más noticias|mais sobre\b|plus d'infos|lust auf mehr|noch mehr|weiterführende (?:informationen|links)"
-    r"|あわせて読みたい|この記事は.{0,8}(?:会員|有料)|有料会員(?:に|登録)|残り\s?\d+文字|会員登録|おすすめ情報|関連キーワード)",
+    r"|あわせて読みたい)",
     re.I,
 )
 # Notices at the end: everything from here on is not the article.
@@ -44,7 +42,6 @@ _END = re.compile(
     r"^\W{0,3}(?:ý kiến của bạn|comments?\W*$|\d+ comments?\W*$|kommentare?\W*$|leave a (?:reply|comment)"
     r"|schreibe einen kommentar|post a comment|join the conversation|copyright\b|©|\(c\)\s+\d{4}"
     r"|all rights reserved"
-    r"|tags\W*$|この記事は.{0,8}(?:会員|有料)限定"
     r"|\(\*\)\s*không sao chép|about the author|über (?:den autor|die autorin)|tags?\s*:|từ khóa\b|schlagwörter"
     r"|stichwörter|filed under|topics\s*:)",
     re.I,
@@ -75,11 +72,10 @@ _BYLINE = re.compile(
     re.I,
 )
 _DATE_LINE = re.compile(
-    r"^\W*(?:(?:(?:thứ|chủ nhật|mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa"
-    r"|so)\w*\s*\w*|(?:lunes|martes|miércoles|jueves|viernes|sábado|domingo|segunda|terça|quarta|quinta|sexta)(?:-feira)?)"
-    r"[,.]?\s*)?(?:\d{1,2}:\d{2}\s*\w{0,4}[,\s|-]+)?(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}"
+    r"^\W*(?:(?:thứ|chủ nhật|mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa"
+    r"|so)\w*\s*\w*[,.]?\s*)?(?:\d{1,2}:\d{2}\s*\w{0,4}[,\s|-]+)?(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}"
     r"|\d{1,2}\.?\s+(?:de\s+)?\w{3,10}\.?,?\s+(?:de\s+)?\d{4}|\w{3,10}\.?\s+\d{1,2},?\s+\d{4}|\d{4}-\d\d-\d\d)"
-    r"(?:[\s,|@–-]*(?:um|at|lúc|à|às|a las)?\s*\d{1,2}[:.h]\d{2}.{0,20})?\W*$",
+    r"(?:[\s,|@–-]*(?:um|at|lúc|à)?\s*\d{1,2}[:.h]\d{2}.{0,20})?\W*$",
     re.I,
 )
 _SAPO_PREFIX = re.compile(
@@ -98,8 +94,6 @@ _DESK = re.compile(
     r"|(?:follow|write to|contact|email|e-mail|reach) .{0,40}(?:@|\bon twitter\b|\bat\b .{2,40}@)"
     r"|get in touch with|for more (?:stories|news|information|on)\b|(?:estimated )?(?:reading time|lesezeit"
     r"|tempo de leitura|temps de lecture|tiempo de lectura|leestijd|thời gian đọc)\b"
-    r"|(?:der|dieser) (?:beitrag|artikel|eintrag) wurde am\b|we want to hear what you think|our standards\s*:"
-    r"|(?:atenção\s*:\s*)?(?:os )?comentários (?:com|que|são)\b|image illustrative|photo d'illustration|symbolbild"
     r"|stay (?:informed|up to date)|sign up (?:for|to)|to (?:comment|order|subscribe)\b"
     r"|send (?:us )?(?:a )?(?:tips?|feedback)|have (?:a|you) (?:tip|story)|if you (?:have"
     r"|want to) .{0,30}(?:contact|email)|ihre meinung ist)",
@@ -110,20 +104,15 @@ _SOURCE_LINE = re.compile(
     r"|[a-z]{2,4}/[a-z]{2,6})\))\W*$",
     re.I,
 )
-# "Jane Doe is a staff writer at ..." under the text.
-_BIO = re.compile(
-    r"(?:[A-ZÄÖÜÀ-Ý][\w.'’-]+ ){2,4}(?:is|was|works|writes|covers|reports|ist|war|arbeitet|schreibt|leitet|berichtet|est|es|é)\b"
-    r"(?=.{0,200}\b(?i:reporter\w*|redakteur\w*|[ck]orrespond\w*|journalist\w*|editor|writer|columnist|kolumnist\w*"
-    r"|autor(?:in)?|author|rédact\w+|journaliste|periodista|redactora?)\b)",
-    re.S,
-)
 _SENTENCE_END = re.compile(r"[.!?…。！？:;»”\"'’)]$")
 
 
 def clean_line(line: str) -> str:
     """NFC, invisible characters out, runs of space to one; line breaks stay."""
     if not line.isascii():
-        line = unicodedata.normalize("NFC", _INVISIBLE.sub("", line))
+        if _INVISIBLE.search(line):
+            line = _INVISIBLE.sub("", line)
+        line = unicodedata.normalize("NFC", line)
     if "\n" not in line:
         return " ".join(line.split())
     return "\n".join([" ".join(part.split()) for part in line.split("\n")]).strip()
@@ -150,32 +139,49 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
     """The blocks that are article text, in order."""
     head = key(headline) if headline else ""
     kept: list[Block] = []
-    seen: set[str] = set()
+    seen: dict[str, list[str]] = {}
     blocks = list(blocks)
     for position, block in enumerate(blocks):
-        if len(block.text) < 80 and not clean_line(block.text):
+        text = block.text
+        if not _KEY.search(text) and not clean_line(text).strip("_*-–— "):
             continue
-        k = key(block.text)
-        if not k and not block.text.strip("_*-–— "):
+        if head and _is_headline(block, head, kept):
             continue
-        if head and (
-            k == head
-            or (block.tag == "h1" and sum(len(b.text) for b in kept) < 400)
-            or (not kept and len(k) < 1.3 * len(head) and head in k)
-        ):
-            continue
-        if len(block.text) < 80 and (_END.match(block.text) or _BOX.match(block.text)):
+        if len(text) < 80 and (_END.match(text) or _BOX.match(text)):
             written = sum(len(b.text) for b in kept)
-            if written > 300 and _running(blocks[position + 1 :]) < (0.15 if _BOX.match(block.text) else 0.5) * written:
+            if written > 300 and _running(blocks[position + 1 :]) < (0.15 if _BOX.match(text) else 0.5) * written:
                 break
         if leads_away(block):
             continue
-        if len(k) > 40 and k in seen:  # the lead again, a quote shown twice
+        if len(text) > 40 and _is_repeated(text, seen):  # the lead again, a quote shown twice
             continue
-        seen.add(k)
         kept.append(block)
     kept = _without_front(_without_repeated_links(kept))
     return _without_repeated_lead(_without_tail(kept))
+
+
+def _is_headline(block: Block, head: str, kept: list[Block]) -> bool:
+    """The title again, above the text or in it. ``head`` is its key."""
+    if block.tag == "h1" and sum(len(b.text) for b in kept) < 400:
+        return True
+    if len(block.text) > 4 * len(head) + 40:  # too long whatever its signs: keys are dear
+        return False
+    k = key(block.text)
+    return k == head or (not kept and len(k) < 1.3 * len(head) and head in k)
+
+
+def _is_repeated(text: str, seen: dict[str, list[str]]) -> bool:
+    """Whether a text with the same key was asked for before. ``seen``: begin of the key -> texts."""
+    begin = key(text[:160])[:60]
+    if len(begin) < 60:
+        begin = key(text)[:60]
+    same = seen.setdefault(begin, [])
+    if same:
+        k = key(text)
+        if len(k) > 40 and any(key(other) == k for other in same):
+            return True
+    same.append(text)
+    return False
 
 
 def _running(blocks: list[Block]) -> int:
@@ -242,8 +248,6 @@ def _is_tail(block: Block, position: int) -> bool:
         return not text.endswith(".")  # a heading of nothing; a sentence stood over a picture
     if _SOURCE_LINE.match(text) or _DATE_LINE.match(text) or (len(text) < 80 and _BYLINE.match(text)):
         return True
-    if position > 2 and ((len(text) < 400 and _BIO.match(text)) or (len(text) < 200 and text.endswith(":"))):
-        return True  # who the author is; an introduction to a box that is off
     return position > 2 and _is_signature(block)
 
 
@@ -258,9 +262,11 @@ def _is_signature(block: Block) -> bool:
 def _without_repeated_lead(blocks: list[Block]) -> list[Block]:
     """A summary that the first paragraph says again is dropped."""
     if len(blocks) > 1:
-        a, b = key(blocks[0].text), key(blocks[1].text)
-        if len(a) > 40 and len(b) > len(a) and b.startswith(a[: max(40, int(0.9 * len(a)))]):
-            return blocks[1:]
+        first, second = blocks[0].text, blocks[1].text
+        if key(first[:40])[:10] == key(second[:40])[:10]:  # few do, and whole keys are dear
+            a, b = key(first), key(second)
+            if len(a) > 40 and len(b) > len(a) and b.startswith(a[: max(40, int(0.9 * len(a)))]):
+                return blocks[1:]
     return blocks
 
 

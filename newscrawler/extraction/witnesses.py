@@ -204,7 +204,7 @@ def meta_values(doc: Document, names: tuple[str, ...]) -> list[tuple[str, str]]:
 def json_ld(doc: Document) -> list[dict[str, Any]]:
     """Every object of the page's JSON-LD, flattened, outer before inner, main entities first."""
     roots: list[Any] = []
-    for node in doc.tree.css("script[type]"):
+    for node in doc.named("script"):
         kind = (node.attributes.get("type") or "").lower()
         if "ld+json" in kind:
             roots.extend(load_mended(node.text(deep=True)))
