@@ -80,10 +80,11 @@ class ReplayHandler(BaseDownloadHandler):
 
 
 def _response(url: str, status: int, raw_headers: list[tuple[bytes, bytes]], body: bytes) -> Response:
-    headers = Headers()
+    received: dict[bytes, list[bytes]] = {}
     for name, value in raw_headers:
-        headers.appendlist(name, value)
+        received.setdefault(name.title(), []).append(value)
     for name in _TRAVEL_HEADERS:
-        headers.pop(name, None)
+        received.pop(name, None)
+    headers = Headers(received)
     cls = responsetypes.from_args(headers=headers, url=url, body=body)
     return cls(url=url, status=status, headers=headers, body=body)

@@ -119,7 +119,7 @@ class ResponseGuardMiddleware:
             return response
         if len(response.body) > self._max_bytes:
             raise Refused("size", f"{len(response.body)} bytes url={response.url}")
-        if not response.body.strip():
+        if not response.body or response.body.isspace():
             response.flags.append("empty")
             return response
         return self._typed(kind, response)
