@@ -58,7 +58,9 @@ _USER = re.compile(
     re.I,
 )
 # Where a blog is often called as its owner is.
-_BLOGS = re.compile(r"\.(?:wordpress\.com|blogspot\.\w|tumblr\.com|substack\.com|over-blog\.com|typepad\.com|livejournal\.com)")
+_BLOGS = re.compile(
+    r"\.(?:wordpress\.com|blogspot\.\w|tumblr\.com|substack\.com|over-blog\.com|typepad\.com|livejournal\.com)"
+)
 _HAS_DAY = re.compile(r"\b(?:19|20)\d\d\b")
 _VCARD = re.compile(r"\b(?:vcard|fn)(?:\s|$)")
 _META = re.compile(r"meta|info|byline|credit|sign", re.I)
@@ -129,7 +131,9 @@ def credits(doc: Document, context: PageContext, people: list[str]) -> FieldValu
             return names
         # Beside a person an account ("jane-doe") is the person, and the site's own name says nothing.
         keys = [authors.key(n).replace(" ", "") for n in names]
-        return [n for n, k in zip(names, keys, strict=True) if k not in run_on and k not in own and not authors.clean([n])]
+        return [
+            n for n, k in zip(names, keys, strict=True) if k not in run_on and k not in own and not authors.clean([n])
+        ]
 
     stated = others([p.name for p in witnesses.of(doc).persons])
     if stated or people:
@@ -306,7 +310,11 @@ def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterato
     for order, block in enumerate(walk(body)):
         if order > _MAX_BLOCKS:
             break
-        if label is not None and len(block.text) <= 80 and not foreign(block.node, _FOREIGN, parts, _FOREIGN_TAGS, _OWN):
+        if (
+            label is not None
+            and len(block.text) <= 80
+            and not foreign(block.node, _FOREIGN, parts, _FOREIGN_TAGS, _OWN)
+        ):
             names = [n for n in authors.clean([block.text], context.site_name, sites) if len(n.split()) > 1]
             if names:
                 yield names, "byline:text", 0.7

@@ -82,7 +82,9 @@ def rules_for(doc: Document, context: PageContext) -> Rules:
     host = re.sub(r"^https?://", "", doc.url).partition("/")[0].partition(":")[0]
     root = doc.tree.root
     locale = (root.attributes.get("lang") or "") if root is not None else ""
-    if "-" not in locale and (stated := _URL_LOCALE.search(doc.url) or _URL_LOCALE.search(f"/{doc.meta_first('og:locale')}/")):
+    if "-" not in locale and (
+        stated := _URL_LOCALE.search(doc.url) or _URL_LOCALE.search(f"/{doc.meta_first('og:locale')}/")
+    ):
         locale = stated[1]
     return dates.rules(context, host, doc.lang, locale)
 
@@ -269,7 +271,9 @@ def _as_shown(when: When, label: str, how: Rules) -> When:
         return when
     if _PUBLISHED.search(label) and abs(shown.value - when.value) > timedelta(days=1, hours=14):
         return shown
-    same_clock = shown.has_time and shown.value.replace(tzinfo=None, second=0) == when.value.replace(tzinfo=None, second=0)
+    same_clock = shown.has_time and shown.value.replace(tzinfo=None, second=0) == when.value.replace(
+        tzinfo=None, second=0
+    )
     if not when.has_zone and shown.has_zone and same_clock:
         return When(when.value.replace(tzinfo=shown.value.tzinfo), True, True)
     return when
@@ -285,10 +289,7 @@ def _from_time_elements(doc: Document, how: Rules) -> Iterator[Stamp]:
         doc.tree.css("time,abbr.published,abbr[title]," + ",".join(f"[{k}]" for k in _TIME_DATA))[:40]
     ):
         attributes = node.attributes
-        raws = [
-            attributes.get(k)
-            for k in ("datetime", *_TIME_DATA, "title")
-        ]
+        raws = [attributes.get(k) for k in ("datetime", *_TIME_DATA, "title")]
         raws.append(collapse(node.text(deep=True, separator=" ")))
         stamp = next((s for r in raws if r for s in _parsed(r, how, "time", 0.8)), None)
         if stamp is None:

@@ -34,7 +34,9 @@ _AWAY = re.compile(
     r"|lire aussi|à lire aussi|voir aussi|a lire|leer más|lea también|le puede interesar|te puede interesar"
     r"|ver también|leia (?:também|mais)|veja também|saiba mais|leggi anche|guarda anche|читайте также"
     r"|читать также|lees ook|läs också|læs også|les også|czytaj (?:też|także)|zobacz także|baca juga|関連記事"
-    r"|あわせて読みたい)",
+    r"|explore further|zum weiterlesen|alle angaben ohne gewähr|vorschau auf den nächsten"
+    r"|más sobre\b|más noticias|mais sobre\b|plus d'infos|lust auf mehr|noch mehr|weiterführende (?:informationen|links)"
+    r"|あわせて読みたい|この記事は.{0,8}(?:会員|有料)|有料会員(?:に|登録)|残り\s?\d+文字|会員登録|おすすめ情報|関連キーワード)",
     re.I,
 )
 # Notices at the end: everything from here on is not the article.
@@ -42,6 +44,7 @@ _END = re.compile(
     r"^\W{0,3}(?:ý kiến của bạn|comments?\W*$|\d+ comments?\W*$|kommentare?\W*$|leave a (?:reply|comment)"
     r"|schreibe einen kommentar|post a comment|join the conversation|copyright\b|©|\(c\)\s+\d{4}"
     r"|all rights reserved"
+    r"|tags\W*$|この記事は.{0,8}(?:会員|有料)限定"
     r"|\(\*\)\s*không sao chép|about the author|über (?:den autor|die autorin)|tags?\s*:|từ khóa\b|schlagwörter"
     r"|stichwörter|filed under|topics\s*:)",
     re.I,
@@ -72,10 +75,11 @@ _BYLINE = re.compile(
     re.I,
 )
 _DATE_LINE = re.compile(
-    r"^\W*(?:(?:thứ|chủ nhật|mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa"
-    r"|so)\w*\s*\w*[,.]?\s*)?(?:\d{1,2}:\d{2}\s*\w{0,4}[,\s|-]+)?(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}"
+    r"^\W*(?:(?:(?:thứ|chủ nhật|mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa"
+    r"|so)\w*\s*\w*|(?:lunes|martes|miércoles|jueves|viernes|sábado|domingo|segunda|terça|quarta|quinta|sexta)(?:-feira)?)"
+    r"[,.]?\s*)?(?:\d{1,2}:\d{2}\s*\w{0,4}[,\s|-]+)?(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}"
     r"|\d{1,2}\.?\s+(?:de\s+)?\w{3,10}\.?,?\s+(?:de\s+)?\d{4}|\w{3,10}\.?\s+\d{1,2},?\s+\d{4}|\d{4}-\d\d-\d\d)"
-    r"(?:[\s,|@–-]*(?:um|at|lúc|à)?\s*\d{1,2}[:.h]\d{2}.{0,20})?\W*$",
+    r"(?:[\s,|@–-]*(?:um|at|lúc|à|às|a las)?\s*\d{1,2}[:.h]\d{2}.{0,20})?\W*$",
     re.I,
 )
 _SAPO_PREFIX = re.compile(
@@ -94,6 +98,8 @@ _DESK = re.compile(
     r"|(?:follow|write to|contact|email|e-mail|reach) .{0,40}(?:@|\bon twitter\b|\bat\b .{2,40}@)"
     r"|get in touch with|for more (?:stories|news|information|on)\b|(?:estimated )?(?:reading time|lesezeit"
     r"|tempo de leitura|temps de lecture|tiempo de lectura|leestijd|thời gian đọc)\b"
+    r"|(?:der|dieser) (?:beitrag|artikel|eintrag) wurde am\b|we want to hear what you think|our standards\s*:"
+    r"|(?:atenção\s*:\s*)?(?:os )?comentários (?:com|que|são)\b|image illustrative|photo d'illustration|symbolbild"
     r"|stay (?:informed|up to date)|sign up (?:for|to)|to (?:comment|order|subscribe)\b"
     r"|send (?:us )?(?:a )?(?:tips?|feedback)|have (?:a|you) (?:tip|story)|if you (?:have"
     r"|want to) .{0,30}(?:contact|email)|ihre meinung ist)",
@@ -103,6 +109,13 @@ _SOURCE_LINE = re.compile(
     r"^\W*(?:\(?theo\b.{2,60}\)?|nguồn\s*:.{2,60}|\((?:ap|afp|dpa|reuters|ttxvn|sda|apa|dpa/\w+"
     r"|[a-z]{2,4}/[a-z]{2,6})\))\W*$",
     re.I,
+)
+# "Jane Doe is a staff writer at ..." under the text.
+_BIO = re.compile(
+    r"(?:[A-ZÄÖÜÀ-Ý][\w.'’-]+ ){2,4}(?:is|was|works|writes|covers|reports|ist|war|arbeitet|schreibt|leitet|berichtet|est|es|é)\b"
+    r"(?=.{0,200}\b(?i:reporter\w*|redakteur\w*|[ck]orrespond\w*|journalist\w*|editor|writer|columnist|kolumnist\w*"
+    r"|autor(?:in)?|author|rédact\w+|journaliste|periodista|redactora?)\b)",
+    re.S,
 )
 _SENTENCE_END = re.compile(r"[.!?…。！？:;»”\"'’)]$")
 
@@ -248,6 +261,8 @@ def _is_tail(block: Block, position: int) -> bool:
         return not text.endswith(".")  # a heading of nothing; a sentence stood over a picture
     if _SOURCE_LINE.match(text) or _DATE_LINE.match(text) or (len(text) < 80 and _BYLINE.match(text)):
         return True
+    if position > 2 and ((len(text) < 400 and _BIO.match(text)) or (len(text) < 200 and text.endswith(":"))):
+        return True  # who the author is; an introduction to a box that is off
     return position > 2 and _is_signature(block)
 
 

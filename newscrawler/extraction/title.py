@@ -136,6 +136,7 @@ def find(doc: Document, site_name: str | None = None, hint: str | None = None) -
     strong = {_key(other) for other, origin, _ in said if origin in ("json-ld", "og")}
     every = {_key(other) for other, _, _ in said}
     seen = headings(doc, names)
+    lone = _lone_headline([item for item in seen if ":" not in item[1]])
     whole = ""
     best: tuple[float, str, str, float] | None = None
     for order, (value, origin) in enumerate(seen):
@@ -146,12 +147,14 @@ def find(doc: Document, site_name: str | None = None, hint: str | None = None) -
         agreed = [agreement(value, other) * trust for other, _, trust in said]
         support = max(agreed, default=0.0)
         rank = support + (0.3 if origin != "h2" else 0.0) - 0.01 * order
+        if origin == "class" and best is None and lone is not None:
+            continue  # the page's only h1 is a headline that no statement knows: what one knows is a teaser
         if support >= 0.45 and (best is None or rank > best[0]):
             best = (rank, value, origin, min(1.0, 0.55 + 0.2 * sum(a > 0.8 for a in agreed)))
     if best is not None:
-        return FieldValue(_without_neighbours(best[1], said, names), f"generic:{best[2]}", best[3])
+        value = _without_neighbours(best[1], said, names)
+        return FieldValue(_with_kicker(value, said, doc), f"generic:{best[2]}", best[3])
     seen = [item for item in seen if ":" not in item[1]] or seen
-    lone = _lone_headline(seen)
     if said and lone is None:
         # No visible heading agrees: the statement that the others support most.
         def support_of(item: tuple[str, str, float]) -> float:
@@ -207,6 +210,17 @@ def _without_neighbours(heading: str, said: list[tuple[str, str, float]], names:
             if heading.startswith(other) and (re.match(r"\s*(?:\d|[|•·»–—-]\s)", rest) or _is_site(rest, site_keys)):
                 return other
     return heading
+
+
+def _with_kicker(heading: str, said: list[tuple[str, str, float]], doc: Document) -> str:
+    """The kicker from an element of its own above the heading, when both strong statements put it before it."""
+    strong = [other for other, origin, _ in said if origin in ("json-ld", "og")]
+    if len(strong) < 2 or len({_key(other) for other in strong}) > 1 or doc.tree.body is None:
+        return heading
+    kicker, _, rest = strong[0].partition(": ")
+    if _key(rest) != _key(heading) or not kicker:
+        return heading
+    return strong[0] if kicker in doc.tree.body.text(deep=True, separator=" ") else heading
 
 
 def _short(value: str, said: list[tuple[str, str, float]]) -> str:
