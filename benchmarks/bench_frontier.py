@@ -1,10 +1,11 @@
-"""What the frontier costs: links offered, URLs leased and acked, bytes in Redis. One client, one Redis.
+"""What the frontier costs: links offered, URLs leased and acked, bytes in Redis. Records, archive and filter all on.
 
-    python benchmarks/bench_frontier.py            100 k URLs over 1,000 domains, half a minute
+    python benchmarks/bench_frontier.py            100 k URLs over 1,000 domains, a minute
     python benchmarks/bench_frontier.py --full     1 M URLs over 10,000 domains, and lease() at 10 to 100,000 domains
 
-Starts a redis-server of its own (unix socket, append-only file everysec) and removes it. CPU of the
-server is its own user and system time.
+Starts a redis-server of its own (unix socket, append-only file everysec) and removes it. A row: operations a second by
+the clock; CPU of the server (its own user and system time) and of this process for one operation, us; and how many a
+second that CPU allows where client and server do not wait for anything else, as on an idle machine.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 import tempfile
 import time
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,10 +24,21 @@ from typing import Any
 from newscrawler.frontier import connect, keys, server
 from newscrawler.frontier.queue import Ack, DomainPolicy, Fetched, Frontier, FrontierConfig
 from newscrawler.items import Kind, Link, Outcome
+from newscrawler.store.finished import LocalFinished
 from newscrawler.web.urls import url_id
 
-CONFIG = FrontierConfig(loopback_only=True, obey_robots=False, autothrottle=False, local_capacity=1000)
 RAW = "worker-1-20261121-000001.warc.gz:{}:9113"
+#: Which of the 100 links of a call are new.
+NEW = (5, 15, 25, 35, 45, 55, 65, 96, 97, 98)
+#: No script may be slower, ms.
+SLOW_MS = 10
+
+
+def config(urls: int) -> FrontierConfig:
+    """An eighth of all URLs stays in Redis as finished records, the older ones go to the archive."""
+    return FrontierConfig(
+        loopback_only=True, obey_robots=False, autothrottle=False, finished_limit=max(2 * keys.BUCKETS, urls // 8)
+    )
 
 
 @dataclass
@@ -33,29 +47,33 @@ class Row:
     count: int
     wall_s: float
     server_s: float
+    client_s: float
 
     def show(self) -> dict[str, Any]:
         return {
             "what": self.what,
             "per_s": round(self.count / self.wall_s),
             "server_us": round(self.server_s / self.count * 1e6, 1),
+            "client_us": round(self.client_s / self.count * 1e6, 1),
+            "cpu_allows_per_s": round(self.count / (self.server_s + self.client_s)),
             "count": self.count,
         }
 
 
 class Bench:
-    def __init__(self, client: Any, urls: int, domains: int) -> None:
+    def __init__(self, client: Any, urls: int, domains: int, folder: Path | None = None, worker: str = "bench") -> None:
         self.client, self.urls, self.domains = client, urls, domains
         self.names = [f"site{i}.example.vn" for i in range(domains)]
-        self.frontier = Frontier(client, CONFIG, "bench")
-        self.rows: list[Row] = []
+        self.archive = LocalFinished(folder / "finished.db") if folder else None
+        self.frontier = Frontier(client, config(urls), worker, self.archive)
+        self.done: list[Link] = []  # fetched, oldest first
         self.sizes: dict[str, Any] = {}
 
     def link(self, i: int) -> Link:
         domain = self.names[i % self.domains]
         slug = f"bai-viet-so-{i:08d}-voi-mot-duong-dan-dai-nhu-that-tren-trang-bao-{i * 7919 % 10**9:09d}"
         url = f"https://{domain}/thoi-su/{slug}.html"
-        return Link(url=url, url_id=url_id(url), domain=domain, kind=Kind.ARTICLE, depth=2, parent=bytes(16), score=i)
+        return Link(url, url_id(url), domain, Kind.ARTICLE, 2, i.to_bytes(16, "little"), score=i)
 
     async def server_cpu(self) -> float:
         info = await self.client.info("cpu")
@@ -64,38 +82,59 @@ class Bench:
     async def memory(self) -> int:
         return int((await self.client.info("memory"))["used_memory"])
 
-    async def timed(self, what: str, work: Any) -> None:
-        cpu, start = await self.server_cpu(), time.perf_counter()
+    async def timed(self, what: str, work: Coroutine[Any, Any, int]) -> Row:
+        # A rewrite of the append-only file takes one of two processors for seconds, wherever it falls.
+        while (await self.client.info("persistence"))["aof_rewrite_in_progress"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
+        cpu, own, start = await self.server_cpu(), time.process_time(), time.perf_counter()
         count = await work
-        row = Row(what, count, time.perf_counter() - start, await self.server_cpu() - cpu)
-        self.rows.append(row)
+        wall, own = time.perf_counter() - start, time.process_time() - own
+        row = Row(what, count, wall, await self.server_cpu() - cpu, own)
         print(json.dumps(row.show()), flush=True)
+        return row
 
-    async def offer(self, first: int, batches: int, new_share: float) -> int:
-        """Batches of 100 links, ``new_share`` of them new; of as many domains, which is worse than any real page."""
-        fresh = int(100 * new_share)
-        known = max(1, first)
-        for b in range(batches):
-            batch = [self.link(first + b * fresh + i) for i in range(fresh)]
-            batch += [self.link((b * 9176 + i * 3571) % known) for i in range(100 - fresh)]
-            result = await self.frontier.add(batch)
-            assert result.added == fresh, result
-        return batches * 100
+    async def fill(self, first: int, n: int) -> int:
+        for start in range(first, first + n, 100):
+            result = await self.frontier.add([self.link(i) for i in range(start, start + 100)])
+            assert result.added == 100, result
+        return n
 
-    async def prepared_offers(self, first: int, batches: int, new_share: float) -> None:
+    def page(self, b: int, first: int, domains_a_call: int) -> list[Link]:
+        """100 links of one call: 10 new, 59 queued (or fetched meanwhile), 30 fetched lately, 1 long ago and in the
+        archive. 2 domains are what a page has: 95 links to its own, 5 to another; 100 are the worst case."""
+        per_domain = self.urls // self.domains
+        numbers = []
+        for i in range(100):
+            domain = (b * 100 + i if domains_a_call > 2 else b + (i >= 95)) * 7 % self.domains
+            if i in NEW:
+                number = per_domain + (first + b) * 10 + NEW.index(i)
+            else:
+                number = (b * 31 + i * 17) % per_domain
+            numbers.append(domain + number * self.domains)
+        links = [self.link(i) for i in numbers]
+        known = [i for i in range(95) if i not in NEW]
+        for i in known[:30]:
+            links[i] = self.done[-1 - (b * 30 + i) % (len(self.done) // 3)]
+        links[known[30]] = self.done[b % (len(self.done) // 3)]
+        return links
+
+    async def offers(self, what: str, batches: int, first: int, domains_a_call: int) -> None:
         """The links are made before, so that the client's part is packing and the call."""
-        fresh = int(100 * new_share)
-        made = []
-        for b in range(batches):
-            batch = [self.link(first + b * fresh + i) for i in range(fresh)]
-            made.append(batch + [self.link((b * 9176 + i * 3571) % first) for i in range(100 - fresh)])
+        made = [self.page(b, first, domains_a_call) for b in range(batches)]
+        added = []
 
         async def work() -> int:
             for batch in made:
-                await self.frontier.add(batch)
+                added.append((await self.frontier.add(batch)).added)
             return batches * 100
 
-        await self.timed(f"add, {100 - fresh} % seen, 100 links a call", work())
+        asked = self.frontier.mover.asked if self.frontier.mover else 0
+        await self.timed(what, work())
+        self.sizes[f"new_of_100_{domains_a_call}_domains"] = round(sum(added) / batches, 1)
+        if self.frontier.mover:
+            self.sizes[f"asked_of_100_{domains_a_call}_domains"] = round(
+                (self.frontier.mover.asked - asked) / batches, 2
+            )
 
     async def lease_and_ack(self, k: int, rounds: int) -> int:
         acks: list[Ack] = []
@@ -108,11 +147,23 @@ class Bench:
                 Ack(x, Outcome.DONE, "", 200, digest=bytes(range(16)), raw_ref=RAW.format(i), etag='"5f-62a"')
                 for x in step.leases
             ]
+            self.done += [Link(x.url, x.url_id, x.domain, x.kind, x.depth, x.parent) for x in step.leases]
             n += len(step.leases)
         await self.frontier.step(0, acks, fetched)
         return n
 
-    async def run(self, *, ks: tuple[int, ...], rounds: int) -> None:
+    async def eight(self, url: str, rounds: int) -> int:
+        """Eight processes, k=16 each."""
+        args = ["--client", url, "--urls", str(self.urls), "--rounds", str(rounds)]
+        clients = [
+            await asyncio.create_subprocess_exec(
+                sys.executable, __file__, *args, "--worker", f"client{i}", stdout=asyncio.subprocess.PIPE
+            )
+            for i in range(8)
+        ]
+        return sum([int((await client.communicate())[0]) for client in clients])
+
+    async def run(self, url: str, *, ks: tuple[int, ...], urls_a_k: int, batches: int) -> None:
         await self.frontier.open()
         empty = await self.memory()
         await self.frontier.put_domains(
@@ -120,55 +171,73 @@ class Bench:
         )
         with_domains = await self.memory()
         self.sizes["bytes_per_domain"] = round((with_domains - empty) / self.domains)
-        await self.timed("fill, all new, 100 links a call", self.offer(0, self.urls // 100, 1.0))
+        await self.timed("fill, all new, 100 links a call", self.fill(0, self.urls))
         filled = await self.memory()
-        seen = await self.seen_bytes()
+        seen = await self.bytes_of("{f0}:s:*", "scard")
         self.sizes["bytes_per_queued_url_all"] = round((filled - with_domains) / self.urls, 1)
-        self.sizes["of_that_seen"] = round(seen / self.urls, 1)
-        await self.prepared_offers(self.urls, max(200, self.urls // 1000), 0.1)
+        self.sizes["of_that_seen"] = round(seen[0] / self.urls, 1)
         for k in ks:
-            await self.timed(f"lease + ack, k={k}", self.lease_and_ack(k, rounds // k + 10))
-        await self.finished_bytes()
-        slow = await self.client.slowlog_get(10)
-        self.sizes["slowest_script_ms"] = round(max((s["duration"] for s in slow), default=0) / 1000, 1)
+            await self.timed(f"lease + ack, k={k}", self.lease_and_ack(k, urls_a_k // k))
+        while self.frontier.mover and await self.client.scard(keys.full(0)):
+            self.frontier.mover._due = 0.0
+            await self.frontier.step(0)
+        await self.offers("offered, 90 % known, a page: 100 links of 2 domains", batches, 0, 2)
+        await self.offers("offered, 90 % known, 100 links of 100 domains", batches, batches, 100)
+        await self.timed("lease + ack, k=16, eight clients, start-up included", self.eight(url, urls_a_k // 16 // 4))
+        await self.finished_sizes()
+        slow = [entry["duration"] / 1000 for entry in await self.client.slowlog_get(1000)]
+        self.sizes["slowest_script_ms"] = round(max(slow, default=0), 1)
+        self.sizes[f"scripts_over_{SLOW_MS}_ms"] = sum(ms > SLOW_MS for ms in slow)
 
-    async def seen_bytes(self) -> int:
-        total = 0
-        names = [key async for key in self.client.scan_iter("{f0}:s:*", count=5000)]
-        for key in names[:: max(1, len(names) // 500)]:
-            total += await self.client.memory_usage(key, samples=0)
-        return round(total * len(names) / len(names[:: max(1, len(names) // 500)]))
+    async def bytes_of(self, pattern: str, counted_by: str) -> tuple[float, float]:
+        """(bytes of all such keys, members), from a sample of 500."""
+        names = [key async for key in self.client.scan_iter(pattern, count=5000)]
+        sample = names[:: max(1, len(names) // 500)]
+        used = sum([await self.client.memory_usage(key, samples=0) for key in sample])
+        members = sum([await self.client.execute_command(counted_by, key) for key in sample])
+        return used * len(names) / len(sample), members * len(names) / len(sample)
 
-    async def finished_bytes(self) -> None:
+    async def finished_sizes(self) -> None:
         """All that is queued is fetched, then only finished records and the filter are left."""
         while (await self.frontier.step(0)).queued:
             await self.lease_and_ack(64, 200)
-        names = [key async for key in self.client.scan_iter("{f0}:f:*", count=5000)]
-        sample = names[:: max(1, len(names) // 500)]
-        held = sum([await self.client.hlen(key) for key in sample])
-        used = sum([await self.client.memory_usage(key, samples=0) for key in sample])
+            if self.frontier.mover:
+                self.frontier.mover._due = 0.0  # as fast as it goes: this is no crawl of a thousand pages a second
+        while self.frontier.mover and await self.client.scard(keys.full(0)):
+            self.frontier.mover._due = 0.0
+            await self.frontier.step(0)
+        used, held = await self.bytes_of("{f0}:f:*", "hlen")
         self.sizes["bytes_per_finished_record"] = round(used / held, 1)
+        self.sizes["finished_records_in_redis"] = round(held)
+        if self.archive:
+            self.sizes["finished_records_in_archive"] = await self.archive.count()
         stats = await self.frontier.operator.stats()
         await self.client.delete(*[keys.log(0, n) for n in self.names])
+        self.sizes["urls_ever_added"] = stats["added"]
         self.sizes["bytes_of_all_redis_per_url_ever_added"] = round(await self.memory() / stats["added"], 1)
 
 
-async def flat(client: Any, counts: tuple[int, ...]) -> list[dict[str, Any]]:
-    """The server's CPU for one lease + ack at k=16 as the number of domains grows, three URLs each."""
-    found = []
+async def one_client(url: str, worker: str, urls: int, rounds: int) -> None:
+    """One of eight; prints how many URLs it fetched. Without the archive's hand: one worker moves at a time anyway."""
+    client: Any = connect(url)
+    bench = Bench(client, urls, 1, None, worker)
+    await bench.frontier.open()
+    print(await bench.lease_and_ack(16, rounds))
+    await bench.frontier.close()
+
+
+async def flat(client: Any, counts: tuple[int, ...]) -> None:
+    """The server's CPU for lease + ack as the number of domains grows, three URLs each."""
     for n in counts:
         await client.flushall()
         bench = Bench(client, 0, n)
         await bench.frontier.open()
         await bench.frontier.put_domains([DomainPolicy(x, x, "mid", 0) for x in bench.names])
         share = 2000 if n < 100 else 3
-        for start in range(0, n * share, 500):
-            await bench.frontier.add([bench.link(i) for i in range(start, min(start + 500, n * share))])
+        await bench.fill(0, max(100, n * share // 100 * 100))
         await bench.timed(f"lease + ack, k=8, {n} domains", bench.lease_and_ack(8, min(1200, n * share // 8)))
-        found.append(bench.rows[-1].show())
         gated = Bench(client, 0, n)
         await gated.timed(f"step with nothing due, {n} domains", idle(gated, n))
-    return found
 
 
 async def idle(bench: Bench, n: int) -> int:
@@ -183,17 +252,31 @@ async def main() -> None:
     parser.add_argument("--full", action="store_true", help="1 M URLs over 10,000 domains")
     parser.add_argument("--urls", type=int, help="instead of 100,000 or 1,000,000")
     parser.add_argument("--domains", type=int, help="instead of 1,000 or 10,000")
+    parser.add_argument("--client", help=argparse.SUPPRESS)
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.client:
+        await one_client(args.client, args.worker, args.urls, args.rounds)
+        return
     urls = args.urls or (1_000_000 if args.full else 100_000)
     domains = args.domains or (10_000 if args.full else 1_000)
     with tempfile.TemporaryDirectory(prefix="nc-bench-") as folder:
-        client: Any = connect(server.ensure(Path(folder)))
+        url = server.ensure(Path(folder))
+        client: Any = connect(url)
         try:
             info = await client.info("server")
             print(json.dumps({"redis": info["redis_version"], "urls": urls, "domains": domains}))
-            await client.config_set("slowlog-log-slower-than", 2000)
-            bench = Bench(client, urls, domains)
-            await bench.run(ks=(1, 8, 16, 64), rounds=min(urls // 8, 60_000))
+            await client.config_set("slowlog-log-slower-than", SLOW_MS * 500)
+            await client.config_set("slowlog-max-len", 1000)
+            bench = Bench(client, urls, domains, Path(folder))
+            try:
+                await bench.run(
+                    url, ks=(1, 8, 16, 64), urls_a_k=min(urls // 20, 30_000), batches=max(200, urls // 1000)
+                )
+            finally:
+                if bench.archive:
+                    await bench.archive.close()
             print(json.dumps(bench.sizes))
             await flat(client, (10, 1_000, 10_000, 100_000) if args.full else (10, 1_000, 10_000))
         finally:

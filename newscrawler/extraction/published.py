@@ -44,6 +44,7 @@ _FOREIGN = re.compile(
 )
 _LEADING_DATE = re.compile(r"[(\[]?\d{1,2}\.\s?(?:\d{1,2}\.|\w{3,9})\s?\d{4}\b")
 _URL_DAY = re.compile(r"[/_.-]((?:19|20)\d{2})[/_.-]?(0[1-9]|1[0-2])[/_.-]?(0[1-9]|[12]\d|3[01])(?!\d)")
+_URL_DAY_GLUED = re.compile(r"(?<=[a-z])((?:19|20)\d{2})(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?!\d)", re.I)
 _URL_DAY_LOOSE = re.compile(r"/((?:19|20)\d{2})/(1[0-2]|0?[1-9])/(0[1-9]|[12]\d|3[01]|[1-9])(?=/)")
 _URL_DAY_REVERSED = re.compile(r"/(0[1-9]|[12]\d|3[01])[-/.](0[1-9]|1[0-2])[-/.]((?:19|20)\d{2})(?!\d)")
 _URL_MONTH_WORD = re.compile(r"/((?:19|20)\d{2})/([a-z]{3,9})/(0?[1-9]|[12]\d|3[01])(?=/)", re.I)
@@ -314,10 +315,10 @@ def _from_time_elements(doc: Document, how: Rules) -> Iterator[Stamp]:
 
 def _from_url(doc: Document, how: Rules) -> Stamp | None:
     path = re.sub(r"^https?://[^/]+", "", doc.url.partition("?")[0])
-    for pattern in (_URL_DAY, _URL_DAY_LOOSE, _URL_MONTH_WORD):
+    for pattern in (_URL_DAY, _URL_DAY_LOOSE, _URL_MONTH_WORD, _URL_DAY_GLUED):
         match = pattern.search(path)
         if match:
-            return next(_parsed(_url_text(match, pattern), how, "url", 0.72), None)
+            return next(_parsed(_url_text(match, pattern), how, "url", 0.66 if pattern is _URL_DAY_GLUED else 0.72), None)
     match = _URL_DAY_REVERSED.search(path)
     if match:
         return next(_parsed(f"{match[3]}-{match[2]}-{match[1]}", how, "url", 0.7), None)

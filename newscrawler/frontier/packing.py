@@ -102,13 +102,13 @@ def group_links(
             groups.setdefault(link.domain, []).append(link)
     packed: list[list[Any]] = []
     for domain, group in groups.items():
-        packed.append([domain, [records.pack_link(x, flags) for x in group]])
+        packed.append([domain, records.pack_links(domain, group, flags)])
         shapes = [shape_of(link) for link in group]
         if any(shapes):
             packed[-1].append(shapes)
     order = [link for group in groups.values() for link in group]
     if moved_last is not None and any(link is moved_last for link in links):
-        packed.append([moved_last.domain, [records.pack_link(moved_last, 2)]])
+        packed.append([moved_last.domain, records.pack_links(moved_last.domain, [moved_last], 2)])
         order.append(moved_last)
     return packed, order
 

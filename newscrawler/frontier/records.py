@@ -10,6 +10,7 @@ that cannot be read at all goes to quarantine.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha1
 from typing import Any
@@ -51,6 +52,8 @@ QUARANTINE = struct.Struct(">IBB")
 LOG = struct.Struct(">ddIH")
 
 _SCHEMES = ("", "https://", "http://")
+#: What may follow the host where a URL is scheme + domain + path.
+_TAIL = ("/", "?", "")
 
 
 class BadRecord(ValueError):
@@ -67,7 +70,7 @@ def split_url(url: str, domain: str) -> tuple[int, str]:
     number = 1 if url.startswith("https://") else 2
     at = len(_SCHEMES[number])
     end = at + len(domain)
-    if url.startswith(domain, at) and url[end : end + 1] in ("/", "?", "") and url.startswith(_SCHEMES[number]):
+    if url.startswith(domain, at) and url[end : end + 1] in _TAIL and url.startswith(_SCHEMES[number]):
         return number, url[end:]
     return 0, url
 
@@ -117,22 +120,37 @@ def whole_score(score: float) -> int:
     return max(-(2**31), min(2**31 - 1, round(score)))
 
 
-def pack_link(link: Link, flags: int = 0) -> bytes:
-    """``flags``: 2 it replaces a URL of the same id under another domain, 4 the archive was asked for it."""
-    scheme, tail = split_url(link.url, link.domain)
-    score = link.score
-    if score.__class__ is not int or not -(2**31) <= score < 2**31:
-        score = whole_score(score)
-    return LINK.pack(
-        link.url_id,
-        link.revisit + flags,
-        link.due_ms,
-        KIND_INDEX[link.kind] + 16 * scheme,
-        link.band if 0 <= link.band <= 2 else 2,
-        link.depth if 0 <= link.depth <= 255 else 255,
-        score,
-        link.parent or NO_PARENT,
-    ) + pack_rest(tail, link.hint)
+def pack_links(domain: str, links: Sequence[Link], flags: int = 0) -> list[bytes]:
+    """Links of one domain. ``flags``: 2 they replace URLs of the same id under another domain, 4 the archive was asked
+    for them."""
+    https = _SCHEMES[1] + domain
+    size = len(https)
+    pack, head = msgpack.Packer(use_bin_type=False).pack, LINK.pack
+    found = []
+    for link in links:
+        url = link.url
+        if url.startswith(https) and url[size : size + 1] in _TAIL:
+            kind, tail = 16, url[size:]
+        else:
+            kind, tail = split_url(url, domain)
+            kind *= 16
+        band, depth, score = link.band, link.depth, link.score
+        if score.__class__ is not int or not -(2**31) <= score < 2**31:
+            score = whole_score(score)
+        found.append(
+            head(
+                link.url_id,
+                link.revisit + flags,
+                link.due_ms,
+                KIND_INDEX[link.kind] + kind,
+                band if 0 <= band <= 2 else 2,
+                depth if 0 <= depth <= 255 else 255,
+                score,
+                link.parent or NO_PARENT,
+            )
+            + pack((tail, link.hint) if link.hint else (tail,))
+        )
+    return found
 
 
 def unpack_header(data: bytes) -> tuple[Any, ...]:
