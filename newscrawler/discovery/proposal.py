@@ -48,7 +48,7 @@ def entry(found: Found, page: Document, day: str, asked: str = "") -> dict[str, 
     proposed: dict[str, Any] = {
         "id": bare,
         "name": found.name or bare,
-        "class": "mid",
+        "class": "auto",
         "class_reason": "",
         "delay_s": DELAY_S,
         "language": found.language,

@@ -35,7 +35,9 @@ class Visit:
         await visit.f.add([visit.link])
         return visit
 
-    async def end(self, outcome: Outcome, *, fetched: int | None = 200, retry_after_s: float | None = None, **ack: Any) -> None:
+    async def end(
+        self, outcome: Outcome, *, fetched: int | None = 200, retry_after_s: float | None = None, **ack: Any
+    ) -> None:
         await advance(self.r, 30 * DAY)
         (lease,) = (await self.f.step(1)).leases
         ends = [] if fetched is None else [ended(lease, fetched, retry_after_s=retry_after_s)]
