@@ -371,8 +371,12 @@ class Pump:
         self.server_id = step.server_id
         if step.leases:
             self.stats.inc_value(metrics.LEASES, len(step.leases))
-            for lease in step.leases:
-                request = await self._request(lease)
+            for number, lease in enumerate(step.leases):
+                try:
+                    request = await self._request(lease)
+                except FrontierUnavailable:  # its robots rules could not be read
+                    self.unfetched += step.leases[number:]
+                    raise
                 self.inflight[request] = InFlight(lease)
                 self.queue.buffer.append((time.monotonic(), request))
             if self._engine_is_closing():

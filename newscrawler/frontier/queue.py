@@ -111,7 +111,7 @@ class Frontier:
         with translated():
             await self._check_meta()
             await self.scripts.load_all()
-            self._server_id = await self._run_id()
+            await self._is_another_server()
         if self.mover is not None:
             for shard in range(self.config.shards):
                 self.mover.note(shard)  # what a worker that died had not moved
@@ -150,9 +150,16 @@ class Frontier:
                 )
             await self.client.hset(keys.META, mapping=wanted)
 
-    async def _run_id(self) -> str:
+    async def _is_another_server(self) -> bool:
+        """Looks which process answers, and tells the shards: after a restart no domain is leased before its delay."""
         info = await self.client.info("server")
-        return str(info.get("run_id", ""))
+        server_id = str(info.get("run_id", ""))
+        if server_id == self._server_id:
+            return False
+        for shard in range(self.config.shards):
+            await self.scripts.run("restarted", keys.prefix(shard), server_id)
+        self._server_id = server_id
+        return True
 
     # ------------------------------------------------------------------ domains
     async def put_domains(self, policies: Iterable[DomainPolicy]) -> None:
@@ -389,16 +396,14 @@ class Frontier:
 
     async def _after_error(self) -> None:
         """Frees leases that a failed call granted, and finds out whether Redis is still the same process."""
-        if not self._is_unsure and not self.scripts.reloads:
+        if not (self._is_unsure or self.scripts.is_cut or self.scripts.reloads):
             return
-        run_id = await self._run_id()
-        if run_id != self._server_id:
+        if await self._is_another_server():
             # A killed Redis comes back a second older: what it forgot may be in the local filter.
             self.local.clear()
-            self._server_id = run_id
         if self._is_unsure:
             await self._free(own_held=True, how="unfetched")
-        self._is_unsure = False
+        self._is_unsure = self.scripts.is_cut = False
         self.scripts.reloads = 0
 
     # ------------------------------------------------------------------ leases
@@ -482,4 +487,8 @@ class Frontier:
 
     async def robots(self, domain: str) -> RobotsEntry | None:
         """The robots.txt that the fleet shares; ``None`` = none was fetched yet."""
-        return await self.operator.robots(domain)
+        try:
+            return await self.operator.robots(domain)
+        except FrontierUnavailable:
+            self.scripts.is_cut = True
+            raise

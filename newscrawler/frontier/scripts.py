@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Any
 
 from redis.asyncio import Redis
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoScriptError, ResponseError
 
 #: Everything that can be run. The files that begin with "_" are parts, joined in by "--@include".
 NAMES = (
@@ -26,6 +26,7 @@ NAMES = (
     "quarantine",
     "renew",
     "reserve",
+    "restarted",
     "set_clock",
     "step",
 )
@@ -79,7 +80,8 @@ def literal(value: Any) -> str:
 
 
 class Scripts:
-    """Runs scripts through one client. ``reloads`` counts the times that Redis had forgotten them.
+    """Runs scripts through one client. ``reloads`` counts the times that Redis had forgotten them; ``is_cut``: a call
+    ended in an error that is no answer, so that another process may answer the next.
 
     :param config: C of the scripts that name it (packing.config); None: those cannot be run
     """
@@ -87,6 +89,7 @@ class Scripts:
     def __init__(self, client: Redis, config: Mapping[str, Any] | None = None) -> None:
         self.client = client
         self.reloads = 0
+        self.is_cut = False
         self._config = None if config is None else f"local C = {literal(config)}\n"
         self._made: dict[str, Script] = {}
 
@@ -115,3 +118,8 @@ class Scripts:
             self.reloads += 1
             await self.client.script_load(script.text)
             return await self.client.execute_command("EVALSHA", script.sha, 1, prefix, *args)
+        except ResponseError:
+            raise
+        except Exception:
+            self.is_cut = True
+            raise

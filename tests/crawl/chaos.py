@@ -161,9 +161,9 @@ class Webs:
 
     def articles_fetched(self) -> Counter[bytes]:
         """url id -> how often its page was sent whole; every spelling of an article counts as the one URL."""
-        ids = {row["id"]: row for row in self.truth() if row["type"] == "article"}
-        assert ids
-        wanted = {link.url_id for row in ids.values() if isinstance(link := self.sites.identify(row["url"]), Link)}
+        urls = [row["url"] for row in self.truth() if row["type"] == "article"]
+        wanted = {link.url_id for url in urls if isinstance(link := self.sites.identify(url), Link)}
+        assert wanted
         found: Counter[bytes] = Counter()
         for hit in self.hits():
             link = self.sites.identify(f"http://{hit['host']}{hit['path']}") if hit["status"] == 200 else None

@@ -18,10 +18,11 @@ local now_s = floor(now / 1000)
 -- math.random starts with the same seed in every script, so all back-offs would be alike.
 local jitter = (real_us % 1000) / 1000
 
-local raw_state = call("HMGET", P .. ":state", "fence", "turn", "queued", "waiting")
+local raw_state = call("HMGET", P .. ":state", "fence", "turn", "queued", "waiting", "reborn")
 local S = {
   fence = tonumber(raw_state[1] or 0), turn = tonumber(raw_state[2] or 0),
   queued = tonumber(raw_state[3] or 0), waiting = tonumber(raw_state[4] or 0),
+  reborn = tonumber(raw_state[5] or 0),  -- restarted.lua
 }
 
 -- Redis writes a number of Lua's with 17 digits of a float, which takes three times as long as this.

@@ -104,6 +104,7 @@ end
 local function ready_at(d)
   if d.enabled == 0 or d.paused == 1 or d.id ~= ZERO then return 0 end
   local at = max(d.gate, d.blocked, d.back_until)
+  if S.reborn + 86400000 > now then at = max(at, S.reborn + delay_of(d)) end  -- a fetch may have been forgotten
   if d.flags >= QUOTA then at = max(at, extra(d).held) end
   if d.robots == ROBOTS_WAIT then at = max(at, d.robots_due) end
   if d.queued > 0 then return max(at, d.since, 1) end

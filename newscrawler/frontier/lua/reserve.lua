@@ -23,7 +23,7 @@ if d.flags >= QUOTA and quota_is_spent(d) then
   write_state()
   return { granted, -3 }
 end
-local at, is_busy = max(d.gate, d.blocked, d.back_until), d.id ~= ZERO
+local at, is_busy = max(d.gate, S.reborn + delay_of(d), d.blocked, d.back_until), d.id ~= ZERO
 if d.robots == ROBOTS_WAIT then at = max(at, d.robots_due) end
 if d.flags >= GROUP then
   local g = touch_group(extra(d).group)
