@@ -15,9 +15,10 @@ from typing import Any
 import msgpack
 from redis.asyncio import Redis
 
-from newscrawler.frontier import keys, packing, records
+from newscrawler.frontier import keys, meta, packing, records
 from newscrawler.frontier.archive import Archive, Mover
 from newscrawler.frontier.errors import translated
+from newscrawler.frontier.offers import MAX_ACKS, MAX_LINKS, Offers
 from newscrawler.frontier.operator import Operator
 from newscrawler.frontier.scripts import Scripts
 from newscrawler.frontier.seen import LocalSeen
@@ -59,13 +60,8 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-#: Most links, and most acks, of one script call: a script stops Redis for everybody while it runs.
-#: As many new links, or acks, take about 2 ms.
-MAX_LINKS = 128
-MAX_ACKS = 32
 
-
-class Frontier:
+class Frontier(Offers):
     """One worker's client of the shared frontier.
 
     :param client: from :func:`newscrawler.frontier.connect`; closed by :meth:`close`
@@ -109,7 +105,7 @@ class Frontier:
         :raises FrontierRefused: the frontier was filled with another number of shards or by a newer version
         """
         with translated():
-            await self._check_meta()
+            await meta.check(self.client, self.config.shards, self.scripts)
             await self.scripts.load_all()
             await self._is_another_server()
         if self.mover is not None:
@@ -128,27 +124,6 @@ class Frontier:
         except FrontierUnavailable as exc:
             logger.warning("Leases could not be given back, they run out by themselves error=%s", exc)
         await self.client.aclose()
-
-    async def _check_meta(self) -> None:
-        meta = await self.client.hgetall(keys.META)
-        wanted: dict[Any, Any] = {b"schema": str(records.SCHEMA).encode(), b"shards": str(self.config.shards).encode()}
-        if not meta:
-            await self.client.hset(keys.META, mapping=wanted)
-            return
-        if int(meta[b"schema"]) > records.SCHEMA:
-            raise FrontierRefused(
-                f"the frontier was written by a newer version (schema {meta[b'schema'].decode()}, "
-                f"this one reads {records.SCHEMA}); update this worker"
-            )
-        if meta[b"shards"] != wanted[b"shards"]:
-            counts = await Operator(self.client, int(meta[b"shards"]), self.scripts).counts()
-            if counts.queued + counts.waiting + counts.leased:
-                raise FrontierRefused(
-                    f"FRONTIER_SHARDS is {self.config.shards}, but the frontier was filled with "
-                    f"{meta[b'shards'].decode()}; "
-                    "set it back, or purge the frontier first"
-                )
-            await self.client.hset(keys.META, mapping=wanted)
 
     async def _is_another_server(self) -> bool:
         """Looks which process answers, and tells the shards: after a restart no domain is leased before its delay."""
@@ -191,71 +166,6 @@ class Frontier:
         :raises FrontierRefused: the frontier is not empty, or a domain is not on loopback
         """
         await self.operator.set_clock(factor, offset_ms)
-
-    # ------------------------------------------------------------------ links
-    async def add(self, links: Sequence[Link]) -> AddResult:
-        """Offers links, one round trip per shard (and per MAX_LINKS of them)."""
-        result = AddResult()
-        by_shard: dict[int, list[Link]] = {}
-        for link in links:
-            by_shard.setdefault(self._shard(link.domain), []).append(link)
-        for shard, batch in by_shard.items():
-            for start in range(0, len(batch), MAX_LINKS):
-                result.merge(await self._add(shard, batch[start : start + MAX_LINKS]))
-        return result
-
-    async def _add(self, shard: int, links: Sequence[Link], *, moved: bool = False) -> AddResult:
-        groups, order = packing.group_links(links, moved=moved)
-        letters = await self._offer(shard, groups)
-        result = self._confirmed(order, letters)
-        if b"?" in letters:
-            result.merge(await self._ask_archive(shard, order, letters))
-        return result
-
-    async def _offer(self, shard: int, groups: list[list[Any]], archived: bytes = b"") -> bytes:
-        with translated():
-            letters: bytes = await self.scripts.run(
-                "add", keys.prefix(shard), msgpack.packb(groups, use_bin_type=False), archived
-            )
-        return letters
-
-    async def _ask_archive(self, shard: int, order: Sequence[Link], letters: bytes) -> AddResult:
-        """The filter knows these (letter ?), and no record in Redis does: offered again with what the archive says.
-
-        :raises FrontierUnavailable: the archive does not answer; the links are to be offered again
-        """
-        assert self.mover is not None
-        links = [link for link, letter in zip(order, letters, strict=True) if letter == ord("?")]
-        archived = await self.mover.look([link.url_id for link in links])
-        groups, order = packing.group_links(links, asked=True)
-        return self._confirmed(order, await self._offer(shard, groups, msgpack.packb(archived, use_bin_type=False)))
-
-    def _confirmed(self, links: Sequence[Link], letters: bytes) -> AddResult:
-        """``letters``: of all links, or of the first ones where the script stopped to have the archive asked."""
-        result = AddResult()
-        for link, letter in zip(links, letters.decode(), strict=False):
-            if letter == "a":
-                result.added += 1
-            elif letter == "s":
-                result.seen += 1
-            elif letter != "?":
-                reason = packing.REFUSALS[letter]
-                result.refused[reason] = result.refused.get(reason, 0) + 1
-            if letter in "asd" and not link.revisit:
-                self.local.add(link.url)
-        return result
-
-    def seen_local(self, url: str, link: Link | None = None, parent: bytes | None = None, depth: int = 0) -> bool:
-        """True: this canonical URL need not be offered. Never ask for ``revisit`` links.
-
-        :param link: what would be offered, under ``parent`` and ``depth``: only with it the whole filter is asked, as
-            its hits are verified later, see :class:`LocalSeen`
-        """
-        return self.local.knows(url, link, parent, depth)
-
-    def note_seen(self, url: str) -> None:
-        """The caller knows from elsewhere that the frontier has this canonical URL."""
-        self.local.add(url)
 
     # ------------------------------------------------------------------ the round
     async def step(self, k: int, acks: Sequence[Ack] = (), fetched: Sequence[Fetched] = ()) -> Step:
@@ -461,15 +371,6 @@ class Frontier:
                     packed = msgpack.packb(stray, use_bin_type=False)
                     n += int(await self.scripts.run("give_back", keys.prefix(shard), how, packed))
         return n
-
-    def _by_shard(self, leases: Sequence[Lease]) -> dict[int, list[Lease]]:
-        found: dict[int, list[Lease]] = {}
-        for lease in leases:
-            found.setdefault(self._shard(lease.domain), []).append(lease)
-        return found
-
-    def _shard(self, domain: str) -> int:
-        return keys.shard_of(domain, self.config.shards)
 
     # ------------------------------------------------------------------ reading
     async def counts(self) -> Counts:
