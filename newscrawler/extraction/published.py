@@ -101,7 +101,12 @@ def find(doc: Document, context: PageContext) -> Times:
     modified = _modified(doc, how)
     url = _from_url(doc, how)
     visible: list[Stamp] | None = None
-    if not stamps or stamps[0].trust <= _WEAK:
+    if stamps and modified and stamps[0].when.value > modified.when.value and stamps[0].origin.startswith("meta:"):
+        # Published after its last change is the day of an import, if a reader sees an earlier one.
+        visible = [s for s in _from_time_elements(doc, how) if s.trust >= 0.8]
+        if visible and visible[0].when.value < stamps[0].when.value - timedelta(days=2):
+            stamps = visible
+    elif not stamps or stamps[0].trust <= _WEAK:
         visible = list(_from_time_elements(doc, how))
         stamps.extend(visible)
     if not stamps:
@@ -299,7 +304,7 @@ def _from_time_elements(doc: Document, how: Rules) -> Iterator[Stamp]:
         label = raws[-1] or ""
         stamp.when = _as_shown(stamp.when, label, how)
         stamp.trust -= 0.004 * order
-        if foreign(node, _FOREIGN, parts):
+        if foreign(node, _FOREIGN, parts) or _inside(node, "blockquote"):  # a quoted post has its own time
             stamp.trust -= 0.35
         if _UPDATED.search(around) or _UPDATED.search(label) or _UPDATED.search(_before(node)):
             stamp.trust -= 0.15
