@@ -11,66 +11,37 @@ import htmldate
 from selectolax.lexbor import LexborNode
 
 from newscrawler.extraction import dates, regions, witnesses
-from newscrawler.extraction.blocks import collapse, walk
+from newscrawler.extraction.blocks import collapse
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.dates import Rules, When
 from newscrawler.extraction.document import Document
-from newscrawler.extraction.regions import Parts, foreign
+from newscrawler.extraction.regions import foreign
+from newscrawler.extraction.shown import (
+    FOREIGN,
+    PUBLISHED,
+    UPDATED,
+    Stamp,
+    from_blocks,
+    from_script,
+    from_text,
+    labelled,
+    parsed,
+)
 
-_UPDATED = re.compile(
-    r"updat|modif|edited|last[-_ ]?change|revis|changed|cập nhật|aktualisiert|stand:|geändert|mis à jour"
-    r"|mise à jour|actualizad"
-    r"|aggiornat|atualizad|oppdatert|opdateret|uppdaterad|bijgewerkt|обновлен|更新|수정|갱신",
-    re.I,
-)
-_PUBLISHED = re.compile(
-    r"publish|posted|created|first|original|pubdate|release|issued|xuất bản|\bđăng\b(?! nhập| ký)|veröffentlicht"
-    r"|erschienen|erstellt|publié"
-    r"|publicado|pubblicato|publicerad|publisert|gepubliceerd|опубликован|発売|公開|掲載|入力|입력|등록|发布",
-    re.I,
-)
-_DATE_LABEL = re.compile(rf"{_PUBLISHED.pattern}|^\W*(?:datum|date|fecha|data|dato|ngày|дата|日期|日付)\W*$", re.I)
-_DATE_LINE = re.compile(r"\W*(?:datum|date|fecha|data|dato|ngày(?: đăng)?|дата)\b\W{0,3}\d", re.I)
 _DATE_CLASS = re.compile(
     r"date|time|publish|posted|byline|meta|dateline|datum|fecha|ngay|thoigian|zeit|stamp|created", re.I
 )
-_FOREIGN = re.compile(
-    r"comment|kommentar|related|recommend|sidebar|footer|widget|latest|popular|teaser|more-|mostread|trending"
-    r"|newest|aside"
-    r"|event|calendar|kalender|termin|weather|copyright|archive|replies|reply|disqus|carousel|slider|ticker|promo"
-    r"|binh-luan"
-    r"|lienquan|tin-khac|newsletter|next|prev",
-    re.I,
-)
-_LEADING_DATE = re.compile(r"[(\[]?\d{1,2}\.\s?(?:\d{1,2}\.|\w{3,9})\s?\d{4}\b")
 _URL_DAY = re.compile(r"[/_.-]((?:19|20)\d{2})[/_.-]?(0[1-9]|1[0-2])[/_.-]?(0[1-9]|[12]\d|3[01])(?!\d)")
 _URL_DAY_GLUED = re.compile(r"(?<=[a-z])((?:19|20)\d{2})(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?!\d)", re.I)
 _URL_DAY_LOOSE = re.compile(r"/((?:19|20)\d{2})/(1[0-2]|0?[1-9])/(0[1-9]|[12]\d|3[01]|[1-9])(?=/)")
 _URL_DAY_REVERSED = re.compile(r"/(0[1-9]|[12]\d|3[01])[-/.](0[1-9]|1[0-2])[-/.]((?:19|20)\d{2})(?!\d)")
 _URL_MONTH_WORD = re.compile(r"/((?:19|20)\d{2})/([a-z]{3,9})/(0?[1-9]|[12]\d|3[01])(?=/)", re.I)
 _URL_LOCALE = re.compile(r"/([a-z]{2}[-_][a-z]{2})/", re.I)
-_MAX_NODES = 80
 # Below this a date may be another article's: paragraphs that begin with one are asked as well.
 _UNSURE = 0.45
-# Blocks of a page that are read for a date.
-_MAX_BLOCKS = 1500
 _OFFSETS = re.compile(r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})? ?([+-](?:0\d|1[0-4]):?[0-5]\d)(?!\d)")
-_SCRIPT_DATE = re.compile(
-    r"""["'](date_?published|(?:first_?|original_?)?publi(?:sh|cation)(?:ed)?_?(?:at|on|date|time)?|pub_?date)\\?["']\s*:\s*"""
-    r"""\\?["']?(\d{4}-\d\d-\d\d[^"'\\<]{0,22}|1[0-9]\d{8}(?:\d{3})?(?!\d))""",
-    re.I,
-)
 # Of machine places that name the day of print, of an import or of the build as often as the first publication.
 _WEAK = 0.62
-
-
-@dataclass(slots=True)
-class Stamp:
-    """A date with where it came from. ``trust`` 0..1."""
-
-    when: When
-    origin: str
-    trust: float
 
 
 @dataclass(slots=True)
@@ -117,13 +88,13 @@ def find(doc: Document, context: PageContext) -> Times:
     if best is None or best.trust < 0.7 or not best.when.has_time or (url and not _is_day(best.when, url.when, how)):
         if visible is None and url:
             stamps.extend(_from_time_elements(doc, how))
-        stamps.extend(_from_text(doc, how))
+        stamps.extend(from_text(doc, how))
         if max((s.trust for s in stamps), default=0.0) <= _WEAK:
-            stamps.extend(_labelled(doc, how))
+            stamps.extend(labelled(doc, how))
     if not stamps:
-        stamps.extend(_from_script(doc, how))
+        stamps.extend(from_script(doc, how))
     if max((s.trust for s in stamps), default=0.0) < _UNSURE:
-        stamps.extend(_from_blocks(doc, how))
+        stamps.extend(from_blocks(doc, how))
     if not stamps:
         stamps.extend(_from_library(doc, how))
     best = _choose(stamps, url, how)
@@ -225,22 +196,16 @@ def _choose(stamps: list[Stamp], url: Stamp | None, how: Rules) -> Stamp | None:
     return best
 
 
-def _parsed(raw: str, how: Rules, origin: str, trust: float) -> Iterator[Stamp]:
-    when = dates.parse(raw, how)
-    if when:
-        yield Stamp(when, origin, trust)
-
-
 def _from_json_ld(doc: Document, context: PageContext, how: Rules) -> Iterator[Stamp]:
     for raw in witnesses.of(doc).published_raw[:1]:
-        yield from _parsed(raw, how, "json-ld", 0.97)
+        yield from parsed(raw, how, "json-ld", 0.97)
     for raw in witnesses.of(doc).published_raw[1:]:
-        yield from _parsed(raw, how, "json-ld", 0.6)
+        yield from parsed(raw, how, "json-ld", 0.6)
 
 
 def _from_json_ld_page(doc: Document, how: Rules) -> Iterator[Stamp]:
     for raw in witnesses.of(doc).page_published_raw[:2]:
-        yield from _parsed(raw, how, "json-ld:page", 0.8)
+        yield from parsed(raw, how, "json-ld:page", 0.8)
 
 
 def _from_meta(doc: Document, context: PageContext, how: Rules) -> Iterator[Stamp]:
@@ -248,7 +213,7 @@ def _from_meta(doc: Document, context: PageContext, how: Rules) -> Iterator[Stam
         trust = 0.93 if name.startswith(("article:published", "og:published", "datepublished")) else 0.85
         if name in ("date", "dc.date", "dcterms.date", "created", "time", "timestamp", "cre", "gen-date"):
             trust = _WEAK
-        yield from _parsed(raw, how, f"meta:{name}", trust - 0.005 * order)
+        yield from parsed(raw, how, f"meta:{name}", trust - 0.005 * order)
 
 
 def _from_hint(doc: Document, context: PageContext, how: Rules) -> Iterator[Stamp]:
@@ -256,7 +221,7 @@ def _from_hint(doc: Document, context: PageContext, how: Rules) -> Iterator[Stam
     if isinstance(raw, datetime):
         raw = raw.isoformat()
     if isinstance(raw, str):
-        yield from _parsed(raw, how, "feed", 0.82)
+        yield from parsed(raw, how, "feed", 0.82)
 
 
 def _from_itemprop(doc: Document, context: PageContext, how: Rules) -> Iterator[Stamp]:
@@ -264,10 +229,10 @@ def _from_itemprop(doc: Document, context: PageContext, how: Rules) -> Iterator[
     for node in doc.tree.css(
         '[itemprop~="datePublished"],[property="datePublished"],[pubdate],[itemprop~="dateCreated"]'
     )[:6]:
-        if node.tag == "meta" or foreign(node, _FOREIGN, parts):
+        if node.tag == "meta" or foreign(node, FOREIGN, parts):
             continue
         raw = node.attributes.get("datetime") or node.attributes.get("content") or node.text(deep=True, separator=" ")
-        yield from _parsed(raw, how, "itemprop", 0.9)
+        yield from parsed(raw, how, "itemprop", 0.9)
 
 
 def _as_shown(when: When, label: str, how: Rules) -> When:
@@ -275,7 +240,7 @@ def _as_shown(when: When, label: str, how: Rules) -> When:
     shown = dates.parse(label[:80], how)
     if shown is None:
         return when
-    if _PUBLISHED.search(label) and abs(shown.value - when.value) > timedelta(days=1, hours=14):
+    if PUBLISHED.search(label) and abs(shown.value - when.value) > timedelta(days=1, hours=14):
         return shown
     same_clock = shown.has_time and shown.value.replace(tzinfo=None, second=0) == when.value.replace(
         tzinfo=None, second=0
@@ -297,18 +262,18 @@ def _from_time_elements(doc: Document, how: Rules) -> Iterator[Stamp]:
         attributes = node.attributes
         raws = [attributes.get(k) for k in ("datetime", *_TIME_DATA, "title")]
         raws.append(collapse(node.text(deep=True, separator=" ")))
-        stamp = next((s for r in raws if r for s in _parsed(r, how, "time", 0.8)), None)
+        stamp = next((s for r in raws if r for s in parsed(r, how, "time", 0.8)), None)
         if stamp is None:
             continue
         around = _names(node)
         label = raws[-1] or ""
         stamp.when = _as_shown(stamp.when, label, how)
         stamp.trust -= 0.004 * order
-        if foreign(node, _FOREIGN, parts) or _inside(node, "blockquote"):  # a quoted post has its own time
+        if foreign(node, FOREIGN, parts) or _inside(node, "blockquote"):  # a quoted post has its own time
             stamp.trust -= 0.35
-        if _UPDATED.search(around) or _UPDATED.search(label) or _UPDATED.search(_before(node)):
+        if UPDATED.search(around) or UPDATED.search(label) or UPDATED.search(_before(node)):
             stamp.trust -= 0.15
-        elif _PUBLISHED.search(around):
+        elif PUBLISHED.search(around):
             stamp.trust += 0.05
         if order and node.parent is not None and _inside(node, "a"):
             stamp.trust -= 0.1
@@ -323,10 +288,12 @@ def _from_url(doc: Document, how: Rules) -> Stamp | None:
     for pattern in (_URL_DAY, _URL_DAY_LOOSE, _URL_MONTH_WORD, _URL_DAY_GLUED):
         match = pattern.search(path)
         if match:
-            return next(_parsed(_url_text(match, pattern), how, "url", 0.66 if pattern is _URL_DAY_GLUED else 0.72), None)
+            return next(
+                parsed(_url_text(match, pattern), how, "url", 0.66 if pattern is _URL_DAY_GLUED else 0.72), None
+            )
     match = _URL_DAY_REVERSED.search(path)
     if match:
-        return next(_parsed(f"{match[3]}-{match[2]}-{match[1]}", how, "url", 0.7), None)
+        return next(parsed(f"{match[3]}-{match[2]}-{match[1]}", how, "url", 0.7), None)
     return None
 
 
@@ -334,102 +301,6 @@ def _url_text(match: re.Match[str], pattern: re.Pattern[str]) -> str:
     if pattern is _URL_MONTH_WORD:
         return f"{match[3]} {match[2]} {match[1]}"
     return f"{match[1]}-{match[2]}-{match[3]}"
-
-
-def _from_text(doc: Document, how: Rules) -> Iterator[Stamp]:
-    """Nodes named after dates, then the texts around the headline."""
-    seen = 0
-    parts = regions.of(doc)
-    best: Stamp | None = None
-    before = parts.first is not None  # a site's header may show today's date
-    css = "h1,h2," + ",".join(
-        f'[class*="{w}"],[id*="{w}"]'
-        for w in (
-            "date",
-            "Date",
-            "time",
-            "Time",
-            "publish",
-            "posted",
-            "byline",
-            "meta",
-            "datum",
-            "fecha",
-            "stamp",
-            "created",
-            "info",
-            "dato",
-            "DATE",
-            "author",
-            "autor",
-            "details",
-            "data",
-            "subline",
-            "kicker",
-        )
-    )
-    for order, node in enumerate(doc.tree.css(css)[:400]):
-        if node.mem_id == parts.first:
-            before = False
-        if node.tag in ("body", "html", "main", "article", "form", "nav", "footer", "h1") or node.first_child is None:
-            continue
-        text = collapse(node.text(deep=True, separator=" "))
-        if not 6 <= len(text) <= 160 or not any(c.isdigit() for c in text):
-            continue
-        seen += 1
-        if seen > _MAX_NODES:
-            break
-        stamp = _text_stamp(text, node, how, order, parts)
-        if stamp and before:
-            stamp.trust -= 0.05
-        if stamp and (best is None or stamp.trust > best.trust):
-            best = stamp
-    if best is None or best.trust < 0.65:
-        best = max(filter(None, (best, _near_headline(doc, how))), key=lambda s: s.trust, default=None)
-    if best is not None:
-        yield best
-
-
-def _labelled(doc: Document, how: Rules) -> Iterator[Stamp]:
-    """A block that says "published:" and nothing else, and the date in the next one."""
-    if doc.tree.body is None:
-        return
-    label = False
-    for order, block in enumerate(walk(doc.tree.body)):
-        if order > _MAX_BLOCKS:
-            return
-        length = len(block.text)
-        if length <= 45 and (label or _DATE_LINE.match(block.text)) and any(c.isdigit() for c in block.text):
-            yield from _parsed(block.text, how, "text", 0.74)
-            return
-        label = length <= 25 and bool(_DATE_LABEL.search(block.text)) and not _UPDATED.search(block.text)
-
-
-def _from_script(doc: Document, how: Rules) -> Iterator[Stamp]:
-    """The first date under a key that says "published" in the data of a page that script builds."""
-    for match in _SCRIPT_DATE.finditer(doc.text_html):
-        for stamp in _parsed(match[2], how, f"script:{match[1]}", 0.5):
-            yield stamp
-            return
-
-
-def _from_blocks(doc: Document, how: Rules) -> Iterator[Stamp]:
-    """A short block that is a labelled date, or a paragraph that begins with one."""
-    if doc.tree.body is None:
-        return
-    parts = regions.of(doc)
-    for order, block in enumerate(walk(doc.tree.body)):
-        if order > _MAX_BLOCKS:
-            return
-        text = block.text[:60]
-        if not any(c.isdigit() for c in text) or block.link_chars > 0.5 * len(block.text):
-            continue
-        if len(block.text) <= 60 or _LEADING_DATE.match(text):
-            stamp = _text_stamp(text, block.node, how, order, parts)
-            if stamp and stamp.trust > 0.3:
-                stamp.trust = min(stamp.trust, 0.55)
-                yield stamp
-                return
 
 
 def _from_library(doc: Document, how: Rules) -> Iterator[Stamp]:
@@ -442,77 +313,19 @@ def _from_library(doc: Document, how: Rules) -> Iterator[Stamp]:
     except (ValueError, TypeError, OverflowError, RecursionError):
         return
     if found:
-        yield from _parsed(found, how, "htmldate", 0.4)
-
-
-def _text_stamp(text: str, node: LexborNode, how: Rules, order: int, parts: Parts) -> Stamp | None:
-    published = _PUBLISHED.search(text)
-    updated = _UPDATED.search(text)
-    if updated and any(c.isdigit() for c in text[: updated.start()]) and updated.start() > 8:
-        text = text[: updated.start()]  # the first date of two is the first publication
-        updated = None
-    elif updated and published and published.start() > updated.end():
-        text, published, updated = text[published.start() :], None, None
-    stamp = next(
-        _parsed(text[published.start() :] if published and published.start() < 60 else text, how, "text", 0.68), None
-    )
-    if stamp is None and published:
-        stamp = next(_parsed(text, how, "text", 0.66), None)
-    if stamp is None:
-        return None
-    stamp.trust += 0.05 * bool(published) + 0.02 * stamp.when.has_time - 0.002 * min(order, 100)
-    if len(text) > 80:
-        stamp.trust -= 0.06
-    if updated:
-        stamp.trust -= 0.12
-    if foreign(node, _FOREIGN, parts):
-        stamp.trust -= 0.3
-    return stamp
-
-
-def _near_headline(doc: Document, how: Rules) -> Stamp | None:
-    """Short texts that hold a date, within some nodes after or before the h1."""
-    heading = doc.tree.css_first("h1") or doc.tree.css_first("h2")
-    if heading is None:
-        return None
-    best: Stamp | None = None
-    parts = regions.of(doc)
-    node: LexborNode | None = heading
-    for level in range(5):
-        node = node.parent if node is not None else None
-        if node is None or node.tag in ("html",):
-            break
-        for position, child in enumerate(node.traverse(include_text=True)):
-            if position > 400:
-                break
-            if child.tag != "-text":
-                continue
-            text = collapse(child.text_content or "")
-            if not 6 <= len(text) <= 90 or not any(c.isdigit() for c in text):
-                continue
-            parent = child.parent
-            if parent is None or parent.tag in ("script", "style", "a", "h1", "option"):
-                continue
-            stamp = _text_stamp(text, parent, how, position // 4, parts)
-            if stamp:
-                stamp.trust -= 0.05 + 0.05 * level
-                if best is None or stamp.trust > best.trust:
-                    best = stamp
-        if best is not None:
-            return best
-    return best
+        yield from parsed(found, how, "htmldate", 0.4)
 
 
 def _modified(doc: Document, how: Rules) -> Stamp | None:
     for raw in witnesses.of(doc).modified_raw:
-        for stamp in _parsed(raw, how, "json-ld", 0.95):
+        for stamp in parsed(raw, how, "json-ld", 0.95):
             return stamp
     for name, raw in witnesses.meta_values(doc, witnesses.MODIFIED_META)[:6]:
-        for stamp in _parsed(raw, how, f"meta:{name}", 0.85):
+        for stamp in parsed(raw, how, f"meta:{name}", 0.85):
             return stamp
     for node in doc.tree.css('[itemprop~="dateModified"]')[:3] if b"dateModified" in doc.body else ():
         raw = node.attributes.get("datetime") or node.attributes.get("content") or node.text(deep=True)
-        for stamp in _parsed(raw or "", how, "itemprop", 0.85):
+        for stamp in parsed(raw or "", how, "itemprop", 0.85):
             return stamp
     return None
 
