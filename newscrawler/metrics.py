@@ -88,7 +88,6 @@ SELECTOR_REPAIRED = _stat("selector/repaired", "pages", "stored pages parsed aga
 SELECTOR_ERRORS = _stat("selector/errors", "errors", "background work on selector sets that failed")
 LLM_CALLS = _stat("llm/calls", "calls", "HTTP requests to the model, answered or not")
 LLM_TOKENS = _stat("llm/tokens", "tokens", "tokens that the model's server counted; label: in or out")
-LLM_DIRECT = _stat("llm/direct", "pages", "pages whose text a model was asked for; label: stored, refused or failed")
 
 # monitors
 MONITOR_FAILED = _stat("monitor/failed", "checks", "checks of the Spidermon suites that failed")

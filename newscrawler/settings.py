@@ -233,9 +233,6 @@ LLM_PRICE_OUT = 0.0
 # Most money a day, in that currency: for the whole fleet, and for one site. 0 forbids every call.
 LLM_MONEY_PER_DAY = 5.0
 LLM_MONEY_PER_DOMAIN_PER_DAY = 0.5
-# Pages a day and site whose text a model is asked for, when a page is known to be an article and nothing else reads it.
-# The answer is taken only where it stands in the page word by word. 0 = never.
-LLM_DIRECT_PER_DOMAIN_PER_DAY = 20
 
 # ---------------------------------------------------------------- monitors (Spidermon) and alerts
 SPIDERMON_ENABLED = True
