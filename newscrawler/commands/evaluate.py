@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gzip
 import json
 import os
@@ -16,6 +17,9 @@ from scrapy.commands import ScrapyCommand
 
 from newscrawler import cli
 from newscrawler.extraction import evaluate
+from newscrawler.extraction.selectors import SelectorSet
+
+TIERS = ("generic", "rules", "llm")
 
 
 class GoldError(ValueError):
@@ -51,21 +55,29 @@ def read_page(path: Path) -> bytes:
     return gzip.decompress(raw) if path.suffix == ".gz" else raw
 
 
-def _predict(task: tuple[str, str, str]) -> dict[str, Any]:
-    """``(id, path, url)`` -> a prediction line."""
-    ident, path, url = task
+Task = tuple[str, str, str, SelectorSet | None]  # id, path, url, the set to read it with
+
+
+def _predict(task: Task) -> dict[str, Any]:
+    """A prediction line."""
+    ident, path, url, selectors = task
     try:
         body = read_page(Path(path))
     except (OSError, EOFError) as exc:
         return {"id": ident, "title": None, "content": None, "authors": [], "published": None, "reason": f"file: {exc}"}
-    return evaluate.predict(ident, body, url)
+    return evaluate.predict(ident, body, url, selectors)
 
 
 def predictions(
-    folder: Path, gold: Sequence[Mapping[str, Any]], processes: int, progress: Callable[[int, int], None]
+    folder: Path,
+    gold: Sequence[Mapping[str, Any]],
+    processes: int,
+    progress: Callable[[int, int], None],
+    sets: Mapping[str, SelectorSet] | None = None,
 ) -> list[dict[str, Any]]:
     """One line per record, in its order. ``progress(done, of)`` is called after each page."""
-    tasks = [(str(g["id"]), str(folder / str(g["html"])), str(g["url"])) for g in gold]
+    of_page = sets or {}
+    tasks = [(str(g["id"]), str(folder / str(g["html"])), str(g["url"]), of_page.get(str(g["id"]))) for g in gold]
     lines: list[dict[str, Any]] = []
     for line in _run(tasks, processes):
         lines.append(line)
@@ -73,13 +85,24 @@ def predictions(
     return lines
 
 
-def _run(tasks: list[tuple[str, str, str]], processes: int) -> Iterator[dict[str, Any]]:
+def _run(tasks: list[Task], processes: int) -> Iterator[dict[str, Any]]:
     if processes < 2 or len(tasks) < 8:
         yield from map(_predict, tasks)
         return
     # Not fork: a command may have threads; the start costs half a second, once.
     with get_context("spawn").Pool(processes) as pool:
         yield from pool.imap(_predict, tasks, chunksize=4)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """A stored run: what ``--out`` wrote."""
+    try:
+        lines = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+    except (OSError, ValueError) as exc:
+        raise GoldError(f"{path}: {exc}") from exc
+    if not all(isinstance(line, dict) and line.get("id") for line in lines):
+        raise GoldError(f"{path}: not a run that --out wrote: every line needs an id")
+    return lines
 
 
 def read_floors(path: Path) -> dict[str, float]:
@@ -120,6 +143,16 @@ class Command(ScrapyCommand):
         cli.add_json_option(parser)
         parser.add_argument("--out", metavar="FILE", help="write the predictions, one JSON object a line")
         parser.add_argument("--floors", metavar="FILE", help="JSON of least figures; exit 1 naming each one missed")
+        parser.add_argument(
+            "--tier", choices=TIERS, default="generic",
+            help="rules, llm: pages of sites with enough of them are read with a set made of the site's other pages",
+        )  # fmt: skip
+        parser.add_argument("--split", choices=("dev", "held"), help="only that half of the sites (hash of the name)")
+        parser.add_argument("--compare", metavar="FILE", help="a run that --out wrote: which pages were won and lost")
+        parser.add_argument(
+            "--worst", type=int, default=0, metavar="N", help="list N pages with most fields wrong, and why"
+        )
+        parser.add_argument("--intervals", action="store_true", help="95 %% intervals, by drawing sites (bootstrap)")
         parser.add_argument("--by", choices=evaluate.GROUPS, action="append", help="default: lang and source")
         parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="default: one per processor")
 
@@ -130,22 +163,88 @@ class Command(ScrapyCommand):
         try:
             floors = read_floors(Path(opts.floors)) if opts.floors else {}
             gold = read_gold(folder)
+            before = read_lines(Path(opts.compare)) if opts.compare else None
         except GoldError as exc:
             cli.fail(str(exc))
-        lines = predictions(folder, gold, max(1, opts.processes), _progress)
+        if opts.split:
+            gold = [g for g in gold if evaluate.half(str(g.get("site", "?"))) == opts.split]
+            if not gold:
+                cli.fail(f"no page of {folder} is of a site in the half {opts.split!r}")
+        sets = self._sets(folder, gold, opts.tier) if opts.tier != "generic" else None
+        lines = predictions(folder, gold, max(1, opts.processes), _progress, sets)
         if opts.out:
             _write(Path(opts.out), lines)
         rows = [{"group": "all", **evaluate.figures(gold, lines)["all"]}]
         for by in opts.by or ("lang", "source"):
             groups = evaluate.figures(gold, lines, by)
             rows += [{"group": f"{by}={name}", **summary} for name, summary in groups.items() if name != "all"]
+        if opts.intervals:
+            rows[0]["interval95"] = evaluate.intervals(gold, lines)
         _print(rows, opts.as_json)
+        if before is not None:
+            _print_changes(evaluate.changes(gold, before, lines), opts.as_json)
+        if opts.worst > 0:
+            cli.print_rows(evaluate.worst(gold, lines, opts.worst), ("id", "site", "wrong", "why"), opts.as_json)
         unread = sum(str(line.get("reason", "")).startswith("file:") for line in lines)
         if unread:
             cli.note(f"{unread} pages could not be read")
         missed = evaluate.below_floors(rows[0], floors)
         if missed:
             cli.fail("\n".join(missed))
+
+    def _sets(self, folder: Path, gold: Sequence[Mapping[str, Any]], tier: str) -> dict[str, SelectorSet]:
+        """Page id -> set, made of the site's other pages; said on stderr for which sites there is one."""
+        from newscrawler import evaluation, wiring
+        from newscrawler.frontier import connect
+        from newscrawler.generation_ext import GenerationConfig, make_llm
+        from newscrawler.selectorstore.jobs import Jobs
+        from newscrawler.selectorstore.propose import Proposer
+
+        settings = self.settings
+        assert settings is not None
+        config = GenerationConfig.of(settings)
+        llm = make_llm(settings) if tier == "llm" else None
+        if llm is not None and not llm.configured:
+            cli.fail("--tier llm: no model is configured; set LLM_BASE_URL and LLM_MODEL (docs/selectors.md)")
+
+        async def make() -> evaluation.Sets:
+            # The model's budget is the fleet's, in Redis; rules spend none.
+            client: Any = connect(wiring.redis_url(settings), single=False) if llm is not None else None
+            proposer = Proposer(Jobs(client, config.limits), llm, tier, config.max_input_chars, cached=False)
+            try:
+                return await evaluation.make_sets(gold, lambda g: read_page(folder / str(g["html"])), proposer)
+            finally:
+                if llm is not None:
+                    await llm.close()
+
+        made = asyncio.run(make())
+        for line in made.notes:
+            cli.note(f"--tier {tier}: {line}")
+        cli.note(f"--tier {tier}: {len(made.of_page)} of {len(gold)} pages have a set, the others the generic chain")
+        return made.of_page
+
+
+def _print_changes(found: Mapping[str, Mapping[str, Sequence[str]]], as_json: bool) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            "field": name,
+            "won": len(c["won"]),
+            "lost": len(c["lost"]),
+            "pages_lost": list(c["lost"]),
+            "pages_won": list(c["won"]),
+        }
+        for name, c in found.items()
+    ]
+    if as_json:
+        cli.print_rows(rows, ("field",), True)
+        return
+    for row in rows:
+        row.update({k: " ".join(found[str(row["field"])][k[6:]][:8]) for k in ("pages_lost", "pages_won")})
+    print()
+    if rows:
+        cli.print_rows(rows, ("field", "won", "lost", "pages_lost", "pages_won"), False)
+    else:
+        print("no page changed against the stored run")
 
 
 def _progress(done: int, total: int) -> None:
@@ -166,7 +265,7 @@ def _write(path: Path, lines: list[dict[str, Any]]) -> None:
 
 _SHORT = {
     "authors_ok": "au_ok", "authors_exact": "au_exact", "authors_f1": "au_f1", "content_precision": "c_p",
-    "content_recall": "c_r", "content_f1": "c_f1", "content_mean_f1": "c_mean_f1", "content_ge90": "c_ge90",
+    "credited_ok": "cr_ok", "credited_exact": "cr_exact", "credited_four": "cr_four", "content_recall": "c_r", "content_f1": "c_f1", "content_mean_f1": "c_mean_f1", "content_ge90": "c_ge90",
 }  # fmt: skip
 
 
@@ -188,3 +287,10 @@ def _print(rows: list[dict[str, Any]], as_json: bool) -> None:
     fields = ("title", "day", "minute", "authors", "content", "with", "four")
     counts = ", ".join(f"{name} {first[name + '_n']}" for name in fields)
     print(f"scored pages: {counts}")
+    print("au_: people, as stored; cr_: and the agencies and desks that the page credits, as the gold data count them")
+    edges = first.get("interval95") or {}
+    shown_edges = [
+        f"{name} {edges[name][0]:.3f}-{edges[name][1]:.3f}" for name in evaluate.SHOWN_INTERVALS if name in edges
+    ]
+    if shown_edges:
+        print("95 % intervals: " + ", ".join(shown_edges))

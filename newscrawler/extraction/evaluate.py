@@ -1,30 +1,62 @@
-"""Figures of many pages against gold data, and the floors that they must not fall under. Pure."""
+"""Figures of many pages against gold data: halves, intervals, comparison, and floors they must not fall under. Pure."""
 
 from __future__ import annotations
 
+import hashlib
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from newscrawler.extraction import scoring
+from newscrawler.extraction import bylines, scoring
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import PageContext, extract, prediction
+from newscrawler.extraction.selectors import SelectorSet
 
-#: What `--by` groups after, beside "all".
-GROUPS = ("lang", "source", "site", "gold_kind")
-#: The figures of a table row, in its order; pages of each field are in the JSON form.
+#: What `--by` groups after, beside "all". ``split``: half of the sites, by a hash of the site's name.
+GROUPS = ("lang", "source", "site", "gold_kind", "split")
+#: The figures of a table row, in its order; pages of each field are in the JSON form. ``credited_*``: the people that
+#: are stored as authors and, beside them, the agencies and desks that the page credits, as the gold data count them.
 COLUMNS = (
-    "title", "day", "minute", "authors_ok", "authors_exact", "authors_f1", "content_precision", "content_recall",
-    "content_f1", "content_mean_f1", "content_ge90", "with", "without", "four",
+    "title", "day", "minute", "authors_ok", "authors_exact", "authors_f1", "credited_ok", "credited_exact",
+    "content_precision", "content_recall", "content_f1", "content_mean_f1", "content_ge90", "with", "without", "four",
+    "credited_four",
 )  # fmt: skip
+#: Columns whose 95 % interval is worth printing.
+SHOWN_INTERVALS = (
+    "title", "day", "minute", "authors_ok", "credited_ok", "content_f1", "content_ge90", "with", "without", "four",
+    "credited_four",
+)  # fmt: skip
+_RESAMPLES = 400
 
 
-def predict(ident: str, body: bytes, url: str) -> dict[str, Any]:
-    """A prediction line; with ``reason`` when the page is not an article."""
-    found = extract(Document(body, url), PageContext())
+def half(site: str) -> str:
+    """ "dev" (rules are made with these sites) or "held" (they are only measured)."""
+    return "held" if hashlib.sha256(site.encode()).digest()[0] % 2 else "dev"
+
+
+def predict(ident: str, body: bytes, url: str, selectors: SelectorSet | None = None) -> dict[str, Any]:
+    """A prediction line; ``credits``: who is named beside the people; ``reason`` when the page is not an article."""
+    doc, context = Document(body, url), PageContext()
+    found = extract(doc, context, selectors)
     line: dict[str, Any] = {"id": ident, **prediction(found)}
+    line["credits"] = bylines.credits(doc, context, line["authors"] or []).value
+    if selectors is not None:
+        line["set"] = selectors.label
     if found.reason:
         line["reason"] = found.reason
     return line
+
+
+def score(gold: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
+    """:func:`scoring.score_page`, and the same with the credited organisations among the authors."""
+    out = scoring.score_page(gold, line)
+    if "authors" in out:
+        named = {**line, "authors": [*(line.get("authors") or []), *(line.get("credits") or [])]}
+        both = scoring.score_page(gold, named)
+        out["credited"] = both["authors"]
+        if "four" in out:
+            out["credited_four"] = both["four"]
+    return out
 
 
 def figures(
@@ -32,15 +64,115 @@ def figures(
 ) -> dict[str, dict[str, Any]]:
     """``{"all": summary, group: summary, ...}``, largest group first."""
     of_id = {line["id"]: line for line in lines}
-    scored = [(g, scoring.score_page(g, of_id.get(g["id"], {}))) for g in gold]
-    result = {"all": scoring.summarise([s for _, s in scored])}
+    scored = [(g, score(g, of_id.get(g["id"], {}))) for g in gold]
+    result = {"all": summarise([s for _, s in scored])}
     if by:
         groups: dict[str, list[Mapping[str, Any]]] = {}
         for g, s in scored:
-            groups.setdefault(str(g.get(by, "?")), []).append(s)
+            name = half(str(g.get("site", "?"))) if by == "split" else str(g.get(by, "?"))
+            groups.setdefault(name, []).append(s)
         for name in sorted(groups, key=lambda n: (-len(groups[n]), n)):
-            result[name] = scoring.summarise(groups[name])
+            result[name] = summarise(groups[name])
     return result
+
+
+def summarise(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """:func:`scoring.summarise` and the ``credited_*`` columns."""
+    out: dict[str, Any] = dict(scoring.summarise(scores))
+    credited = [s["credited"] for s in scores if "credited" in s]
+    fours = [s["credited_four"] for s in scores if "credited_four" in s]
+    out["credited_ok"] = sum(c["ok"] for c in credited) / len(credited) if credited else None
+    out["credited_exact"] = sum(c["exact"] for c in credited) / len(credited) if credited else None
+    out["credited_four"] = sum(map(bool, fours)) / len(fours) if fours else None
+    return out
+
+
+def intervals(
+    gold: Sequence[Mapping[str, Any]], lines: Iterable[Mapping[str, Any]], seed: int = 1
+) -> dict[str, tuple[float, float]]:
+    """Column -> 95 % bootstrap interval. Whole sites are drawn: pages of one template are not independent."""
+    of_id = {line["id"]: line for line in lines}
+    of_site: dict[str, list[Mapping[str, Any]]] = {}
+    for g in gold:
+        of_site.setdefault(str(g.get("site") or g["id"]), []).append(score(g, of_id.get(g["id"], {})))
+    sites, draw = list(of_site.values()), random.Random(seed)
+    found: dict[str, list[float]] = {}
+    for _ in range(_RESAMPLES):
+        summary = summarise([s for site in draw.choices(sites, k=len(sites)) for s in site])
+        for name in COLUMNS:
+            if summary[name] is not None:
+                found.setdefault(name, []).append(summary[name])
+    edge = max(1, _RESAMPLES * 25 // 1000)
+    return {name: (sorted(v)[edge - 1], sorted(v)[-edge]) for name, v in found.items()}
+
+
+#: What is right or wrong on one page, by name.
+VERDICTS = ("title", "day", "minute", "authors", "credited", "content", "four", "credited_four")
+
+
+def verdicts(scored: Mapping[str, Any]) -> dict[str, bool]:
+    """Field -> right, for the fields that the page's gold has; content is right from F1 0.9."""
+    out: dict[str, bool] = {}
+    for name in VERDICTS:
+        if name in scored:
+            value = scored[name]
+            out[name] = (
+                value["ok"] if name in ("authors", "credited") else value[2] >= 0.9 if name == "content" else value
+            )
+    return out
+
+
+def changes(
+    gold: Sequence[Mapping[str, Any]], before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str, Any]]
+) -> dict[str, dict[str, list[str]]]:
+    """Field -> ids of pages that became right (``won``) and wrong (``lost``) from one stored run to another."""
+    old, new = {x["id"]: x for x in before}, {x["id"]: x for x in after}
+    out: dict[str, dict[str, list[str]]] = {}
+    for g in gold:
+        a, b = (verdicts(score(g, run.get(g["id"], {}))) for run in (old, new))
+        for name, was in a.items():
+            if was != b[name]:
+                out.setdefault(name, {"won": [], "lost": []})["won" if b[name] else "lost"].append(g["id"])
+    return out
+
+
+def worst(gold: Sequence[Mapping[str, Any]], lines: Iterable[Mapping[str, Any]], count: int) -> list[dict[str, Any]]:
+    """The pages with most fields wrong, and per wrong field what was wanted and what was found."""
+    of_id = {line["id"]: line for line in lines}
+    rows: list[tuple[float, dict[str, Any]]] = []
+    for g in gold:
+        line = of_id.get(g["id"], {})
+        scored = score(g, line)
+        wrong = [
+            n for n, right in verdicts(scored).items() if not right and n in ("title", "day", "authors", "content")
+        ]
+        if not wrong:
+            continue
+        f1 = scored["content"][2] if "content" in scored else 1.0
+        said = "; ".join(_reason(name, g, line, f1) for name in wrong)
+        why = f"not an article: {line['reason']}" if line.get("reason") else ""
+        row = {
+            "id": g["id"],
+            "site": g.get("site"),
+            "wrong": ",".join(wrong),
+            "why": "; ".join(filter(None, (why, said))),
+        }
+        rows.append((len(wrong) + (1 - f1), row))
+    rows.sort(key=lambda item: (-item[0], item[1]["id"]))
+    return [row for _, row in rows[:count]]
+
+
+def _reason(name: str, gold: Mapping[str, Any], line: Mapping[str, Any], f1: float) -> str:
+    if name == "content":
+        return f"content F1 {f1:.2f}, {len(line.get('content') or '')} characters for {len(gold['content'])}"
+    key = "published" if name == "day" else name
+    wanted, found = gold.get(key), line.get(key)
+    return f"{name} {_short(found)} for {_short(wanted)}"
+
+
+def _short(value: Any) -> str:
+    shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value or "")
+    return repr(shown if len(shown) < 60 else shown[:57] + "…") if shown else "nothing"
 
 
 def below_floors(summary: Mapping[str, Any], floors: Mapping[str, float]) -> list[str]:
