@@ -5,6 +5,8 @@ The scripted model answers by rule; what it gets right here says nothing about a
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,8 @@ from newscrawler.extraction.context import PageContext
 from newscrawler.llm import LLM
 from newscrawler.selectorstore import keys
 from newscrawler.selectorstore.generate import Generator, Result
-from newscrawler.selectorstore.jobs import Jobs, Limits
-from newscrawler.selectorstore.store import SelectorStore
+from newscrawler.selectorstore.jobs import Job, Jobs, Limits
+from newscrawler.selectorstore.store import SelectorStore, StaleFence
 from tests.fixtures_llm import ScriptedLLM, dumps
 from tests.fixtures_selectors import MadePage, made_pages
 
@@ -124,6 +126,11 @@ BAD_SETS = {
     "constant": {**GOOD, "title": ["a.logo"]},
     "per-article id": {**GOOD, "title": ["#no-such-id-4954001"]},
     "empty": {name: [] for name in GOOD},
+    "right on one page only": {**GOOD, "content_root": ["article.fck_detail p.Normal:nth-child(2)"]},
+    "photo credit as title": {**GOOD, "title": ["p.Image"]},
+    "script and style": {**GOOD, "title": ["script"], "content_root": ["style"]},
+    "pseudo-element": {**GOOD, "title": ["h1::before"]},
+    "library's own pseudo-class": {**GOOD, "title": ["h1:contains(a)"]},
 }
 
 
@@ -138,8 +145,13 @@ async def test_bad_answers_never_become_a_version(bench: Bench, scripted_llm: Sc
 
 
 @pytest.mark.parametrize(
-    "step", ["status:500", "status:401", "status:429", "refusal", "truncated", "empty", "prose only"]
-)
+    "step",
+    [
+        "status:500", "status:401", "status:404", "status:429", "status:429:3600", "reset", "refusal", "truncated", "empty",
+        "garbage", "prose only", '{"title": "h1", "published": null, "authors": [], "content_root": [], "content_exclude": []}',
+        '{"title": [], "published": [], "authors": [], "content_root": [], "content_exclude": [], "run": "rm -rf"}', "[1, 2]",
+    ],
+)  # fmt: skip
 async def test_model_trouble_leaves_what_rules_found(bench: Bench, scripted_llm: ScriptedLLM, step: str) -> None:
     scripted_llm.script = [step]
     result = await bench.run("llm")
@@ -207,6 +219,56 @@ async def test_root_that_takes_the_next_article_in_is_refused(
     result = await bench.run("llm")
     await bench.llm.close()
     assert result.state == "failed", "the next article became content"
+
+
+async def test_twenty_workers_on_one_new_site_ask_once(bench: Bench, scripted_llm: ScriptedLLM) -> None:
+    scripted_llm.script = [dumps(GOOD)]
+    for ref, page in bench.pages.items():
+        await bench.store.report_missing(DOMAIN, ref, page.url)
+    results = await asyncio.gather(*(bench.generator("llm").run_due() for _ in range(20)))
+    states = [r.state for r in results if r is not None and r.state != "skipped"]
+    assert states == ["probation"]
+    assert len(scripted_llm.requests) <= 3
+    assert await bench.jobs.client.hlen(keys.versions(DOMAIN)) == 1
+
+
+async def test_holder_that_dies_is_followed_and_its_late_result_refused(bench: Bench) -> None:
+    """The first worker is gone in the middle: its lock runs out, the next one makes the set, the late write fails."""
+    dead = await Jobs(bench.jobs.client, Limits(), lock_ms=300).begin(DOMAIN)
+    assert isinstance(dead, Job)
+    for ref, page in bench.pages.items():
+        await bench.store.report_missing(DOMAIN, ref, page.url)
+    deadline = time.monotonic() + 20
+    result = await bench.generator("rules").run_due()
+    while result is None or result.state == "skipped":
+        assert time.monotonic() < deadline, "nobody took over"
+        await asyncio.sleep(0.05)
+        result = await bench.generator("rules").run_due()
+    assert result.state == "probation"
+    assert result.doc is not None
+    with pytest.raises(StaleFence):
+        await bench.store.add_version(DOMAIN, result.doc, who="generator", fence=dead.fence)
+
+
+async def test_form_that_a_server_takes_is_known_to_the_next_worker(bench: Bench, scripted_llm: ScriptedLLM) -> None:
+    scripted_llm.refused_forms = {"json_schema"}
+    scripted_llm.script = [dumps(WRONG)]
+    await bench.run("llm")
+    asked = len(scripted_llm.requests)
+    bench.llm, before = LLM(scripted_llm.base_url, "k", "scripted"), bench.llm
+    await bench.jobs.client.delete(*[k async for k in bench.jobs.client.scan_iter("*answer*")])
+    await bench.run("llm")
+    await bench.llm.close()
+    bench.llm = before
+    forms = [r["response_format"]["type"] for r in scripted_llm.requests[asked:]]
+    assert forms and set(forms) == {"json_object"}, "the refused form was tried again"
+
+
+async def test_refusal_is_not_asked_for_twice(bench: Bench, scripted_llm: ScriptedLLM) -> None:
+    scripted_llm.script = ["refusal"]
+    await bench.run("llm")
+    again = await bench.run("llm")
+    assert "said before" in again.reason and len(scripted_llm.requests) == 1
 
 
 async def test_too_few_pages_wait_for_more(selector_redis: Any, tmp_path: Path, pages: list[MadePage]) -> None:

@@ -101,3 +101,34 @@ async def test_settling_puts_the_true_count_in(jobs: Jobs) -> None:
     assert (await jobs.spent())["tokens"] == 1234
     await jobs.settle("a.vn", (5000, 0), (0, 0))  # no answer: the reservation stays
     assert (await jobs.spent())["tokens"] == 1234
+
+
+@pytest.mark.parametrize(
+    ("limits", "calls", "says"),
+    [
+        (Limits(money_per_day=0.025, price_in=10.0, price_out=40.0), 2, "LLM_MONEY_PER_DAY"),
+        (Limits(money_per_domain_per_day=0.01, price_in=10.0), 1, "LLM_MONEY_PER_DOMAIN_PER_DAY"),
+        (Limits(money_per_day=0), 0, "LLM_MONEY_PER_DAY"),
+        (Limits(tokens_per_domain_per_day=2_500), 2, "LLM_TOKENS_PER_DOMAIN_PER_DAY"),
+    ],
+)
+async def test_money_and_tokens_of_one_site_are_limited(
+    selector_redis: Any, limits: Limits, calls: int, says: str
+) -> None:
+    """A call: 1,000 tokens in at 10 a million are 0.01; 50 out at 40 a million are 0.002."""
+    jobs = Jobs(selector_redis, limits, clock=lambda: 1_700_000_000.0)
+    for _ in range(calls):
+        await jobs.reserve("a.vn", 1000, 50)
+    with pytest.raises(BudgetSpent, match=says):
+        await jobs.reserve("a.vn", 1000, 50)
+    if "DOMAIN" in says:
+        await jobs.reserve("b.vn", 1000, 50)  # another site has its own
+
+
+async def test_money_is_settled_with_what_the_server_counted(selector_redis: Any) -> None:
+    jobs = Jobs(selector_redis, Limits(price_in=2.0, price_out=8.0))
+    await jobs.reserve("a.vn", 10_000, 1_200)
+    assert (await jobs.spent())["micro"] == 29_600
+    await jobs.settle("a.vn", (10_000, 1_200), (4_000, 100))
+    spent = await jobs.spent()
+    assert (spent["micro"], spent["micro:a.vn"], spent["tokens"], spent["tokens:a.vn"]) == (8_800, 8_800, 4_100, 4_100)
