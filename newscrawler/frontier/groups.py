@@ -1,11 +1,38 @@
-"""Which domains share one gate: those that one address answers for. Pure."""
+"""Which domains share one gate: those that one address answers for."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import asyncio
+import socket
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from newscrawler.frontier.types import DomainPolicy
+from newscrawler.web.network import Overrides, split_host
+
+#: Names that are looked up at once, and seconds after which one counts as not known.
+AT_ONCE = 20
+PATIENCE_S = 10
+
+
+async def looked_up(policies: Sequence[DomainPolicy], overrides: Overrides) -> list[DomainPolicy]:
+    """:func:`by_address` with what the resolver says now. A name that is not known keeps the group that it had."""
+    free = asyncio.Semaphore(AT_ONCE)
+
+    async def look_up(domain: str) -> tuple[str, set[str]]:
+        name = split_host(domain)[0]
+        target = overrides.lookup(name, 443)
+        if target is not None:
+            return domain, {target[0]}
+        async with free:
+            try:
+                found = asyncio.get_running_loop().getaddrinfo(name, 443, type=socket.SOCK_STREAM)
+                return domain, {str(place[0]) for *_, place in await asyncio.wait_for(found, PATIENCE_S)}
+            except (OSError, TimeoutError):
+                return domain, set()
+
+    found = await asyncio.gather(*(look_up(row.domain) for row in policies if row.enabled and row.group is None))
+    return by_address(policies, dict(found))
 
 
 def by_address(policies: Iterable[DomainPolicy], addresses: Mapping[str, Collection[str]]) -> list[DomainPolicy]:

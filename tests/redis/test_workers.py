@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from newscrawler import wiring
+from newscrawler.fleet import identity
 from newscrawler.frontier.queue import Frontier
 from tests.redis.helpers import FAST, check, ended, frontier, links
 
@@ -72,11 +73,11 @@ async def test_leases_of_a_killed_worker_are_freed_at_the_next_start(r: Any, red
     [
         "w1",
         "",
-        f"{wiring._machine()}-{os.getpid()}-abc",  # this process
+        f"{identity.machine()}-{os.getpid()}-abc",  # this process
         f"elsewhere-{2**22 - 3}-abc",
-        f"{wiring._machine()}-5-{2**22 - 3}-abc",  # a host whose name is longer by "-5"
-        f"{wiring._machine()}x-{2**22 - 3}-abc",
-        f"{wiring._machine()}-1-abc",  # another user's
+        f"{identity.machine()}-5-{2**22 - 3}-abc",  # a host whose name is longer by "-5"
+        f"{identity.machine()}x-{2**22 - 3}-abc",
+        f"{identity.machine()}-1-abc",  # another user's
     ],
 )
 def test_where_it_cannot_be_known_nobody_is_dead(worker: str) -> None:
@@ -86,5 +87,5 @@ def test_where_it_cannot_be_known_nobody_is_dead(worker: str) -> None:
 def test_a_pid_without_a_process_is_dead() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait(10)
-    assert wiring.is_dead_worker(f"{wiring._machine()}-{child.pid}-abc")
-    assert wiring.worker_id("job-123456").startswith(f"{wiring._machine()}-{os.getpid()}-")
+    assert wiring.is_dead_worker(f"{identity.machine()}-{child.pid}-abc")
+    assert wiring.worker_id("job-123456").startswith(f"{identity.machine()}-{os.getpid()}-")
