@@ -120,8 +120,8 @@ def ours(web: NewswebProcess, folder: Path, redis_url: str, trace: str | None = 
         wall_s=wall,
         cpu_s=usage.ru_utime + usage.ru_stime,
         redis_cpu_s=redis_cpu(redis_url) - before,
-        # the worker, and the processes that it reads pages in
-        peak_mb=(usage.ru_maxrss + int(stats.get("process/readers_peak_kb", 0))) / 1024,
+        # the worker, and the processes in which it reads pages and writes articles
+        peak_mb=(usage.ru_maxrss + int(stats.get("process/children_peak_kb", 0))) / 1024,
         articles=int(stats.get("article/new", 0)),
     )
 

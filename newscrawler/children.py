@@ -58,6 +58,8 @@ class Child:
         self._starting: asyncio.Task[None] | None = None
         self._fruitless = 0
         self._closed = False
+        #: Kilobytes of memory that the process had at most; known when it is closed.
+        self.peak_kb = 0
 
     @property
     def waiting(self) -> int:
@@ -87,8 +89,8 @@ class Child:
             self._respawn()
         return await future
 
-    async def close(self) -> int:
-        """Ends the process when its calls are answered; the most memory that it had, in kilobytes."""
+    async def close(self) -> None:
+        """Ends the process when its calls are answered."""
         self._closed = True
         while self._calls and self._starting is not None:
             await self._starting
@@ -103,10 +105,10 @@ class Child:
             self._transport = None
         process, self._process = self._process, None
         if process is None:
-            return 0
+            return
         _, status, usage = await asyncio.to_thread(os.wait4, process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        return usage.ru_maxrss
+        self.peak_kb = usage.ru_maxrss
 
     # ------------------------------------------------------------------ the process
     async def _spawn(self) -> None:

@@ -70,7 +70,9 @@ FRONTIER_QUEUED = _stat("frontier/queued", "urls", "URLs queued in the whole fro
 FRONTIER_LEASED = _stat("frontier/leased", "urls", "URLs leased in the whole frontier", "gauge")
 
 # processes
-READERS_PEAK = _stat("process/readers_peak_kb", "kilobytes", "most memory of the reading processes, summed", "gauge")
+CHILDREN_PEAK = _stat(
+    "process/children_peak_kb", "kilobytes", "most memory of the worker's own processes, summed", "gauge"
+)
 PAGES_UNREADABLE = _stat("page/unreadable", "pages", "pages that ended the process that read them, twice")
 
 # raw store
@@ -83,8 +85,12 @@ SELECTOR_SAMPLES = _stat("selector/samples", "pages", "stored pages noted as sam
 SELECTOR_JOBS = _stat("selector/jobs", "jobs", "generations by how they ended; label: state")
 SELECTOR_SHADOW = _stat("selector/shadow", "pages", "pages compared with a set on probation; label: agreed or differed")
 SELECTOR_PROMOTED = _stat("selector/promoted", "sets", "sets that became active after their shadow pages")
-SELECTOR_ALARMS = _stat("selector/alarms", "alarms", "what pages said of their sets; label: drift, ready, blocked or open")
-SELECTOR_REPAIRED = _stat("selector/repaired", "pages", "stored pages parsed again after a set had failed; label: result")
+SELECTOR_ALARMS = _stat(
+    "selector/alarms", "alarms", "what pages said of their sets; label: drift, ready, blocked or open"
+)
+SELECTOR_REPAIRED = _stat(
+    "selector/repaired", "pages", "stored pages parsed again after a set had failed; label: result"
+)
 SELECTOR_ERRORS = _stat("selector/errors", "errors", "background work on selector sets that failed")
 LLM_CALLS = _stat("llm/calls", "calls", "HTTP requests to the model, answered or not")
 LLM_TOKENS = _stat("llm/tokens", "tokens", "tokens that the model's server counted; label: in or out")

@@ -124,6 +124,10 @@ class Reader:
         except ChildDied as exc:
             raise Unreadable(str(exc)) from exc
 
-    async def close(self) -> int:
-        """Kilobytes that the processes had together at most."""
-        return sum(await asyncio.gather(*(child.close() for child in self._children)))
+    async def close(self) -> None:
+        await asyncio.gather(*(child.close() for child in self._children))
+
+    @property
+    def peak_kb(self) -> int:
+        """Kilobytes that the processes had together at most; known when they are closed."""
+        return sum(child.peak_kb for child in self._children)

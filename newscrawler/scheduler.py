@@ -167,8 +167,9 @@ class Scheduler(RedisScheduler):
         await self.pump.stop()
         self.server.close()
         services = Services.of(self.crawler)
-        self.crawler.stats.set_value(metrics.READERS_PEAK, await services.reader.close())
+        await services.reader.close()
         await services.close()
+        self.crawler.stats.set_value(metrics.CHILDREN_PEAK, services.children_peak_kb)
 
     async def add(self, links: Iterable[Link]) -> int:
         """Offers links from outside a page (seeds, ad-hoc URLs). Returns how many were new or due again."""

@@ -195,6 +195,8 @@ RAW_LIST_SAMPLE = 0.02  # share of changed list pages that is kept
 # ---------------------------------------------------------------- articles and search
 # Empty = SQLite in DATA_DIR; http(s)://host:9200 = Elasticsearch 9.
 ARTICLE_STORE = _env("ARTICLE_STORE", "")
+# SQLite is written by a process of its own (about 60 MB); False: by a thread of the worker. Not for Elasticsearch.
+STORE_PROCESS = True
 ARTICLE_INDEX = _env("ARTICLE_INDEX", "articles")  # Elasticsearch index (alias) name
 # Group commit: rows or milliseconds, whichever is first. A page is acked after its commit.
 STORE_BATCH_ROWS = 50

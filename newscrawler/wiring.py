@@ -8,9 +8,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
-import re
-import socket
-import uuid
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,9 +19,10 @@ from scrapy.settings import default_settings
 from newscrawler import settings as defaults
 from newscrawler.discovery import overlay, revisits
 from newscrawler.discovery.sites import Site, Sites, SitesError
-from newscrawler.frontier import connect_blocking
+from newscrawler.fleet.identity import is_dead_worker as is_dead_worker
+from newscrawler.fleet.identity import worker_id as worker_id
+from newscrawler.frontier import connect_blocking, groups
 from newscrawler.frontier import server as embedded
-from newscrawler.frontier.groups import by_address
 from newscrawler.frontier.queue import DomainPolicy, Frontier, FrontierConfig, FrontierUnavailable
 from newscrawler.httpclient import FetchRules
 from newscrawler.web import network
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from newscrawler.selectorstore.store import SelectorStore
     from newscrawler.store.base import ArticleStore
     from newscrawler.store.finished import FinishedStore
+    from newscrawler.storing import StoreProcess
 
 
 #: What `scrapy crawl news` takes after -a; scrapyd adds _job.
@@ -77,39 +76,6 @@ def redis_url(settings: BaseSettings) -> str:
     url = embedded.ensure(data_dir(settings), settings.get("REDIS_SERVER_BIN") or "")
     atexit.register(embedded.stop_if_last, data_dir(settings))  # whatever way this process ends in order
     return url
-
-
-def worker_id(job: str | None = None) -> str:
-    """Names this process in leases: host, pid, and the job of scrapyd when there is one."""
-    return f"{_machine()}-{os.getpid()}-{(job or uuid.uuid4().hex)[:8]}"
-
-
-#: The pid namespace of a machine that is no container (PROC_PID_INIT_INO in linux/proc_ns.h).
-_OWN_PIDS = "pid:[4026531836]"
-
-
-def _machine() -> str:
-    """Where a pid means one process: the host, and inside a container its pid namespace."""
-    try:
-        space = str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        space = ""
-    return socket.gethostname() + ("" if space == _OWN_PIDS else "." + (re.sub(r"\D", "", space) or "x"))
-
-
-def is_dead_worker(worker: str) -> bool:
-    """Whether a process of this machine that had this id has ended. False where it cannot be known: its leases then
-    run out by themselves."""
-    found = re.fullmatch(rf"{re.escape(_machine())}-(\d+)-[^-]+", worker)
-    if found is None:
-        return False
-    try:
-        os.kill(int(found[1]), 0)  # asks only
-    except (ProcessLookupError, OverflowError):
-        return True
-    except PermissionError:
-        pass
-    return False
 
 
 def frontier_config(settings: BaseSettings, *, loopback_only: bool) -> FrontierConfig:
@@ -212,27 +178,10 @@ def domain_policies(
 
 
 async def with_addresses(policies: list[DomainPolicy], settings: BaseSettings) -> list[DomainPolicy]:
-    """With FRONTIER_GROUP_BY=ip: hosts that lead to one address share one gate. A name that is not known now keeps
-    the group that it had."""
+    """With FRONTIER_GROUP_BY=ip: hosts that lead to one address share one gate."""
     if settings.get("FRONTIER_GROUP_BY") != "ip":
         return policies
-    overrides = network.parse_overrides(settings.get("RESOLVE_OVERRIDE") or "")
-    at_once = asyncio.Semaphore(20)
-
-    async def look_up(domain: str) -> tuple[str, set[str]]:
-        name = network.split_host(domain)[0]
-        target = overrides.lookup(name, 443)
-        if target is not None:
-            return domain, {target[0]}
-        async with at_once:
-            try:
-                found = asyncio.get_running_loop().getaddrinfo(name, 443, type=socket.SOCK_STREAM)
-                return domain, {str(place[0]) for *_, place in await asyncio.wait_for(found, 10)}
-            except (OSError, TimeoutError):
-                return domain, set()
-
-    found = await asyncio.gather(*(look_up(row.domain) for row in policies if row.enabled and row.group is None))
-    return by_address(policies, dict(found))
+    return await groups.looked_up(policies, network.parse_overrides(settings.get("RESOLVE_OVERRIDE") or ""))
 
 
 def all_loopback(sites: Sites, settings: BaseSettings) -> bool:
@@ -325,6 +274,7 @@ class Services:
     redis_url: str
     loopback_only: bool
     _parts: dict[str, Any] = field(default_factory=dict)
+    _store_process: StoreProcess | None = None
 
     @classmethod
     def of(cls, crawler: Crawler) -> Services:
@@ -392,7 +342,12 @@ class Services:
     @property
     def store(self) -> ArticleStore:
         if "store" not in self._parts:
-            self._parts["store"] = open_article_store(self.settings)
+            elsewhere = None
+            if self.settings.getbool("STORE_PROCESS"):
+                from newscrawler.storing import StoreProcess
+
+                elsewhere = self._store_process = StoreProcess()
+            self._parts["store"] = open_article_store(self.settings, elsewhere)
         return self._parts["store"]  # type: ignore[no-any-return]
 
     @property
@@ -415,6 +370,11 @@ class Services:
             self._parts["reader"] = Reader(self.settings.getint("READ_PROCESSES"))
         return self._parts["reader"]  # type: ignore[no-any-return]
 
+    @property
+    def children_peak_kb(self) -> int:
+        """Kilobytes that the processes of this worker had together at most; known when all is closed."""
+        return sum(part.peak_kb for part in (self._parts.get("reader"), self._store_process) if part is not None)
+
     async def close(self) -> None:
         """Closes what was opened, the frontier's client last, as the others may still report."""
         for name in ("raw", "store", "finished", "redis"):
@@ -426,10 +386,12 @@ class Services:
                 await closing
 
 
-def open_article_store(settings: BaseSettings) -> ArticleStore:
+def open_article_store(settings: BaseSettings, elsewhere: StoreProcess | None = None) -> ArticleStore:
+    """``elsewhere``: what a file is written by, when it is not to be this process."""
     from newscrawler.store.base import open_store
 
-    return open_store(settings.get("ARTICLE_STORE") or "", data_dir(settings), index=settings.get("ARTICLE_INDEX"))
+    uri, index = settings.get("ARTICLE_STORE") or "", settings.get("ARTICLE_INDEX")
+    return open_store(uri, data_dir(settings), index=index, elsewhere=elsewhere)
 
 
 def open_finished_store(settings: BaseSettings) -> FinishedStore | None:

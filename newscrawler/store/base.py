@@ -11,9 +11,12 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from newscrawler.items import Article
+
+if TYPE_CHECKING:
+    from newscrawler.store.local.job import Elsewhere
 
 #: Totals are counted up to here and then said as "10,000+": counting on costs more than ranking.
 COUNT_CAP = 10_000
@@ -156,11 +159,19 @@ class ArticleStore(Protocol):
     async def close(self) -> None: ...
 
 
-def open_store(uri: str, data_dir: str | Path, *, index: str = "articles", must_exist: bool = False) -> ArticleStore:
+def open_store(
+    uri: str,
+    data_dir: str | Path,
+    *,
+    index: str = "articles",
+    must_exist: bool = False,
+    elsewhere: Elsewhere | None = None,
+) -> ArticleStore:
     """The store of ``ARTICLE_STORE``: "" is ``<data_dir>/articles.db``, ``http(s)://…`` Elasticsearch
     (``index`` is its alias), ``sqlite:///path`` or a path that file. Nothing is opened yet.
 
-    ``must_exist``: readers do not create an empty store. Raises ValueError for another scheme and
+    ``must_exist``: readers do not create an empty store. ``elsewhere``: what a file is written by, when it is not
+    to be this process. Raises ValueError for another scheme and
     StoreUnavailable when a store that must exist does not."""
     if uri.startswith(("http://", "https://")):
         from newscrawler.store.elastic_store import ElasticStore
@@ -174,4 +185,4 @@ def open_store(uri: str, data_dir: str | Path, *, index: str = "articles", must_
     path = Path(uri.removeprefix("sqlite://")) if uri else Path(data_dir) / "articles.db"
     if must_exist and not path.is_file():
         raise StoreUnavailable(f"no articles stored yet: {path} does not exist (is DATA_DIR right? crawl first)")
-    return LocalStore(path)
+    return LocalStore(path, elsewhere=elsewhere)

@@ -11,14 +11,17 @@ import pytest
 from newscrawler.store.base import ArticleStore
 from newscrawler.store.elastic_store import ElasticStore
 from newscrawler.store.local import LocalStore
+from newscrawler.storing import StoreProcess
 
 Twin = Callable[[], ArticleStore]
 
 
-@pytest.fixture(params=["sqlite", "elasticsearch"])
+@pytest.fixture(params=["sqlite", "sqlite elsewhere", "elasticsearch"])
 def open_one(request: pytest.FixtureRequest, tmp_path: Path) -> Twin:
     if request.param == "sqlite":
         return lambda: LocalStore(tmp_path / "articles.db")
+    if request.param == "sqlite elsewhere":
+        return lambda: LocalStore(tmp_path / "articles.db", elsewhere=StoreProcess())
     url = request.getfixturevalue("elasticsearch_server").url
     index = f"t{uuid.uuid4().hex[:12]}"
     return lambda: ElasticStore(url, index=index)

@@ -23,6 +23,7 @@ ADAPTERS = {
     "reparsing",
     "tracing",
     "reading",
+    "storing",
     "generation_ext",
     "drift_ext",
     "selecting",

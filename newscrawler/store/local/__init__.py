@@ -10,14 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
 from newscrawler.items import Article
 from newscrawler.store import codec
 from newscrawler.store.base import PutResult, Query, SearchResult, StoreRefused, StoreUnavailable
-from newscrawler.store.local import schema
+from newscrawler.store.local import job, schema
+from newscrawler.store.local.job import Elsewhere, Verb
 from newscrawler.store.local.query import Reader
 from newscrawler.store.local.write import Writer
 from newscrawler.store.search import parse
@@ -27,32 +28,23 @@ __all__ = ["LocalStore"]
 T = TypeVar("T")
 _READERS = 2
 _SCAN = 200
-#: What SQLite says of one row, not of the file.
-_OF_A_ROW = (apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError)
-
-
-def _put(writer: Writer, articles: Sequence[Article]) -> tuple[list[PutResult], dict[str, str]]:
-    """Results, and id -> reason of those refused. One bad row undoes its transaction: then each gets its own."""
-    try:
-        return writer.put(articles), {}
-    except _OF_A_ROW as exc:
-        if len(articles) == 1:
-            return [], {articles[0].id: str(exc)}
-    results: list[PutResult] = []
-    refused: dict[str, str] = {}
-    for article in articles:
-        done, not_done = _put(writer, [article])
-        results += done
-        refused.update(not_done)
-    return results, refused
 
 
 class LocalStore:
-    """An ArticleStore. SQLite runs in threads of its own: one writes, two read."""
+    """An ArticleStore. SQLite runs in threads of its own: one writes, two read.
 
-    def __init__(self, path: Path, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
+    ``elsewhere``: the one that writes is another process instead, whose clock is the machine's.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        elsewhere: Elsewhere | None = None,
+    ) -> None:
         self._path = path
         self._now_ms = now_ms
+        self._elsewhere = elsewhere
         self._writes = ThreadPoolExecutor(1, "articles-write")
         self._reads = ThreadPoolExecutor(_READERS, "articles-read")
         self._writer: Writer | None = None
@@ -61,20 +53,16 @@ class LocalStore:
         self._closed = False
 
     async def open(self) -> None:
-        await self._write(lambda writer: None)
+        await self._write("open", None)
 
     async def put(self, articles: Sequence[Article]) -> list[PutResult]:
-        batch = [codec.cleaned(a) for a in articles]
-        refused = {a.id: why for a in batch if (why := codec.refusal(a))}
-        wanted = [a for a in batch if a.id not in refused]
-        results, more = await self._write(lambda writer: _put(writer, wanted))
-        refused.update(more)
+        results, refused = await self._write("put", list(articles))
         if refused:
             raise StoreRefused(list(refused), next(iter(refused.values())), results)
-        return results
+        return results  # type: ignore[no-any-return]
 
     async def mark_gone(self, ids: Sequence[str]) -> int:
-        return await self._write(lambda writer: writer.mark_gone(ids))
+        return await self._write("mark_gone", list(ids))  # type: ignore[no-any-return]
 
     async def get(self, article_id: str) -> Article | None:
         return await self._read(lambda reader: reader.get(article_id))
@@ -118,6 +106,8 @@ class LocalStore:
         if self._closed:
             return
         self._closed = True
+        if self._elsewhere is not None:
+            await self._elsewhere.close()
         await asyncio.to_thread(self._shut)
 
     # ------------------------------------------------------------------ threads and connections
@@ -127,12 +117,20 @@ class LocalStore:
         for connection in self._connections:
             connection.close()
 
-    async def _write(self, work: Callable[[Writer], T]) -> T:
-        def run() -> T:
+    async def _write(self, verb: Verb, argument: Any) -> Any:
+        if self._elsewhere is not None:
+            if self._closed:
+                raise StoreUnavailable(f"article store {self._path}: is closed")
+            outcome, value = await self._elsewhere((verb, str(self._path), argument))
+            if outcome != "done":
+                raise StoreUnavailable(value)
+            return value
+
+        def run() -> Any:
             with schema.translated(self._path):
                 if self._writer is None:
                     self._writer = Writer(self._connect(create=True), self._now_ms)
-                return work(self._writer)
+                return job.run(self._writer, verb, argument)
 
         return await self._run(self._writes, run)
 
