@@ -65,15 +65,13 @@ def _of_set(doc: Document, context: PageContext, selectors: selectors_.SelectorS
 
 def _titles(doc: Document, context: PageContext, found: Extraction) -> list[Row]:
     names = title.site_names(doc, context.site_name)
-    seen = witnesses.of(doc)
-    rows = [Row("title", f"generic:{what}", value, value, False) for value, what in title.headings(doc, names)[:6]]
-    for raw, origin in (
-        (seen.headline, "json-ld"),
-        (doc.meta_first("og:title"), "og"),
-        (title.of_document(doc), "title"),
-    ):
-        if raw:
-            rows.append(Row("title", origin, raw, title.cut_site(title.clean(raw), names), False))
+    names += title.home_links(doc)
+    rows = [Row("title", f"generic:{what}", value, value, False) for value, what in title.headings(doc, names)[:8]]
+    hint = (context.hint or {}).get("title")
+    said = title.statements(doc, names, hint if isinstance(hint, str) else None)
+    rows += [Row("title", origin, value, value, False) for value, origin, _ in said]
+    best = title.find(doc, context.site_name, hint if isinstance(hint, str) else None)
+    rows.append(Row("title", best.origin or "-", "(best of the page)", best.value, False))
     return rows
 
 
@@ -107,6 +105,9 @@ def _authors(doc: Document, context: PageContext, found: Extraction) -> list[Row
         rows.append(Row("authors", f"meta:{name}", raw, authors.clean([raw], context.site_name, sites) or None, False))
     best = bylines.find(doc, context)
     rows.append(Row("authors", best.origin or "-", "(best of the page)", best.value or None, False))
+    beside = bylines.credits(doc, context, best.value or [])
+    if beside.value:
+        rows.append(Row("authors", f"credited:{beside.origin}", ", ".join(beside.value), None, False))
     return rows
 
 

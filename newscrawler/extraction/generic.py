@@ -67,7 +67,9 @@ _TOKEN = re.compile(r"(?<!\w)[A-Za-z0-9]{5,12}(?!\w)")
 _HASH_PIECES = re.compile(r"[a-z0-9]*(?:[A-Z][a-z0-9]*){2,}")
 _SHORT_PIECE = re.compile(r"[A-Z][a-z0-9]?(?![a-z0-9])")
 # Boxes that an article is built of.
-_PART_OF_TEXT = re.compile(r"(?<!\S)(?:article|content|story|text|body)[-_]?widgets?(?!\S)", re.I)
+_PART_OF_TEXT = re.compile(
+    r"(?<!\S)(?:article|content|story|text|body)[-_]?widgets?(?:[-_](?:text|content|body)\w*)?(?!\S)", re.I
+)
 _SKIPPED_TAGS = words("nav footer aside form figure figcaption header dialog menu")
 _HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.I)
 _SENTENCE = re.compile(r"[.!?…。！？»”\"]['”\"’)\]]?$")
