@@ -1,7 +1,7 @@
 """`python -m benchmarks.bench_freshness`: how soon is a new article stored, and how many requests does it cost?
 
 33 sites over a simulated day, first as shipped, then with every seed polled every 15 minutes, on the same web
-(same seed, same articles at the same minutes). Prints a row per run, the worst sites and the channels, and draws both
+(same seed). Prints a row per run, the worst sites and the channels, and draws both
 runs into one SVG. Exit 1 when p95 of the run as shipped is above ten minutes.
 """
 

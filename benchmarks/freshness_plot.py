@@ -82,10 +82,11 @@ def _within(results: list[Result]) -> list[str]:
     panel.parts.append(_text(panel.x(MOST_MIN) - 4, panel.y(95) + 14, "95 %", "end", 11, "#666"))
     for number, result in enumerate(results):
         ordered = sorted(result.lags)
+        step = max(1, len(ordered) // 200)  # as many points as can be seen
         points = [
             (panel.x(lag / 60), panel.y(100 * (i + 1) / len(ordered)))
             for i, lag in enumerate(ordered)
-            if lag <= 60 * MOST_MIN
+            if lag <= 60 * MOST_MIN and i % step == 0
         ]
         panel.parts.append(_path([(panel.x(0), panel.y(0)), *points], COLOURS[number]))
     return panel.parts
@@ -102,7 +103,7 @@ def _by_hour(results: list[Result]) -> list[str]:
             f'<rect x="{panel.x(hour) + 1:.1f}" y="{top:.1f}" width="{panel.width / 24 - 2:.1f}" '
             f'height="{panel.y(0) - top:.1f}" fill="#e3e3e3"/>'
         )
-    panel.parts.append(_text(panel.x(24), panel.y(8.6), "grey: articles an hour", "end", 11, "#777"))
+    panel.parts.append(_text(panel.left, panel.top + panel.height + 32, "grey: articles an hour", "start", 11, "#777"))
     for number, result in enumerate(results):
         points = [
             (panel.x(hour + 0.5), panel.y(percentile(lags, 95) / 60)) for hour, lags in sorted(result.by_hour.items())
