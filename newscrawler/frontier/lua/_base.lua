@@ -37,6 +37,11 @@ local function call_many(command, key, list)
   end
 end
 
+-- What one part sets and another reads (scripts.py: a part's own locals are not seen to change from outside).
+-- marked: buckets of finished records over their share    archived: url id -> finished record that the archive has
+-- save_caps: where there are caps to save
+local shared = { marked = 0, archived = {} }
+
 local tally = {}
 local function count(name, n)
   tally[name] = (tally[name] or 0) + (n or 1)

@@ -3,7 +3,6 @@
 local DOMAIN = ">BBBBBBBI4I4I4I4I4ddddddddBBI4I4I4I4I4I4I4I4c16Bc0"
 local ROBOTS_NONE, ROBOTS_RULES, ROBOTS_FREE, ROBOTS_WAIT = 0, 1, 2, 3
 local domains, groups = {}, {}
-local save_caps  -- _gate.lua sets it, where a script has caps to save
 
 -- What only some domains have, behind the site's name: a domain without it pays one byte of a comparison. Flags; held
 -- until ms; quota: pages, seconds of its window (0 = since it was set), beginning s, fetches before it; new articles;
@@ -212,7 +211,7 @@ end
 local function save_domains()
   save_leases()
   place_domains()
-  if save_caps then save_caps() end
+  if shared.save_caps then shared.save_caps() end
   local changed = {}
   for name, d in pairs(domains) do
     local raw = struct.pack(DOMAIN, 1, d.class, d.own_class, d.enabled, d.paused, d.loopback, d.scheme, d.floor,

@@ -24,7 +24,7 @@ local function read_caps()
   return caps
 end
 
-function save_caps()
+function shared.save_caps()
   if caps and caps.changed then
     call("SET", P .. ":caps", struct.pack(">dddddd", caps.at, caps.requests, caps.bytes, caps.size,
       C.requests_per_minute, C.bytes_per_minute))

@@ -1,9 +1,7 @@
 -- Part: admission of links. "Seen" is written with the enqueue, so a crash leaves both or neither.
 -- Needs C.revisit_ms, C.queue_limit, C.pattern_budget, C.finished_per_bucket.
 
--- Finished records that the client read from the archive for this call: url id -> record.
-local archived = {}
-local added = 0
+local added_links = 0
 
 -- Whether a finished URL may be queued again.
 local function is_due_again(f, d, revisit)
@@ -81,7 +79,7 @@ local function admit(name, d, id, link, h, due)
     count_queued(d)
   end
   d.added = d.added + 1
-  added = added + 1
+  added_links = added_links + 1
   return "a"
 end
 
@@ -101,12 +99,12 @@ local function offer(name, id, link, shape)
   local is_hit = is_seen(id)
   if is_hit and not raw and not is_moved then
     if has_left(id, name) then return "s" end
-    raw = archived[id]
+    raw = shared.archived[id]
     if not raw and not is_asked and C.finished_per_bucket >= 0 then return "?" end
   end
   local f = raw and read_finished(raw)
   if f and not is_moved and not is_due_again(f, d, revisit) then
-    if archived[id] then put_back(id, raw, f) end
+    if shared.archived[id] then put_back(id, raw, f) end
     return "s"
   end
   if is_hit and not f then count("filter_lied") end
@@ -159,8 +157,8 @@ end
 local function offer_all(groups)
   if #groups == 0 then return "" end
   local letters = {}
-  added = 0
+  added_links = 0
   for g = 1, #groups do offer_group(letters, groups[g][1], groups[g][2], groups[g][3]) end
-  if added > 0 then count("added", added) end
+  if added_links > 0 then count("added", added_links) end
   return table.concat(letters)
 end

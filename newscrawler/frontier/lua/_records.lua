@@ -43,10 +43,10 @@ local function queue_score(h, d)
   return ((h.band * 8589934592) + h.score + 2147483648) * 262144 + d.seq
 end
 
--- Leases that were read in this call. What is new, changed or dropped is written by save_leases(), all of it with four
+-- Leases that were read in this call. What is new, changed or ended is written by save_leases(), all of it with four
 -- commands: each command is a write to the append-only file.
 local leases, leases_key = {}, P .. ":lease"
-local dropped, deadlines = {}, {}
+local ended_leases, new_deadlines = {}, {}
 local function unpack_lease(id, raw)
   local e = false
   if raw then
@@ -74,17 +74,17 @@ end
 local function new_lease(id, e, deadline)
   leases[id] = e
   e.changed = true
-  deadlines[#deadlines + 1], deadlines[#deadlines + 2] = whole(deadline), id
+  new_deadlines[#new_deadlines + 1], new_deadlines[#new_deadlines + 2] = whole(deadline), id
 end
 
 local function drop_lease(id)
-  dropped[#dropped + 1] = id
+  ended_leases[#ended_leases + 1] = id
   leases[id] = false
 end
 
 local function save_leases()
-  call_many("HDEL", leases_key, dropped)
-  call_many("ZREM", P .. ":deadlines", dropped)
+  call_many("HDEL", leases_key, ended_leases)
+  call_many("ZREM", P .. ":deadlines", ended_leases)
   local changed = {}
   for id, e in pairs(leases) do
     if e and e.changed then
@@ -95,8 +95,8 @@ local function save_leases()
     end
   end
   call_many("HSET", leases_key, changed)
-  call_many("ZADD", P .. ":deadlines", deadlines)
-  dropped, deadlines = {}, {}
+  call_many("ZADD", P .. ":deadlines", new_deadlines)
+  ended_leases, new_deadlines = {}, {}
 end
 
 -- Finished records. 14 bits of the id choose the bucket, which stays small enough to be kept packed.
@@ -123,13 +123,12 @@ end
 
 -- A bucket that holds more than its share is named in {f}:full; the client moves its oldest records to the archive.
 -- One record in eight looks, as a bucket may be a little over.
-local marked = 0
 local function look_at_size(key, id)
   local most = C.finished_per_bucket
   if most < 0 or (most >= 64 and id:byte(16) % 8 > 0) then return end
   if call("HLEN", key) > most then
     call("SADD", P .. ":full", key:match("%d+$"))
-    marked = marked + 1
+    shared.marked = shared.marked + 1
   end
 end
 

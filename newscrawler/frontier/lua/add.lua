@@ -11,7 +11,7 @@
 --@include _domain
 --@include _seen
 --@include _offer
-if #ARGV[2] > 0 then archived = cmsgpack.unpack(ARGV[2]) end
+if #ARGV[2] > 0 then shared.archived = cmsgpack.unpack(ARGV[2]) end
 local letters = offer_all(cmsgpack.unpack(ARGV[1]))
 save_domains()
 save_seen()

@@ -64,4 +64,4 @@ local granted = k > 0 and lease(k) or {}
 save_domains()
 write_state()
 local wait = #granted >= 8 * k and k > 0 and 0 or wait_ms()
-return { granted, wait, S.queued, S.waiting, call("ZCARD", P .. ":deadlines"), now, real, rejected, letters, marked }
+return { granted, wait, S.queued, S.waiting, call("ZCARD", P .. ":deadlines"), now, real, rejected, letters, shared.marked }
