@@ -225,6 +225,7 @@ class Fleet:
 
     def interrupt(self, timeout: float = 40) -> None:
         for run in self.running:
+            until(lambda run=run: "Seeds offered" in run.text(), "a start that can be ended in order", 60)
             run.interrupt()
         self.wait(timeout)
 

@@ -1,4 +1,4 @@
-"""A killed Redis may forget its last moment (it writes behind its own fsync): politeness and links must not suffer."""
+"""What a killed Redis forgets of its last moment, and a killed worker never told: delays and links must not suffer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from newscrawler.frontier import connect
 from newscrawler.frontier.queue import FrontierUnavailable
 from tests.crawl.chaos import RedisServer
-from tests.redis.helpers import check, done, ended, frontier, links
+from tests.redis.helpers import check, done, ended, frontier, links, run_out
 
 DELAY_MS = 700
 
@@ -96,3 +96,20 @@ async def test_whatever_call_meets_the_restart_the_local_filter_is_emptied(redis
     assert not f.seen_local(links(1, start=100)[0].url)
     assert (await f.add(links(5, start=100))).added == 5
     await f.close()
+
+
+async def test_a_worker_that_dies_while_it_follows_redirects_of_robots_txt_leaves_the_gate_shut(r: Any) -> None:
+    """Only the first answer is told; when the last hop was asked for, nobody knows."""
+    f = await frontier(r, floor_ms=300, obey_robots=True)
+    await f.add(links(2))
+    (robots,) = (await f.step(1)).leases
+    await f.step(0, [], [ended(robots, 301)])
+    await asyncio.sleep(0.3)  # the distance that the worker keeps before its next hop
+    await run_out(r, robots)
+    died = time.monotonic()
+    step = await f.step(1)
+    assert step.leases == [] and step.wait_ms > 200, "robots.txt is asked for at once, right after the hop"
+    while not (step := await f.step(1)).leases:
+        assert time.monotonic() - died < 10
+        await asyncio.sleep(0.005)
+    assert time.monotonic() - died >= 0.3
