@@ -1,6 +1,6 @@
 """`make bench`: this project's whole pipeline beside stock Scrapy and stock scrapy-redis, in one run.
 
-The web is tests/newsweb's bench layout in a process of its own: 30 hosts x 161 pages of about 65 kB
+The web is tests/newsweb's bench layout in a process of its own: 30 hosts x 334 pages of about 65 kB
 with about 100 links, each host on its own loopback address, politeness delay 0 (accepted on
 loopback only). The stock spiders extract with CSS and LinkExtractor and store nothing; ours does
 links, extraction by an active set, normalisation, WARC, SQLite store and ack.
@@ -156,7 +156,7 @@ def one(name: str, web: NewswebProcess, folder: Path, redis_url: str, trace: str
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, default=30)
-    parser.add_argument("--pages-per-host", type=int, default=161)
+    parser.add_argument("--pages-per-host", type=int, default=334)
     parser.add_argument("--only", choices=("memory", "redis", "ours"), help="one variant")
     parser.add_argument(
         "--profile", metavar="FILE", help="write a cProfile of our worker (its time is then not the bench's)"

@@ -10,19 +10,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
-
-import apsw
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from newscrawler.items import Article
-from newscrawler.store import codec
 from newscrawler.store.base import PutResult, Query, SearchResult, StoreRefused, StoreUnavailable
-from newscrawler.store.local import job, schema
-from newscrawler.store.local.job import Elsewhere, Verb
-from newscrawler.store.local.query import Reader
-from newscrawler.store.local.write import Writer
-from newscrawler.store.search import parse
 from newscrawler.web.urls import canonicalize
+
+# SQLite, numpy and the query language are imported when they are first needed: a crawl whose articles are written
+# elsewhere needs none of them.
+if TYPE_CHECKING:
+    import apsw
+
+    from newscrawler.store.local.job import Elsewhere, Verb
+    from newscrawler.store.local.query import Reader
+    from newscrawler.store.local.write import Writer
 
 __all__ = ["LocalStore"]
 T = TypeVar("T")
@@ -80,6 +81,8 @@ class LocalStore:
         return await self._read(lambda reader: reader.search(query))
 
     async def facets(self, query: Query) -> dict[str, dict[str, int]]:
+        from newscrawler.store.search import parse
+
         return await self._read(lambda reader: reader.facets(reader.settle(parse(query))))
 
     async def cluster(self, cluster_id: str) -> list[Article]:
@@ -92,6 +95,8 @@ class LocalStore:
         return await self._read(lambda reader: reader.stats())
 
     async def scan(self, since: datetime | None = None) -> AsyncIterator[Article]:
+        from newscrawler.store import codec
+
         since_ms = codec.ms(since) or 0
         place = 0
         while True:
@@ -126,6 +131,9 @@ class LocalStore:
                 raise StoreUnavailable(value)
             return value
 
+        from newscrawler.store.local import job, schema
+        from newscrawler.store.local.write import Writer
+
         def run() -> Any:
             with schema.translated(self._path):
                 if self._writer is None:
@@ -135,6 +143,8 @@ class LocalStore:
         return await self._run(self._writes, run)
 
     async def _read(self, work: Callable[[Reader], T]) -> T:
+        from newscrawler.store.local import schema
+
         def run() -> T:
             with schema.translated(self._path), self._reader() as reader:
                 return work(reader)
@@ -153,6 +163,8 @@ class LocalStore:
         except queue.Empty:
             if not self._path.is_file():
                 self._connect(create=True)  # an empty store answers "nothing" instead of failing
+            from newscrawler.store.local.query import Reader
+
             reader = Reader(self._connect(create=False))
         try:
             yield reader
@@ -160,6 +172,8 @@ class LocalStore:
             self._idle.put(reader)
 
     def _connect(self, *, create: bool) -> apsw.Connection:
+        from newscrawler.store.local import schema
+
         connection = schema.connect(self._path, create=create)
         self._connections.append(connection)
         return connection
