@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from newscrawler.discovery.sites import Refusal, Sites
 from newscrawler.items import Link
 from newscrawler.web import urls
+
+_NO_PAGE = Refusal("scheme")
 
 
 @dataclass(slots=True)
@@ -28,9 +29,7 @@ class SeenFilter(Protocol):
     """What a worker knows of the frontier (frontier.queue.Frontier). ``link``, ``parent``, ``depth``: what would be
     offered; it may be kept, to be verified later."""
 
-    def seen_local(
-        self, url: str, link: Link | None = None, parent: bytes | None = None, depth: int = 0
-    ) -> bool: ...
+    def seen_local(self, url: str, link: Link | None = None, parent: bytes | None = None, depth: int = 0) -> bool: ...
 
 
 class LinkFinder:
@@ -54,11 +53,12 @@ class LinkFinder:
         self.max_age_s = max_age_s
         self.seen = seen
         self.size = size
-        self._judged: OrderedDict[str, Link | Refusal | None] = OrderedDict()
+        self._known: dict[str, dict[str, Link | Refusal]] = {}
+        self._remembered = 0
 
     def find(
         self,
-        hrefs: Iterable[tuple[str, bool]],
+        hrefs: Sequence[tuple[str, bool]],
         base_url: str,
         *,
         parent: bytes,
@@ -67,30 +67,30 @@ class LinkFinder:
         max_depth: int,
     ) -> FoundLinks:
         """``hrefs``: (href, is nofollow) in the order of the page; links keep it."""
-        found = FoundLinks()
+        found = FoundLinks(total=len(hrefs))
         base = urls.Base(base_url)
+        rooted, absolute = self._known_of(base.origin), self._known_of("")
+        ids, refused = found.ids, found.refused
         for href, nofollow in hrefs:
-            found.total += 1
-            url = None if nofollow else urls.join(base, href)
-            if url is None:
-                reason = "nofollow" if nofollow else "scheme"
-                found.refused[reason] = found.refused.get(reason, 0) + 1
+            if nofollow:
+                refused["nofollow"] = refused.get("nofollow", 0) + 1
                 continue
-            self._take(found, url, parent, depth, now_ms, max_depth)
+            judged = rooted.get(href)
+            if judged is None:
+                judged = absolute.get(href)
+                if judged is None:
+                    judged = self._judge(base, href, now_ms)
+            if isinstance(judged, Refusal):
+                refused[judged.reason] = refused.get(judged.reason, 0) + 1
+            elif judged.url_id not in ids:
+                ids.add(judged.url_id)
+                self._offer(found, judged, parent, depth + 1, max_depth)
         return found
 
-    def _take(self, found: FoundLinks, url: str, parent: bytes, depth: int, now_ms: int, max_depth: int) -> None:
-        judged = self._judge(url, now_ms)
-        if not isinstance(judged, Link):
-            reason = judged.reason if judged is not None else "scheme"
-            found.refused[reason] = found.refused.get(reason, 0) + 1
-            return
-        if judged.url_id in found.ids:
-            return
-        found.ids.add(judged.url_id)
-        if self.seen.seen_local(judged.url, judged if depth < max_depth else None, parent, depth + 1):
+    def _offer(self, found: FoundLinks, judged: Link, parent: bytes, depth: int, max_depth: int) -> None:
+        if self.seen.seen_local(judged.url, judged if depth <= max_depth else None, parent, depth):
             found.known += 1
-        elif depth + 1 > max_depth:
+        elif depth > max_depth:
             found.refused["depth"] = found.refused.get("depth", 0) + 1
         elif self.max_children and len(found.links) >= self.max_children:
             found.refused["children"] = found.refused.get("children", 0) + 1
@@ -102,20 +102,31 @@ class LinkFinder:
                     url_id=judged.url_id,
                     domain=judged.domain,
                     kind=judged.kind,
-                    depth=depth + 1,
+                    depth=depth,
                     parent=parent,
                     band=judged.band,
                     score=judged.score,
                 )
             )
 
-    def _judge(self, url: str, now_ms: int) -> Link | Refusal | None:
-        known = self._judged.get(url)
-        if known is None:
-            known = self._judged[url] = self.sites.identify(url, now_ms=now_ms, max_age=self.max_age_s)
-            if len(self._judged) > self.size:
-                self._judged.popitem(last=False)
-        return known
+    def _known_of(self, origin: str) -> dict[str, Link | Refusal]:
+        """What the hrefs of an origin's pages are that begin with one slash; of "": absolute URLs."""
+        if self._remembered > self.size:
+            self._known.clear()
+            self._remembered = 0
+        return self._known.setdefault(origin, {})
+
+    def _judge(self, base: urls.Base, href: str, now_ms: int) -> Link | Refusal:
+        url = urls.join(base, href)
+        if url is None:
+            return _NO_PAGE
+        is_rooted = href[:1] == "/" and href[1:2] not in ("/", "\\")
+        known, name = (self._known_of(base.origin), href) if is_rooted else (self._known_of(""), url)
+        judged = known.get(name)  # "bai.html" is not looked for before it is joined
+        if judged is None:
+            judged = known[name] = self.sites.identify(url, now_ms=now_ms, max_age=self.max_age_s)
+            self._remembered += 1
+        return judged
 
     def entry_links(self, entries: Iterable[Any], *, parent: bytes, depth: int, now_ms: int) -> FoundLinks:
         """Links of a feed or sitemap; each entry has url, title and published, which become the hint."""
