@@ -66,7 +66,8 @@ class GateRefused(ValueError):
 
     def __init__(self, domain: str, judged: Judged) -> None:
         assert judged.report is not None
-        faults = "; ".join(f"{name}: {reason}" for name, reason in judged.report.failed.items())
+        wrong = {n: why for n, why in judged.report.failed.items() if n in gate.REQUIRED or why != "no selector"}
+        faults = "; ".join(f"{name}: {reason}" for name, reason in wrong.items())
         super().__init__(f"{domain}: the gate refuses it on {judged.report.pages} stored pages: {faults}")
         self.judged = judged
 

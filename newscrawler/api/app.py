@@ -16,7 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from newscrawler.api import data, pages
+from newscrawler.api import data, pages, selector_pages
 from newscrawler.api.data import Reader
 from newscrawler.api.deps import Deps
 from newscrawler.api.exposition import exposition
@@ -79,6 +79,7 @@ def create_app(deps: Deps) -> FastAPI:
     _add_api(app, reader)
     _add_probes(app, reader)
     pages.add_pages(app, reader, build_query)
+    selector_pages.add_selector_pages(app, reader)
     app.add_middleware(Guard, access=deps.access, clock=deps.clock)
     return app
 

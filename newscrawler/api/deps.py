@@ -15,6 +15,9 @@ from newscrawler.store.base import ArticleStore
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+    from newscrawler.rawstore import RawStore
+    from newscrawler.selectorstore.store import SelectorStore
+
 logger = logging.getLogger(__name__)
 
 
@@ -47,6 +50,8 @@ class Deps:
     sites: dict[str, SiteFacts] = field(default_factory=dict)
     frontier: FrontierReader | None = None
     registry: Registry | None = None
+    selectors: SelectorStore | None = None
+    raw: RawStore | None = None  # read only, for examples and the gate
     redis_error: str = ""  # why frontier and registry are None
     clock: Callable[[], float] = time.time  # seconds since the epoch
 
@@ -84,11 +89,16 @@ def open_deps(settings: BaseSettings, access: Access) -> Deps:
     except Exception as exc:  # SitesError, or the file cannot be read
         logger.error("Sites are not known to the search page error=%s", exc)
     try:
+        deps.raw = wiring.open_raw_store(settings)
+    except Exception as exc:  # RawStoreUnavailable: sets are judged without pages
+        logger.error("Raw pages are not known to the search page error=%s", exc)
+    try:
         from newscrawler.frontier import connect
         from newscrawler.frontier.queue import Frontier, FrontierConfig
 
         client = connect(wiring.redis_url(settings), single=False)
         deps.registry = Registry(client)
+        deps.selectors = wiring.open_selector_store(settings, client)
         deps.frontier = Frontier(client, FrontierConfig(shards=settings.getint("FRONTIER_SHARDS")), "search-page")
     except Exception as exc:  # no server, none to start, StartRefused
         deps.redis_error = str(exc)

@@ -161,6 +161,10 @@ class Versions:
         await self._event(domain, "generator", "await_admin", None, reason)
         await self._changed(domain)
 
+    async def version_numbers(self, domain: str) -> list[int]:
+        """Newest first."""
+        return sorted((int(_text(v)) for v in await self._require().hkeys(keys.versions(domain))), reverse=True)
+
     async def history(self, domain: str) -> list[dict[str, Any]]:
         """Newest first: at_ms, who, what, version, reason."""
         return [json.loads(e) for e in await self._require().lrange(keys.history(domain), 0, -1)]
