@@ -24,7 +24,8 @@ from tests.crawl.chaos import RedisServer, cpu_s
 from tests.crawl.harness import Running, Scrapy, until
 from tests.newsweb.process import NewswebProcess
 
-#: What may differ between one worker and several, share of one worker's figure.
+#: What a page may cost more with several workers than with one, share. Less is no fault: on a busy machine
+#: more pages end together, and one call takes them all.
 TOLERANCE = 0.10
 #: Pages per host: the same whatever the number of workers, as their links are part of the work.
 PAGES = 15
@@ -136,11 +137,9 @@ def main() -> None:
                 measure(Path(folder), n, seconds=args.seconds, rate=args.rate, latency=args.latency, hosts=args.hosts)
             )
     print(table(rows))
-    off = [
-        r.workers for r in rows if max(abs(r.cpu_ms / rows[0].cpu_ms - 1), abs(r.calls / rows[0].calls - 1)) > TOLERANCE
-    ]
+    off = [r.workers for r in rows if max(r.cpu_ms / rows[0].cpu_ms, r.calls / rows[0].calls) - 1 > TOLERANCE]
     if off:
-        raise SystemExit(f"more than {TOLERANCE:.0%} beside one worker: {', '.join(map(str, off))} workers")
+        raise SystemExit(f"more than {TOLERANCE:.0%} above one worker: {', '.join(map(str, off))} workers")
 
 
 if __name__ == "__main__":

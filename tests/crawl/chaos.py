@@ -316,7 +316,12 @@ def unreadable(articles: Iterable[Any], data: Path) -> list[str]:
     return found
 
 
-def cpu_s(pid: int) -> float:
-    """User and system seconds of a process so far, its ended children left out."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def cpu_s(session: int) -> float:
+    """User and system seconds so far of the living processes of a session: a worker and those that read for it."""
+    ticks = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session:
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
