@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scrapy.settings import Settings
 
+from newscrawler import selecting, selector_bench
+from newscrawler.extraction.context import PageContext
 from tests.crawl.harness import Finished, Scrapy
+from tests.fixtures_llm import ScriptedLLM, dumps
 from tests.fixtures_selectors import made_pages
 from tests.unit.selectorstore.test_store import a_set, write
 
@@ -90,6 +94,9 @@ async def test_a_set_is_tried_on_page_files(scrapy: Scrapy, tmp_path: Path) -> N
         (("history", "x.vn"), 1, "nothing is known of x.vn"),
         (("disable", "x.vn"), 1, "no selector set"),
         (("test", "x.vn", "no-such-file.html"), 1, "x.vn"),
+        (("bench",), 2, "--base-url"),
+        (("edit", "x.vn", "no-such-file.json"), 1, "no-such-file.json"),
+        (("repair", "x.vn"), 1, "nothing of x.vn waits for a repair"),
     ],
 )
 async def test_wrong_use_is_one_clear_line(scrapy: Scrapy, args: tuple[str, ...], code: int, says: str) -> None:
@@ -102,3 +109,55 @@ def test_redis_that_is_away_is_one_clear_line(tmp_path: Path) -> None:
     done = Scrapy(tmp_path, {"REDIS_URL": "redis://127.0.0.1:1/0"}).run("selectors", "list")
     assert done.returncode == 1 and "Redis does not answer" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+
+
+async def test_edit_makes_a_version_that_is_not_used_yet(scrapy: Scrapy, tmp_path: Path) -> None:
+    write(tmp_path / "selectors", "a.vn", a_set())
+    ok(scrapy.run("selectors", "load", "--json"))
+    (doc,) = ok(scrapy.run("selectors", "show", "a.vn", "--json"))
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text(json.dumps({**doc, "variants": [{"template": "t", "fields": {"title": [{"css": "//h1"}]}}]}))
+    refused = scrapy.run("selectors", "edit", "a.vn", str(wrong))
+    assert refused.returncode == 1 and "a.vn: variants[0]" in refused.stderr, refused.stderr
+    doc["variants"][0]["fields"]["title"] = [{"css": "h1.other"}]
+    right = tmp_path / "right.json"
+    right.write_text(json.dumps(doc))
+    done = scrapy.run("selectors", "edit", "a.vn", str(right), "--json")
+    assert ok(done)[0] == {"domain": "a.vn", "did": "added", "version": "2"}
+    assert "The gate needs 6 distinct article pages; these are 0" in done.stderr
+    (row,) = ok(scrapy.run("selectors", "list", "--json"))
+    assert (row["active"], row["versions"]) == ("1", 2)
+    (edited,) = ok(scrapy.run("selectors", "show", "a.vn", "--version", "2", "--json"))
+    assert (edited["provenance"]["made_by"], edited["provenance"]["parent"]) == ("person", 1)
+
+
+async def test_bench_counts_what_the_model_gave_and_names_a_scripted_one(
+    selector_redis: Any, scripted_llm: ScriptedLLM, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = {
+        "title": ["h1.title-detail"],
+        "published": [],
+        "authors": [],
+        "content_root": ["p.description, article.fck_detail"],
+        "content_exclude": ["p.Image", "figure", "div[data-component-type]", ".width_common", "table"],
+    }
+    scripted_llm.script = [dumps(answer)]
+    pages = [selecting.Stored(p.url, p.body, p.fetched) for p in made_pages("vnexpress.net", 20)]
+    settings = Settings()
+    settings.setmodule("newscrawler.settings")
+    settings.set("LLM_PRICE_IN", 2.0)
+
+    def context_of(url: str, fetched: Any) -> PageContext:
+        return PageContext(language="vi", zone="Asia/Ho_Chi_Minh", fetched=fetched)
+
+    server = (scripted_llm.base_url, "scripted")
+    row = await selector_bench.measure(settings, selector_redis, "vnexpress.net", pages, context_of, *server)
+    assert row is not None and row["passed"], row
+    assert (row["pages_unseen"], row["calls"]) == (8, len(scripted_llm.requests))
+    assert (row["tokens_in"], row["cost"]) == (1000 * row["calls"], round(0.002 * row["calls"], 6))
+    assert row["fields"]["title"] == {"right": 8, "of": 8}
+    selector_bench.show([row], *server, as_json=False)
+    assert "NOT figures of any model" in capsys.readouterr().out
+    again = await selector_bench.measure(settings, selector_redis, "vnexpress.net", pages, context_of, *server)
+    assert again is not None and again["calls"] > 0, "a measurement is never answered from the cache"
+    assert await selector_bench.measure(settings, selector_redis, "x.vn", pages[:10], context_of, *server) is None
