@@ -29,7 +29,7 @@ def test_a_group_is_asked_like_one_host_by_two_workers(tmp_path: Path, newsweb: 
     workers = [scrapy.start("crawl", "news") for _ in range(2)]
     ends = [worker.wait(110) for worker in workers]
     assert [end.returncode for end in ends] == [0, 0], ends[0].stderr[-2000:] + ends[1].stderr[-2000:]
-    assert complaints(web, stored(scrapy.data)) == []
+    assert complaints(web, stored(scrapy.data)) == [], "\n".join(end.stderr[-3500:] for end in ends)
     hits = web.hits()
     assert len({hit["host"] for hit in hits}) == 3 and len(hits) > 40
     (least,) = judge.least_gaps([{**hit, "host": "one machine"} for hit in hits]).values()
