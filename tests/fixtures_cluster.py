@@ -18,10 +18,10 @@ class RedisClusterServers:
     """Three redis-servers in cluster mode, a third of the slots each."""
 
     def __init__(self, folder: Path) -> None:
-        self.nodes = [
-            RedisServer(folder / f"node-{n}", cluster_enabled="yes", cluster_node_timeout=2000) for n in range(3)
-        ]
+        self.nodes: list[RedisServer] = []
         try:
+            for n in range(3):
+                self.nodes.append(RedisServer(folder / f"node-{n}", cluster_enabled="yes", cluster_node_timeout=2000))
             self._join()
         except BaseException:
             self.stop()

@@ -38,15 +38,17 @@ async def test_periodic_work_ends_when_stopped_at_any_turn_of_its_call(r: Any, r
 
 async def test_periodic_work_goes_on_after_an_error_and_ends_while_it_sleeps() -> None:
     calls = 0
+    third = asyncio.Event()
 
     async def work() -> None:
         nonlocal calls
         calls += 1
+        if calls == 3:
+            third.set()
         raise ValueError("no matter")
 
     every = Every(0.001, work)
     async with asyncio.timeout(5):
-        while calls < 3:
-            await asyncio.sleep(0.001)
+        await third.wait()
         await every.stop()
         await Every(3600, work).stop()
