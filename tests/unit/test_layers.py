@@ -27,6 +27,7 @@ ADAPTERS = {
     "generation_ext",
     "drift_ext",
     "selecting",
+    "evaluation",
     "selector_bench",
     "logformat",
     "cli",

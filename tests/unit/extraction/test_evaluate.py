@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import subprocess
@@ -65,7 +66,7 @@ def test_figures_predictions_and_floors(folder: Path) -> None:
     assert [r["group"] for r in rows] == ["all", "lang=vi", "source=own"]
     assert (rows[0]["title"], rows[0]["day"], rows[0]["minute"], rows[0]["authors_ok"]) == (1.0, 1.0, 1.0, 0.5)
     lines = [json.loads(line) for line in (folder / "out.jsonl").read_text("utf-8").splitlines()]
-    assert set(lines[0]) == {"id", "title", "content", "authors", "published"}
+    assert set(lines[0]) == {"id", "title", "content", "authors", "published", "credits"}
     floors.write_text('{"title": 1.0}')
     assert scrapy("evaluate", str(folder), "--floors", str(floors)).returncode == 0
 
@@ -197,3 +198,64 @@ def test_own_scorer_and_the_reference_agree(shared_pages: Path, tmp_path: Path) 
     }
     for own, theirs in names.items():
         assert ours[own] == pytest.approx(reference[theirs], abs=0.002), own
+
+
+def test_halves_comparison_worst_pages_and_intervals(folder: Path) -> None:
+    run = folder / "run.jsonl"
+    wrong = {
+        "id": "p0",
+        "title": "Something else entirely",
+        "authors": ["Nguyễn Văn An"],
+        "content": None,
+        "published": None,
+    }
+    run.write_text(json.dumps(wrong) + "\n", "utf-8")
+    done = scrapy(
+        "evaluate", str(folder), "--compare", str(run), "--worst", "3", "--intervals", "--by", "split", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    low, high = rows[0]["interval95"]["authors_ok"]
+    assert low <= 0.5 <= high
+    changed = {row["field"]: row for row in rows if "field" in row}
+    assert changed["title"]["pages_won"] == ["p0", "p1"] and changed["title"]["pages_lost"] == []
+    worst = [row for row in rows if "why" in row]
+    assert [row["id"] for row in worst] == ["p1"] and "'Trần Minh Hà' for 'Nguyễn Văn An'" in worst[0]["why"]
+    sizes = [scrapy("evaluate", str(folder), "--split", name, "--json") for name in ("dev", "held")]
+    assert sorted(d.returncode for d in sizes) == [0, 1]  # both pages are of one site: it is in one half
+
+
+def test_tiers_say_what_they_lack(folder: Path) -> None:
+    rules = scrapy("evaluate", str(folder), "--tier", "rules", "--json")
+    assert rules.returncode == 0 and "0 of 2 pages have a set" in rules.stderr
+    llm = scrapy("evaluate", str(folder), "--tier", "llm")
+    assert llm.returncode == 1 and "LLM_BASE_URL" in llm.stderr
+
+
+def test_a_set_is_never_made_of_the_page_it_reads(tmp_path: Path) -> None:
+    """Fourteen pages of one template: each fold is read with a set of the others."""
+    from newscrawler import evaluation
+    from newscrawler.selectorstore.propose import Proposer
+    from tests.fixtures_selectors import made_pages
+
+    pages = made_pages("vnexpress.net", 14)
+    gold = [{"id": f"p{i}", "url": p.url, "site": "vnexpress.net", "html": str(i)} for i, p in enumerate(pages)]
+    proposer = Proposer(None, None, "rules", 90_000)  # type: ignore[arg-type]  # rules ask for no budget
+    sets = asyncio.run(evaluation.make_sets(gold, lambda g: pages[int(g["html"])].body, proposer))
+    assert len(sets.of_page) == 14 and len({id(s) for s in sets.of_page.values()}) == evaluation.FOLDS
+    line = evaluation.predict(gold[0], pages[0].body, sets)
+    assert line["set"] and line["title"]
+
+
+def test_credits_count_where_the_gold_counts_them() -> None:
+    gold = {"id": "a", "title": "T one two", "authors": ["dpa"], "published": "2026-01-02", "content": "a b c d e"}
+    line = {
+        "id": "a",
+        "title": "T one two",
+        "authors": [],
+        "credits": ["dpa"],
+        "published": "2026-01-02",
+        "content": "a b c d e",
+    }
+    row = evaluate.figures([gold], [line])["all"]
+    assert (row["authors_ok"], row["credited_ok"], row["four"], row["credited_four"]) == (0.0, 1.0, 0.0, 1.0)
