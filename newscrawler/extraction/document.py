@@ -66,6 +66,7 @@ _MARKUP = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _QUOTED = re.compile(rb"""=\s*+(?:"[^"]*+"?|'[^']*+'?)""")
+_BOM = b"\xef\xbb\xbf"
 _LONG_TAG_BYTES = 4_000
 # Above it the memory that the tree takes is bounded in every case.
 _LARGE_BYTES = 2_000_000
@@ -92,7 +93,9 @@ class Document:
         text, self.encoding = charset.decode_named(body, content_type, language)
         self.flattened = len(text) > MAX_CHARS
         text = text[:MAX_CHARS]
-        encoded = text.encode("utf-8", "replace")
+        # What is UTF-8 already is not written again.
+        as_sent = self.encoding == "utf-8" and not self.flattened and "\ufffd" not in text and body[:1] != _BOM[:1]
+        encoded = body if as_sent else text.encode("utf-8", "replace")
         if guarded or len(encoded) > _LARGE_BYTES or encoded.count(b"<") > _MANY_TAGS:
             text, encoded = self._bounded(text, encoded)
         self.text_html = text
