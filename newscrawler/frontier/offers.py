@@ -18,7 +18,7 @@ from newscrawler.items import Link
 T = TypeVar("T", Lease, Link)
 
 #: Most links, and most acks, of one script call: a script stops Redis for everybody while it runs.
-#: As many new links, or acks, take about 2 ms.
+#: As many new links, or acks, take some 2 ms, by estimate.
 MAX_LINKS = 128
 MAX_ACKS = 32
 

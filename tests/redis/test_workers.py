@@ -79,6 +79,7 @@ async def test_leases_of_a_killed_worker_are_freed_at_the_next_start(r: Any, red
         f"{identity.machine()}x-{2**22 - 3}-abc",
         f"{identity.machine()}-1-abc",  # another user's
     ],
+    ids=["a name", "none", "this one", "another machine", "a longer name", "another name", "another user's"],
 )
 def test_where_it_cannot_be_known_nobody_is_dead(worker: str) -> None:
     assert not wiring.is_dead_worker(worker)

@@ -33,7 +33,9 @@ async def test_a_killed_writer_fails_its_batch_and_the_next_one_is_written(tmp_p
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(StoreUnavailable, match="the process that writes it ended"):
         await batch
-    assert [r.status for r in await store.put([article("a2", "Tin 2", text("t2")), article("a1", "Tin 1", text("t1"))])] == ["new", "unchanged"]
+    assert [
+        r.status for r in await store.put([article("a2", "Tin 2", text("t2")), article("a1", "Tin 1", text("t1"))])
+    ] == ["new", "unchanged"]
     assert elsewhere.pid != pid
     await store.close()
 
