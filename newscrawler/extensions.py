@@ -320,6 +320,7 @@ class MetricsExtension:
         # A client of its own: it must still work after the scheduler closed the shared ones.
         services = wiring.Services.of(self.crawler)
         self.registry = Registry(connect(services.redis_url, single=False))
+        self.meter = ProcessMeter(children=lambda: services.child_pids)
         self._loop = Every(self.EVERY_S, self.send)
 
     async def spider_closed(self, spider: Spider, reason: str) -> None:

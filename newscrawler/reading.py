@@ -128,6 +128,10 @@ class Reader:
         await asyncio.gather(*(child.close() for child in self._children))
 
     @property
+    def pids(self) -> list[int | None]:
+        return [child.pid for child in self._children]
+
+    @property
     def peak_kb(self) -> int:
         """Kilobytes that the processes had together at most; known when they are closed."""
         return sum(child.peak_kb for child in self._children)

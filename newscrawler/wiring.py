@@ -371,6 +371,13 @@ class Services:
         return self._parts["reader"]  # type: ignore[no-any-return]
 
     @property
+    def child_pids(self) -> list[int]:
+        """Of the processes that read pages and write articles."""
+        reader: Reader | None = self._parts.get("reader")
+        pids = [*(reader.pids if reader else ()), self._store_process.pid if self._store_process else None]
+        return [pid for pid in pids if pid is not None]
+
+    @property
     def children_peak_kb(self) -> int:
         """Kilobytes that the processes of this worker had together at most; known when all is closed."""
         return sum(part.peak_kb for part in (self._parts.get("reader"), self._store_process) if part is not None)

@@ -19,7 +19,7 @@ import os
 import resource
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -251,29 +251,50 @@ def _sums(site: str, raw: Mapping[bytes | str, bytes | str]) -> SiteSums:
 
 
 class ProcessMeter:
-    """CPU and memory of this process, and the share of a core since the last look."""
+    """CPU and memory of this process and its children, and the share of a core since the last look.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    :param children: the pids of the processes that work for this one, at the moment
+    """
+
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, children: Callable[[], Iterable[int]] = tuple
+    ) -> None:
         self._clock = clock
+        self._children = children
         self._at = clock()
         self._cpu_s = self.cpu_s()
 
-    @staticmethod
-    def cpu_s() -> float:
+    def cpu_s(self) -> float:
+        """Seconds so far; less than before when a child has ended."""
         usage = resource.getrusage(resource.RUSAGE_SELF)
-        return usage.ru_utime + usage.ru_stime
+        return usage.ru_utime + usage.ru_stime + sum(map(_child_cpu_s, self._children()))
 
-    @staticmethod
-    def memory_bytes() -> int:
-        try:
-            pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-        except (OSError, IndexError, ValueError):  # not Linux: the peak is what can be had
-            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return pages * os.sysconf("SC_PAGE_SIZE")
+    def memory_bytes(self) -> int:
+        own = _resident_bytes("self")
+        if own is None:  # not Linux: the peak is what can be had
+            own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return own + sum(_resident_bytes(str(pid)) or 0 for pid in self._children())
 
     def cpu_percent(self) -> float:
         now, cpu_s = self._clock(), self.cpu_s()
         wall_s = now - self._at
-        percent = 100 * (cpu_s - self._cpu_s) / wall_s if wall_s > 0 else 0.0
+        percent = 100 * max(0.0, cpu_s - self._cpu_s) / wall_s if wall_s > 0 else 0.0
         self._at, self._cpu_s = now, cpu_s
         return round(percent, 1)
+
+
+def _resident_bytes(process: str) -> int | None:
+    """None when it cannot be known, or the process is gone."""
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, IndexError, ValueError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _child_cpu_s(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError, ValueError):
+        return 0.0

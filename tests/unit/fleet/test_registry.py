@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from typing import Any
 
@@ -122,9 +124,23 @@ async def test_a_redis_that_is_away_is_named(tmp_path: Any) -> None:
 def test_the_meter_measures_this_process() -> None:
     now = [0.0]
     meter = ProcessMeter(lambda: now[0])
-    spent = ProcessMeter.cpu_s()
-    while ProcessMeter.cpu_s() - spent < 0.05:
+    spent = meter.cpu_s()
+    while meter.cpu_s() - spent < 0.05:
         sum(range(1000))
     now[0] = 0.1
     assert 40 <= meter.cpu_percent() <= 150
-    assert 10_000_000 < ProcessMeter.memory_bytes() < 4_000_000_000
+    assert 10_000_000 < meter.memory_bytes() < 4_000_000_000
+
+
+def test_the_meter_adds_the_processes_that_work_for_this_one() -> None:
+    code = "print(sum(range(5_000_000)), flush=True); input()"
+    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.readline()
+    alone, both = ProcessMeter(), ProcessMeter(children=lambda: [child.pid, 2**22 - 7])
+    try:
+        assert both.memory_bytes() - alone.memory_bytes() > 3_000_000
+        assert both.cpu_s() - alone.cpu_s() > 0.02
+    finally:
+        child.communicate(b"\n")
+    assert both.cpu_percent() == 0, "a child that ended takes its seconds along"
