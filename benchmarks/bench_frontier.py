@@ -156,7 +156,8 @@ class Bench:
         args = ["--client", url, "--urls", str(self.urls), "--rounds", str(rounds)]
         clients = [
             await asyncio.create_subprocess_exec(
-                sys.executable, __file__, *args, "--worker", f"client{i}", stdout=asyncio.subprocess.PIPE
+                *(sys.executable, "-m", "benchmarks.bench_frontier", *args, "--worker", f"client{i}"),
+                stdout=asyncio.subprocess.PIPE,
             )
             for i in range(8)
         ]
