@@ -49,6 +49,7 @@ PAGE_STATUS = _stat("page/status", "pages", "answers by HTTP status; label: stat
 ARTICLES_NEW = _stat("article/new", "articles", "articles stored for the first time")
 ARTICLES_UPDATED = _stat("article/updated", "articles", "articles stored as a new version")
 ARTICLES_UNCHANGED = _stat("article/unchanged", "articles", "articles parsed again with equal fields")
+ARTICLES_TWIN = _stat("article/twin", "articles", "articles that are stored under another address of their site")
 ARTICLE_FIELD = _stat("article/field", "articles", "stored articles with the field present; label: field")
 ARTICLE_ORIGIN = _stat("article/origin", "articles", "where fields came from; label: field/origin")
 ARTICLE_DATE_DROPPED = _stat("article/date_dropped", "articles", "publication times in the future, taken out")

@@ -31,6 +31,14 @@ logger = logging.getLogger(__name__)
 COUNTED_FIELDS = ("title", "content", "published", "authors", "summary", "section", "image", "language")
 
 
+_STORED_AS = {
+    "new": metrics.ARTICLES_NEW,
+    "updated": metrics.ARTICLES_UPDATED,
+    "unchanged": metrics.ARTICLES_UNCHANGED,
+    "twin": metrics.ARTICLES_TWIN,
+}
+
+
 @lru_cache(maxsize=64)
 def _field_stat(field: str) -> str:
     return metrics.labelled(metrics.ARTICLE_FIELD, field)
@@ -140,8 +148,12 @@ class ArticleStorePipeline:
         if item.article is None:
             return item
         result = await self._put(item.article)
-        name = {"new": metrics.ARTICLES_NEW, "updated": metrics.ARTICLES_UPDATED}.get(result.status)
-        self.stats.inc_value(name or metrics.ARTICLES_UNCHANGED)
+        self.stats.inc_value(_STORED_AS[result.status])
+        if result.status == "twin":
+            item.outcome, item.reason, item.next_visit_ms = Outcome.REDIRECTED, "canonical", None
+            item.article, item.stored = None, ""
+            logger.debug("Article is stored under another address url=%s stored_as=%s", item.url, result.twin_of)
+            return item
         item.article.version = result.version
         item.stored = result.status
         fields = ItemAdapter(item.article)
@@ -224,7 +236,7 @@ class ArticleStorePipeline:
 
     async def _announce(self, batch: list[tuple[Article, Any]], by_id: dict[str, PutResult]) -> None:
         """Events are told after the commit; one that cannot be told is logged, the article is safe."""
-        changed = [(a, by_id[a.id]) for a, _ in batch if a.id in by_id and by_id[a.id].status != "unchanged"]
+        changed = [(a, by_id[a.id]) for a, _ in batch if a.id in by_id and by_id[a.id].status in ("new", "updated")]
         if not changed or self.events is None:
             return
         try:

@@ -23,7 +23,7 @@ COUNT_CAP = 10_000
 #: ``page * size + size`` may not go beyond; Elasticsearch refuses it as well. Narrow the query instead.
 DEEPEST = 10_000
 
-PutStatus = Literal["new", "updated", "unchanged"]
+PutStatus = Literal["new", "updated", "unchanged", "twin"]
 Sort = Literal["relevance", "date"]
 Relaxed = Literal["", "folded", "corrected", "any"]
 
@@ -56,6 +56,7 @@ class PutResult:
     id: str
     status: PutStatus
     version: int
+    twin_of: str = ""  # id of the article that is stored, when this one is its twin
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,8 @@ class ArticleStore(Protocol):
     async def put(self, articles: Sequence[Article]) -> list[PutResult]:
         """Store a batch, durable on return, one result per article in order. An article whose title, content,
         published and authors equal the stored ones is "unchanged" and writes nothing (a gone one comes
-        back). ``version`` and ``cluster`` of what is handed in are not read. Raises StoreRefused."""
+        back). A new one of which its site has the same text under an address that one of the two names as its
+        canonical one is a "twin" and not stored (store.twins). ``version`` and ``cluster`` of what is handed in are not read. Raises StoreRefused."""
         ...
 
     async def get(self, article_id: str) -> Article | None:

@@ -6,6 +6,7 @@ find the same: the server only has to cut at white space.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import orjson
 
 from newscrawler.items import Article
-from newscrawler.store import codec
+from newscrawler.store import codec, twins
 from newscrawler.store.base import COUNT_CAP, Query
 from newscrawler.store.fold import folded_words, index_words
 from newscrawler.store.search import QUOTATION, Plan, Term
@@ -79,8 +80,8 @@ def document(article: Article, *, digest: bytes, version: int, bands: list[int],
         "bands": [str(b) for b in bands],
         "data": orjson.loads(orjson.dumps(codec.to_dict(article))),
     }
-    if article.canonical_url and article.canonical_url != article.url:
-        doc["canonical"] = article.canonical_url
+    if other := twins.other_address(article):
+        doc["canonical"] = other
     return doc
 
 
@@ -219,6 +220,16 @@ def near_duplicates(bands: list[int], article_id: str, most: int) -> dict[str, A
             }
         },
     }
+
+
+def named(articles: Sequence[Article]) -> dict[str, Any]:
+    """Articles at an address that one of these names as its canonical one, or that name theirs, or the same."""
+    own, others = [a.url for a in articles], [o for a in articles if (o := twins.other_address(a))]
+    should = [{"terms": {"canonical": own + others}}, {"terms": {"url": others}}]
+    conditions = [{"term": {"gone": False}}]
+    query = {"bool": {"should": should, "minimum_should_match": 1, "filter": conditions}}
+    fields = ["url", "canonical", "version", "data.content", "data.site"]
+    return {"size": 4 * len(articles), "_source": fields, "query": query, "sort": ["stored"]}
 
 
 def clusters_body(labels: list[str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from newscrawler.items import Article
-from newscrawler.store import codec, highlight, neardup
+from newscrawler.store import codec, highlight, neardup, twins
 from newscrawler.store import elastic_query as dsl
 from newscrawler.store.base import (
     COUNT_CAP,
@@ -132,6 +132,7 @@ class ElasticStore:
             version = old.version + 1 if old else 1
             doc = dsl.document(article, digest=digest, version=version, bands=bands, now_ms=self._now_ms())
             writes.append(_Write(article, digest, doc, hashes, bands, "updated" if old else "new", version, old))
+        writes = await self._without_twins(writes, outcome)
         if not writes:
             return
         await self._label(writes)
@@ -152,6 +153,31 @@ class ElasticStore:
     async def _look(self, ids: list[str]) -> dict[str, _Stored]:
         found = await self._server.look(self._index, ids, ["version", "gone", "digest"])
         return {d["_id"]: _Stored(**d["_source"]) for d in found}
+
+    async def _without_twins(self, writes: list[_Write], outcome: _Outcome) -> list[_Write]:
+        """Those that are no other address of an article that is stored (and to be found) or in this batch."""
+        new = [w.article for w in writes if w.old is None]
+        hits = (await self._server.search(dsl.named(new)))["hits"]["hits"] if new else []
+        kept: list[_Write] = []
+        for w in writes:
+            twin = None if w.old else self._twin(w, [*hits, *({"_id": k.article.id, "_source": k.doc} for k in kept)])
+            if twin is None:
+                kept.append(w)
+            else:
+                outcome.results[w.article.id] = twin
+        return kept
+
+    @staticmethod
+    def _twin(new: _Write, stored: Sequence[dict[str, Any]]) -> PutResult | None:
+        own, other = new.article.url, new.doc.get("canonical")
+        for hit in stored:
+            source = hit["_source"]
+            is_named = source.get("canonical") in {own, other or own} or source["url"] == other
+            if not is_named or hit["_id"] == new.article.id or source["data"]["site"] != new.article.site:
+                continue
+            if twins.is_alike(new.article.content, new.shingles, source["data"].get("content", "")):
+                return PutResult(new.article.id, "twin", source["version"], hit["_id"])
+        return None
 
     async def _keep_old(self, writes: list[_Write]) -> None:
         """The versions that are about to be replaced, into their own index. Doing it twice changes nothing."""

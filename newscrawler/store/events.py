@@ -39,7 +39,7 @@ class EventStream:
                 "published": article.published.isoformat() if article.published else "",
             }
             for article, result in stored
-            if result.status != "unchanged"
+            if result.status in ("new", "updated")
         ]
         return await self._add(events)
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from newscrawler.items import Article
 from newscrawler.store.base import ArticleStore, Query, StoreRefused
 from tests.contract.articles import CORPUS, START, article, article_id, filler
 
@@ -245,3 +246,54 @@ async def test_stats_count_what_was_put(store: ArticleStore) -> None:
     assert (stats["articles"], stats["versions"], stats["gone"]) == (len(CORPUS), len(CORPUS) + 1, 0)
     assert stats["newest"] == (START + timedelta(days=5)).isoformat()
     assert isinstance(stats["bytes"], int) and stats["bytes"] > 1000
+
+
+def _at(key: str, url: str, content: str, canonical: str | None = None) -> Article:
+    return replace(article(key, f"Tiêu đề {key}", content), url=url, canonical_url=canonical)
+
+
+@pytest.mark.parametrize("named_by", ["the second", "the first", "both, a third"])
+async def test_an_article_at_two_addresses_is_stored_once(store: ArticleStore, named_by: str) -> None:
+    here, there, third = (f"https://{article('a', 'T', 'C').site}/{path}" for path in ("a-1.html", "b/a-1", "c"))
+    names = {"the second": (None, here), "the first": (there, there), "both, a third": (third, third + "#top")}[
+        named_by
+    ]
+    text = filler(1, 200)
+    first, second = _at("a", here, text, names[0]), _at("b", there, text + " Cập nhật.", names[1])
+    assert [r.status for r in await store.put([first])] == ["new"]
+    await store.refresh()
+    (result,) = await store.put([second])
+    assert (result.status, result.twin_of) == ("twin", first.id)
+    assert await store.get(second.id) is None and (await store.stats())["articles"] == 1
+    assert [r.status for r in await store.put([second])] == ["twin"]
+    if named_by != "both, a third":
+        found = await store.find_url(there if names[0] else here)
+        assert found is not None and found.id == first.id
+
+
+async def test_twins_in_one_batch_are_stored_once(store: ArticleStore) -> None:
+    here = f"https://{article('a', 'T', 'C').site}/a-1.html"
+    text = filler(1, 200)
+    first, second = _at("a", here, text), _at("b", here + "/amp", text, here)
+    assert [r.status for r in await store.put([first, second])] == ["new", "twin"]
+
+
+async def test_a_canonical_address_alone_proves_nothing(store: ArticleStore) -> None:
+    """One address named by a whole template, a first page named by the second: other texts are other articles."""
+    here = f"https://{article('a', 'T', 'C').site}/a-1.html"
+    pages = [_at("a", here, filler(1, 200)), _at("b", here + "?trang=2", filler(2, 200), here)]
+    pages.append(_at("c", "https://x.vn/c", "Ngắn.", here))
+    for page in pages:
+        assert [r.status for r in await store.put([page])] == ["new"]
+        await store.refresh()
+    elsewhere = replace(_at("d", "https://khac.vn/d", pages[0].content, here), site="khac.vn")
+    assert [r.status for r in await store.put([elsewhere])] == ["new"]  # another site's copy: a cluster, not a twin
+
+
+async def test_a_twin_of_what_is_gone_is_stored(store: ArticleStore) -> None:
+    here = f"https://{article('a', 'T', 'C').site}/a-1.html"
+    first, second = _at("a", here, filler(1, 200)), _at("b", here + "/amp", filler(1, 200), here)
+    await store.put([first])
+    assert await store.mark_gone([first.id]) == 1
+    await store.refresh()
+    assert [r.status for r in await store.put([second])] == ["new"]

@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS article(
     id TEXT NOT NULL UNIQUE,
     row INTEGER,               -- rowid in fts and doc; NULL when gone
     url TEXT NOT NULL,
-    canonical TEXT,            -- where it differs from url
+    canonical TEXT,            -- in canonical form, where it differs from url
     version INTEGER NOT NULL,
     gone INTEGER NOT NULL DEFAULT 0,
     digest BLOB NOT NULL,

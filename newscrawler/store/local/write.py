@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 
 from newscrawler.items import Article
-from newscrawler.store import codec, neardup
+from newscrawler.store import codec, neardup, twins
 from newscrawler.store.base import PutResult
 from newscrawler.store.fold import folded_words, index_words
 from newscrawler.store.local.schema import BETWEEN, EVERY, SEQUENCE_BITS, SEQUENCES, immediate, site_word
@@ -19,6 +19,10 @@ from newscrawler.store.local.schema import BETWEEN, EVERY, SEQUENCE_BITS, SEQUEN
 _CANDIDATES, _VERIFIED = 500, 4
 _SHARED = f"SELECT n FROM band WHERE key IN ({','.join('?' * neardup.BANDS)}) LIMIT ?"
 _MINUTE_MS = 60_000
+#: Who names this address, whose address is the one named here, and who names that one too.
+_NAMED = """SELECT id, version, data FROM article WHERE n IN (
+    SELECT n FROM article WHERE canonical = ? UNION SELECT n FROM article WHERE url = ?
+    UNION SELECT n FROM article WHERE canonical = ?) AND NOT gone AND id <> ? ORDER BY n LIMIT 4"""
 
 
 @dataclass(slots=True)
@@ -32,6 +36,7 @@ class _Ready:
     shingles: Any
     bands: list[int]
     order_ms: int
+    other: str | None  # its canonical address, where it has another
 
 
 @dataclass(slots=True)
@@ -70,6 +75,10 @@ class Writer:
                     results.append(PutResult(article.id, "unchanged", old.version))
                     continue
                 new = prepared or self._ready(article, digest)  # changed by another process meanwhile
+                twin = self._twin(new) if old is None else None
+                if twin is not None:
+                    results.append(twin)
+                    continue
                 row, result = self._write(new, old, now)
                 rows.append((row, *new.words))
                 results.append(result)
@@ -97,9 +106,8 @@ class Writer:
     def _write(self, new: _Ready, old: _Old | None, now: int) -> tuple[int, PutResult]:
         a = new.article
         row = self._free_row(new.order_ms, old)
-        canonical = a.canonical_url if a.canonical_url and a.canonical_url != a.url else None
         version = old.version + 1 if old else 1
-        fields = (row, a.url, canonical, version, new.digest, new.order_ms, now, new.data)
+        fields = (row, a.url, new.other, version, new.digest, new.order_ms, now, new.data)
         if old is None:
             self._db.execute(
                 "INSERT INTO article(row, url, canonical, version, digest, order_ms, stored_ms, data, id) "
@@ -131,7 +139,17 @@ class Writer:
         columns = (title.exact, body.exact, title.folded, body.folded, about)
         hashes = neardup.shingles(body.folded)
         at = codec.order_ms(article, self._now_ms())
-        return _Ready(article, digest, codec.pack(article), columns, hashes, neardup.band_keys(hashes), at)
+        bands, other = neardup.band_keys(hashes), twins.other_address(article)
+        return _Ready(article, digest, codec.pack(article), columns, hashes, bands, at, other)
+
+    def _twin(self, new: _Ready) -> PutResult | None:
+        a = new.article
+        named: list[Any] = self._db.execute(_NAMED, (a.url, new.other, new.other, a.id)).fetchall()
+        for article_id, version, data in named:
+            stored = codec.unpack(data, version=version, cluster=None, gone=False)
+            if stored.site == a.site and twins.is_alike(a.content, new.shingles, stored.content):
+                return PutResult(a.id, "twin", version, article_id)
+        return None
 
     def _unindex(self, old: _Old) -> None:
         if old.row is not None:
