@@ -30,7 +30,7 @@ REFUSALS = {
 
 async def trace(url: str, operator: Operator, settings: BaseSettings) -> dict[str, Any]:
     """``text`` is a sentence; then, each ``None`` where there is none: ``url`` (canonical), ``refused`` (reason),
-    ``found_on``, ``record``, ``domain`` (its row of the report), ``robots``, ``shape`` (share of its budget),
+    ``found_on``, ``record``, ``fetches`` (among the last of its domain), ``domain`` (its row of the report), ``robots``, ``shape`` (share of its budget),
     ``selector_set`` (in use for the site), ``article``.
 
     :raises newscrawler.discovery.sites.SitesError: the sites file cannot be read
@@ -50,7 +50,7 @@ async def trace(url: str, operator: Operator, settings: BaseSettings) -> dict[st
     record = why["record"]
     if record is not None:
         found.url, found.kind = record.url or found.url, record.kind
-    article = await _article(found.url_id.hex(), settings)
+    article = await _article(found.url_id.hex(), found.url, settings)
     site = sites.get(why["domain"]["site"]) if why["domain"] else None
     return {
         "url": found.url,
@@ -60,6 +60,7 @@ async def trace(url: str, operator: Operator, settings: BaseSettings) -> dict[st
         "found_on": why["found_on"] or ("a seed, or asked for" if record is not None and not record.depth else None),
         "record": record,
         "refused_full": why["refused_full"],
+        "fetches": await operator.fetches(found.url_id, found.domain),
         "domain": why["domain"],
         "robots": await _robots(found, operator, settings),
         "shape": await _shape(found, operator, settings),
@@ -114,14 +115,14 @@ async def _selector_set(site: str, operator: Operator, settings: BaseSettings) -
     return None if active is None else active.label
 
 
-async def _article(article_id: str, settings: BaseSettings) -> dict[str, Any] | str | None:
+async def _article(article_id: str, url: str, settings: BaseSettings) -> dict[str, Any] | str | None:
     """Where the article is; a line where the store does not answer."""
     uri = settings.get("ARTICLE_STORE") or ""
     try:
         store = open_store(uri, wiring.data_dir(settings), index=settings.get("ARTICLE_INDEX"), must_exist=True)
         await store.open()
         try:
-            article = await store.get(article_id)
+            article = await store.get(article_id) or await store.find_url(url)
         finally:
             await store.close()
     except StoreUnavailable as exc:
@@ -130,6 +131,7 @@ async def _article(article_id: str, settings: BaseSettings) -> dict[str, Any] | 
         return None
     return {
         "id": article.id,
+        "url": article.url if article.url != url else None,
         "title": article.title,
         "version": article.version,
         "gone": article.gone,

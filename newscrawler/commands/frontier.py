@@ -367,6 +367,7 @@ def _trace_lines(found: dict[str, Any], facts: dict[str, Any]) -> list[tuple[str
         for name, value in facts.items()
         if name not in ("url", "domain", "parent", "parent_start", "digest", "links_digest")
     ]
+    lines += [("fetched", _fetch(entry)) for entry in found.get("fetches") or ()]
     lines += [("offers refused by a full queue", found.get("refused_full") or None)]
     lines += [(name.replace("_", " "), found.get(name)) for name in ("robots", "shape", "selector_set")]
     article = found.get("article")
@@ -375,6 +376,12 @@ def _trace_lines(found: dict[str, Any], facts: dict[str, Any]) -> list[tuple[str
     elif found.get("id"):
         lines.append(("article", article or "none stored"))
     return [(name, value) for name, value in lines if value is not None]
+
+
+def _fetch(entry: dict[str, Any]) -> str:
+    took_s = (entry["ended_ms"] - entry["granted_ms"]) / 1000
+    answer = {None: "the worker that had it was lost", 0: "no answer"}.get(entry["status"], f"status {entry['status']}")
+    return f"{_when(entry['granted_ms'])}, {answer} after {took_s:.3g} s"
 
 
 def _fact(name: str, value: Any) -> Any:

@@ -271,7 +271,7 @@ class Operator:
         now = await self.now_ms()
         with translated():
             entries = await self.client.lrange(keys.log(self._shard(domain), domain), 0, -1)
-        log = [records.LOG.unpack(entry) for entry in entries]
+        log = [records.LOG.unpack_from(entry) for entry in entries]
         log = [entry for entry in log if entry[1] >= now - last_ms]
         gaps = [(int(after[0]), int(after[0] - before[1]), before[2]) for before, after in pairwise(log)]
         return Audit(
@@ -281,6 +281,19 @@ class Operator:
             least_gap_ms=min((gap for _, gap, _ in gaps), default=None),
             violations=[{"at_ms": at, "gap_ms": gap, "delay_ms": delay} for at, gap, delay in gaps if gap < delay],
         )
+
+    async def fetches(self, url_id: bytes, domain: str) -> list[dict[str, int | None]]:
+        """Its fetches among the last of its domain, oldest first: ``granted_ms``, ``ended_ms``, ``status`` (0: no
+        answer, ``None``: the worker never said)."""
+        with translated():
+            entries = await self.client.lrange(keys.log(self._shard(domain), domain), 0, -1)
+        found = []
+        for entry in entries:
+            if entry[records.LOG.size :] == url_id[:8]:
+                granted, ended, _, status = records.LOG.unpack_from(entry)
+                told = None if status == 65535 else status
+                found.append({"granted_ms": int(granted), "ended_ms": int(ended), "status": told})
+        return found
 
     # ------------------------------------------------------------------ steering
     async def pause(self, domain: str) -> None:

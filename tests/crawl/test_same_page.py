@@ -58,6 +58,7 @@ def test_an_article_at_several_addresses_is_stored_once(tmp_path: Path, site: Fa
     scrapy = Scrapy(tmp_path, {**QUICK, "SITES_FILE": tmp_path / "sites.json"})
     done = scrapy.run("crawl", "news")
     assert done.returncode == 0, done.stderr[-2000:]
+    print(done.stderr[-4000:])
     titles = sorted(a.title.removesuffix(" - Bản in") for a in stored(scrapy.data))  # whichever came first
     assert titles == ["Đoàn công tác thăm dân", "Đội bóng vào chung kết"]
     assert (done.stat("article/new"), done.stat("article/twin")) == (2, 1)

@@ -158,7 +158,9 @@ def test_why_answers_for_any_url(data: Path) -> None:
     assert (
         "in the queue" in queued and "found on: https://c.vn/" in queued and "1 of 1000 of this shape today" in queued
     )
-    assert "tries: 1" in why("https://c.vn/loi.html") and "after RETRY" in why("https://c.vn/loi.html")
+    loi = why("https://c.vn/loi.html")
+    assert len(re.findall(r"^  fetched: 20\d\d-\S+, status 200 after [\d.]+ s$", loi, re.MULTILINE)) == 1
+    assert "tries: 1" in loi and "after RETRY" in loi
     failed = why("https://b.vn/bad")
     assert "quarantined as FAILED(redirect loop)" in failed and "taken again in 7d" in failed
     assert "being fetched by w1" in why("https://a.vn/tin/000000") or "being fetched by w1" in why("https://a.vn/1")

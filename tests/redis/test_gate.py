@@ -415,7 +415,7 @@ async def test_the_fetch_log_proves_the_delay(r: Any) -> None:
     audit = await f.operator.audit("a.vn")
     assert 50 <= audit.fetches <= 114 and audit.violations == []
     assert audit.least_gap_ms is not None and 2 * SECOND <= audit.least_gap_ms < 3 * SECOND
-    entry = records.LOG.unpack(await r.lindex(keys.log(0, "a.vn"), -1))
+    entry = records.LOG.unpack_from(await r.lindex(keys.log(0, "a.vn"), -1))
     await r.rpush(keys.log(0, "a.vn"), records.LOG.pack(entry[1] + 500, entry[1] + 600, 2000, 200))
     (violation,) = (await f.operator.audit("a.vn")).violations
     assert (violation["gap_ms"], violation["delay_ms"]) == (500, 2000)

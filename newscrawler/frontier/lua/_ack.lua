@@ -132,7 +132,7 @@ local function ack(a)
   if d.id == id then
     -- What robots.txt forbids was never asked for: the next URL of the domain need not wait for it.
     if e.fetched == 0 and not (a[A.outcome] == OUT.REFUSED and a[A.reason] == "robots") then
-      open_gate(name, d, e.granted, 0, a[A.status] > 0 and a[A.status] or 65535, a[A.retry_after])
+      open_gate(name, d, id, e.granted, 0, a[A.status] > 0 and a[A.status] or 65535, a[A.retry_after])
     end
     d.id = ZERO
   end

@@ -8,7 +8,7 @@ local function fetched(f)
   e.fetched, e.changed = 1, true
   local d = touch(e.domain)
   if d and d.id == f[1] then
-    open_gate(e.domain, d, e.granted, f[3], f[4], f[5], f[6])
+    open_gate(e.domain, d, f[1], e.granted, f[3], f[4], f[5], f[6])
     -- robots.txt: its rules must be known before the next URL of the domain is handed out.
     if e.robots == 0 then d.id = ZERO end
   end

@@ -102,8 +102,8 @@ local function back_off(d, retry_after_ms)
   d.back_until = now + floor(wait * (1 + 0.1 * jitter))
 end
 
--- The fetch ended: the gate opens ``delay`` from now. status 0: no answer; 65535: the worker never said.
-local function open_gate(name, d, granted, latency_ms, status, retry_after_ms, bytes)
+-- The fetch of ``id`` ended: the gate opens ``delay`` from now. status 0: no answer; 65535: the worker never said.
+local function open_gate(name, d, id, granted, latency_ms, status, retry_after_ms, bytes)
   take_bytes(bytes)
   if status ~= 65535 then throttle(d, latency_ms, status) end
   if status == 0 or status == 429 or status == 503 then
@@ -128,6 +128,6 @@ local function open_gate(name, d, granted, latency_ms, status, retry_after_ms, b
   end
   local key = P .. ":log:" .. name
   local wait = min(max(d.gate, d.back_until) - d.last, 4294967295)
-  local length = call("RPUSH", key, struct.pack(">ddI4I2", granted, now, wait, status))
+  local length = call("RPUSH", key, struct.pack(">ddI4I2c8", granted, now, wait, status, id))
   if length > C.log_entries + 64 then call("LTRIM", key, -C.log_entries, -1) end
 end
