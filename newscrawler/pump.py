@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
@@ -94,6 +96,8 @@ class Pump:
         self.idle_s = idle_s
         self.longest_wait_ms = settings.getfloat("CRAWL_LONGEST_WAIT_S") * 1000
         self.inflight: dict[Request, InFlight] = {}
+        self.suspects: deque[tuple[float, Request]] = deque()  # (when leased, request): they may kill this process
+        self.on_trial: Request | None = None  # the one of them that is at work
         self.acks: list[Ack] = []
         self.fetches: list[Fetched] = []
         self.unfetched: list[Lease] = []  # to give back
@@ -132,6 +136,9 @@ class Pump:
             held = self.inflight.pop(request, None)  # by identity: copies carry no lease
             if held is not None:
                 self._finish(held)
+            if request is self.on_trial:
+                self.on_trial = None
+                self.wake.set()
             original(request)
 
         slot.remove_request = remove_request  # type: ignore[union-attr, method-assign]
@@ -285,22 +292,42 @@ class Pump:
         engine = self.crawler.engine
         if engine is None or engine.paused or len(engine.downloader.active) >= self.concurrency:
             return 0
-        return max(0, min(self.buffer_size, self.concurrency) - len(self.queue.buffer))
+        return max(0, min(self.buffer_size, self.concurrency) - len(self.queue.buffer) - len(self.suspects))
 
     def _give_back_buffer(self) -> None:
         self._returned = True
-        while self.queue.buffer:
-            request = self.queue.buffer.popleft()[1]
-            self.unfetched.append(request.meta["lease"])
-            self.inflight.pop(request, None)
+        self._take_back(math.inf)
 
     def _give_back_stale(self) -> None:
         """What waits here could be fetched by another worker."""
-        oldest = time.monotonic() - self.buffer_s
-        while self.queue.buffer and self.queue.buffer[0][0] < oldest:
-            request = self.queue.buffer.popleft()[1]
+        self._take_back(time.monotonic() - self.buffer_s)
+
+    def _take_back(self, before: float) -> None:
+        """What was leased before a moment and has not begun."""
+        for waiting in (self.queue.buffer, self.suspects):
+            while waiting and waiting[0][0] < before:
+                request = waiting.popleft()[1]
+                self.inflight.pop(request, None)
+                self.unfetched.append(request.meta["lease"])
+                if request is self.on_trial:
+                    self.on_trial = None
+
+    async def _try_suspect(self) -> None:
+        """One at a time: the mark in Redis then says of one URL that it was at work when this process died."""
+        engine = self.crawler.engine
+        if self.on_trial or not self.suspects or self._engine_is_closing() or engine is None or engine._slot is None:
+            return
+        lease = self.suspects[0][1].meta["lease"]
+        is_ours = await self.frontier.begin_trial(lease)
+        request = self.suspects.popleft()[1]
+        if not is_ours:
             self.inflight.pop(request, None)
-            self.unfetched.append(request.meta["lease"])
+            self.stats.inc_value(metrics.LEASES_LOST)
+            return
+        logger.warning("A page that may kill workers is tried by itself url=%s crashes=%d", lease.url, lease.crashes)
+        self.on_trial = request
+        self.queue.buffer.append((time.monotonic(), request))
+        engine._slot.nextcall.schedule()
 
     async def _exchange(self, k: int) -> None:
         self._give_back_stale()
@@ -330,6 +357,7 @@ class Pump:
             await self._show_throttle(told)
         # An answer from before an addition that ended meanwhile cannot say that there is nothing to do.
         await self._take(step, k if additions == self.additions and not self.adding else 0)
+        await self._try_suspect()
 
     async def _show_throttle(self, fetches: list[Fetched]) -> None:
         """AUTOTHROTTLE_DEBUG: the line that Scrapy logs for every response, with the fleet's delay. Costs a call each."""
@@ -378,7 +406,8 @@ class Pump:
                     self.unfetched += step.leases[number:]
                     raise
                 self.inflight[request] = InFlight(lease)
-                self.queue.buffer.append((time.monotonic(), request))
+                waiting = self.suspects if self.frontier.is_suspect(lease) else self.queue.buffer
+                waiting.append((time.monotonic(), request))
             if self._engine_is_closing():
                 self._give_back_buffer()
         waits_long = step.wait_ms < 0 or step.wait_ms > self.longest_wait_ms

@@ -331,6 +331,21 @@ class Frontier(Offers):
                         lease.deadline_ms = deadline
         return lost
 
+    def is_suspect(self, lease: Lease) -> bool:
+        """Whether it may be what kills workers: to be fetched by itself, after :meth:`begin_trial`."""
+        return lease.crashes >= self.config.suspect_after
+
+    async def begin_trial(self, lease: Lease) -> bool:
+        """From now until its ack the death of this worker counts against the URL. False: the lease is lost."""
+        with translated():
+            deadline: int = await self.scripts.run(
+                "trial", keys.prefix(self._shard(lease.domain)), self.config.lease_ms, lease.url_id, lease.fence
+            )
+        if not deadline:
+            return False
+        lease.deadline_ms = deadline
+        return True
+
     async def give_back(self, leases: Sequence[Lease], fetched: Sequence[Fetched] = ()) -> int:
         """Returns URLs untried, e.g. at a graceful stop; how many were still ours.
 

@@ -38,7 +38,7 @@ LINK = struct.Struct(">16sBdBBBi16s")
 #: three bytes of the parent's id (enough to know it among the lists of a site), when a link asked for it after it had gone
 #: to the archive (s), as flagged; reason.
 FINISHED = struct.Struct(">BBBBHII")
-#: fence, granted ms (clock), queue score, state (0 leased, 1 fetched), is robots.txt, length of the domain.
+#: fence, granted ms (clock), queue score, state (1 fetched, + 2 on trial), is robots.txt, length of the domain.
 LEASE = struct.Struct(">dddBBB")
 #: schema, class, operator's class (9 none), enabled, paused, loopback, scheme, floor, operator's delay,
 #: autothrottle's, crawl-delay, back-off step (all ms), gate, last fetch, back-off until, blocked until,
@@ -202,6 +202,7 @@ def unpack_lease_record(data: bytes, url_id: bytes, domain: str, site: str, **gr
         depth=record.depth,
         parent=record.parent,
         tries=record.tries,
+        crashes=record.crashes,
         etag=record.etag,
         last_modified=record.last_modified,
         digest=record.digest,
@@ -290,7 +291,7 @@ class LeaseEntry:
 def unpack_lease_entry(data: bytes) -> LeaseEntry:
     fence, granted, _, state, robots, size = LEASE.unpack_from(data)
     domain = data[LEASE.size : LEASE.size + size].decode()
-    return LeaseEntry(int(fence), int(granted), state == 1, robots == 1, domain, data[LEASE.size + size :].decode())
+    return LeaseEntry(int(fence), int(granted), state % 2 == 1, robots == 1, domain, data[LEASE.size + size :].decode())
 
 
 @dataclass(slots=True)

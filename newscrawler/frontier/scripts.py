@@ -29,6 +29,7 @@ NAMES = (
     "restarted",
     "set_clock",
     "step",
+    "trial",
 )
 
 #: What the configuration replaces, in the scripts that need it: it is part of their text, as decoding it from an

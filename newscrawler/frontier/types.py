@@ -83,9 +83,11 @@ class FrontierConfig:
     shards: int = 1
     lease_ms: int = 90_000
     max_tries: int = 4
-    # Leases of one URL that may end in a dead worker before the URL is suspected to kill them.
-    # Far above what a loop of kill -9 does to one URL, so that chaos loses nothing.
-    max_crashes: int = 10
+    # Deaths of workers that held a URL, among others, after which it is suspected to kill them and tried by itself;
+    # and deaths during such trials that prove it. A rest grows before each trial, so that in a storm that kills
+    # workers for another reason no innocent URL is ever proved guilty.
+    suspect_after: int = 3
+    max_trials: int = 3
     queue_limit: int = 50_000  # per domain
     retry_ms: int = 60_000  # first retry; four times as long with every further one
     retry_max_ms: int = 6 * 3_600_000
@@ -168,6 +170,7 @@ class Lease:
     score: int = 0
     last_visit_ms: int = 0  # 0 = never visited
     raw_ref: str | None = None  # of the last visit that was kept
+    crashes: int = 0  # FrontierConfig.suspect_after or more: a suspect, see Frontier.begin_trial
 
 
 @dataclass(slots=True)

@@ -55,6 +55,7 @@ class World:
         self.fences: dict[bytes, int] = {}
         self.accepted: set[bytes] = set()  # url ids that add or step said were added or seen
         self.gone: set[bytes] = set()  # purged
+        self.trials = 0
 
     async def open(self) -> None:
         self.archive = Archive(self.rng)
@@ -70,7 +71,8 @@ class World:
             "seen_buckets": 1,
             "seen_per_bucket": 20,
             "max_tries": 3,
-            "max_crashes": 3,
+            "suspect_after": 1,
+            "max_trials": 2,
         }
         for i in range(3):
             await self.worker(f"w{i}")
@@ -174,6 +176,13 @@ class World:
         worker = self.pick()
         assert await worker.renew(self.held[worker.worker]) == []
 
+    async def trial(self) -> None:
+        worker = self.pick()
+        for lease in self.held[worker.worker]:
+            if worker.is_suspect(lease):
+                assert await worker.begin_trial(lease)
+                self.trials += 1
+
     async def die(self) -> None:
         """kill -9, then either a restart under the same name or leases that run out."""
         worker = self.pick()
@@ -261,6 +270,7 @@ async def test_invariants_hold_under_any_interleaving(r: Any, run: int) -> None:
         world.step,
         world.give_back,
         world.renew,
+        world.trial,
         world.die,
         world.late_ack,
         world.operator,
@@ -268,11 +278,12 @@ async def test_invariants_hold_under_any_interleaving(r: Any, run: int) -> None:
     ]
     leased = 0
     for _ in range(STEPS):
-        (action,) = rng.choices(actions, [4, 12, 1, 1, 1, 1, 1, 4])
+        (action,) = rng.choices(actions, [4, 12, 1, 1, 2, 1, 1, 1, 4])
         await action()
         places = await check(r, shards)
         leased = max(leased, sum(p == "leased" for p in places.values()))
         missing = world.accepted - world.gone - set(places) - set(world.archive.held)
         assert not missing, f"lost: {[i.hex() for i in missing]}"
+    print(f"trials {world.trials}")
     assert leased and len(world.fences) > 3 and len(world.accepted) > 10, "nothing happened"
     await world.verify()

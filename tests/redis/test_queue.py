@@ -440,18 +440,6 @@ async def test_a_disabled_domain_is_not_leased_and_takes_no_links(r: Any) -> Non
     assert len(await drain(f)) == 2
 
 
-async def test_a_crash_loop_ends_in_quarantine(r: Any) -> None:
-    f = await frontier(r, max_crashes=3)
-    await f.add(links(1))
-    for _ in range(4):
-        (lease,) = (await f.step(1)).leases
-        await run_out(r, lease)
-    assert (await f.step(1)).leases == []
-    (listed,) = await f.operator.quarantined()
-    assert (listed.reason, listed.url) == ("crashes", lease.url)
-    await check(r)
-
-
 @pytest.mark.parametrize("poison", [b"", b"x", b"\x09" + b"\x00" * 60], ids=["empty", "short", "schema 9"])
 async def test_a_record_that_cannot_be_read_goes_to_quarantine(r: Any, poison: bytes) -> None:
     f = await frontier(r)

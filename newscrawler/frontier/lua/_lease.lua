@@ -1,5 +1,6 @@
 -- Part: granting, ending and reaping leases.
--- Needs C.lease_ms, C.obey_robots, C.max_crashes, W (worker id).
+-- Needs C.lease_ms, C.obey_robots, C.suspect_after, C.max_trials, C.retry_max_ms, C.backoff_start_ms,
+-- C.backoff_max_ms, W (worker id).
 local TURNS = { 0, 1, 0, 2, 0, 1, 0, 1, 0 }  -- high 5, mid 3, low 1
 
 local function robots_id(name)
@@ -93,6 +94,24 @@ local function lease(k)
   return granted
 end
 
+-- The worker died, and held this URL among others, which says little: after C.suspect_after such deaths it is a
+-- suspect. A suspect rests, and is then tried one at a time (trial.lua); only deaths during a trial count further.
+-- Returns ms to rest, or nil when there is no doubt left.
+local function crash(h, e)
+  if e.trial or h.crashes < C.suspect_after then h.crashes = h.crashes + 1 end
+  local deaths_on_trial = h.crashes - C.suspect_after
+  if deaths_on_trial >= C.max_trials then return nil end
+  return deaths_on_trial < 0 and 0 or min(C.lease_ms * 4 ^ deaths_on_trial, C.retry_max_ms)
+end
+
+-- robots.txt is never given up: what seems to kill workers is asked for ever more rarely, and its domain waits.
+local function robots_crash(d)
+  d.robots_tries = min(d.robots_tries + 1, 255)
+  if d.robots_tries <= C.suspect_after then return end
+  d.robots = ROBOTS_WAIT
+  d.robots_due = now + min(C.backoff_start_ms * 2 ^ min(d.robots_tries - C.suspect_after, 20), C.backoff_max_ms)
+end
+
 -- Ends a lease whose visit came to nothing.
 -- how: "unfetched" given back, nothing was asked of the site; "lost" the worker died or went silent
 local function return_lease(id, e, how)
@@ -103,10 +122,13 @@ local function return_lease(id, e, how)
     d.id = ZERO
     -- A silent worker may have fetched until this moment.
     -- Of robots.txt only the first answer is told: it may have been following redirects.
-    if how == "lost" and (e.fetched == 0 or e.robots == 1) then open_gate(e.domain, d, id, e.granted, 0, 65535, -1) end
+    if how == "lost" and (e.fetched == 0 or e.robots == 1) then open_gate(e.domain, d, e.granted, 0, 65535, -1) end
     if how == "unfetched" and e.fetched == 0 then take_request(-1) end
   end
-  if e.robots == 1 then return end
+  if e.robots == 1 then
+    if how == "lost" then robots_crash(d) end
+    return
+  end
   local key = P .. ":r:" .. e.domain
   local raw = call("HGET", key, id)
   local h = read_header(raw)
@@ -116,9 +138,8 @@ local function return_lease(id, e, how)
     return
   end
   if how == "lost" then
-    h.crashes = h.crashes + 1
-    local rest = raw:sub(HEADER_SIZE + 1)
-    if h.crashes > C.max_crashes then
+    local rest, rest_ms = raw:sub(HEADER_SIZE + 1), crash(h, e)
+    if not rest_ms then
       h.outcome, h.last = OUT.FAILED, now_s
       call("HDEL", key, id)
       put_in_quarantine(id, e.domain, "crashes", write_header(h, rest))
@@ -126,12 +147,24 @@ local function return_lease(id, e, how)
       return
     end
     call("HSET", key, id, write_header(h, rest))
+    if rest_ms > 0 then
+      enqueue_due(e.domain, d, id, now + rest_ms, h.outcome)
+      return
+    end
   end
   enqueue(e.domain, d, id, e.score)
 end
 
+-- Real ms from which leases may be reaped. While Redis was away no worker could renew: after a restart the living
+-- ones have a whole lease to come back, or all that they hold would be fetched again.
+local function reap_from()
+  if S.reborn == 0 then return 0 end
+  return real - (now - S.reborn) / (clock[1] and tonumber(clock[1]) or 1) + C.lease_ms
+end
+
 -- Leases that ran out, at most ``limit``.
 local function reap(limit)
+  if real < reap_from() then return end
   local ids = call("ZRANGEBYSCORE", P .. ":deadlines", "-inf", real, "LIMIT", 0, limit)
   for i = 1, #ids do
     local e = read_lease(ids[i])
@@ -153,7 +186,7 @@ local function wait_ms()
     if first[2] then wait = min(wait, (tonumber(first[2]) - now) / factor) end
   end
   local first = call("ZRANGE", P .. ":deadlines", 0, 0, "WITHSCORES")
-  if first[2] then wait = min(wait, tonumber(first[2]) - real) end
+  if first[2] then wait = min(wait, max(tonumber(first[2]), reap_from()) - real) end
   local _, cap_wait = cap_room(1)
   return max(0, math.ceil(max(wait, cap_wait)))
 end

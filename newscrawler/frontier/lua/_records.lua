@@ -50,9 +50,9 @@ local ended_leases, new_deadlines = {}, {}
 local function unpack_lease(id, raw)
   local e = false
   if raw then
-    local fence, granted, score, fetched, robots, domain, at = struct.unpack(LEASE, raw)
-    e = { fence = fence, granted = granted, score = score, fetched = fetched, robots = robots, domain = domain,
-      worker = raw:sub(at), changed = false }
+    local fence, granted, score, state, robots, domain, at = struct.unpack(LEASE, raw)
+    e = { fence = fence, granted = granted, score = score, fetched = state % 2, trial = state > 1, robots = robots,
+      domain = domain, worker = raw:sub(at), changed = false }
   end
   leases[id] = e
   return e
@@ -89,8 +89,8 @@ local function save_leases()
   for id, e in pairs(leases) do
     if e and e.changed then
       changed[#changed + 1] = id
-      changed[#changed + 1] = struct.pack(LEASE, e.fence, e.granted, e.score, e.fetched, e.robots, #e.domain,
-        e.domain) .. e.worker
+      changed[#changed + 1] = struct.pack(LEASE, e.fence, e.granted, e.score, e.fetched + (e.trial and 2 or 0),
+        e.robots, #e.domain, e.domain) .. e.worker
       e.changed = false
     end
   end
