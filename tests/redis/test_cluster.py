@@ -114,6 +114,7 @@ async def test_every_script_keeps_to_one_slot(client: Any) -> None:
     leases = (await f.step(64, answers, [ended(lease) for lease in robots])).leases
     assert len(leases) == len(DOMAINS)
     assert await f.renew(leases) == []
+    assert await f.begin_trial(leases[0])
     assert await f.give_back(leases[:10]) == 10
     failed = [done(lease, Outcome.RETRY, status=500) for lease in leases[10:]]
     await f.step(0, failed, [ended(lease, 500) for lease in leases[10:]])
@@ -128,7 +129,7 @@ async def test_every_script_keeps_to_one_slot(client: Any) -> None:
     assert sum(row["queued"] for row in report["domains"]) == report["totals"]["queued"]
     await check(client, SHARDS)
     await other.close()
-    assert ran >= {"add", "step", "renew", "give_back", "put_domains", "quarantine", "purge", "domain"}
+    assert ran >= {"add", "step", "renew", "trial", "give_back", "put_domains", "quarantine", "purge", "domain"}
     from newscrawler.frontier.reserve import reserve
 
     assert await reserve(f, DOMAINS[2], link("/asked", DOMAINS[2]).url) is not None
