@@ -81,7 +81,9 @@ class Article:
     content: str
     published: datetime | None = None
     modified: datetime | None = None
-    authors: list[str] = field(default_factory=list)
+    authors: list[str] = field(default_factory=list)  # people only
+    # Organisations, desks, the site itself, where the page credits them as it would an author; never people.
+    credits: list[str] = field(default_factory=list)
     summary: str | None = None
     section: str | None = None
     image: str | None = None

@@ -67,6 +67,8 @@ class CleanPipeline:
         if not textrules.is_clean(article.content):
             article.content = textrules.paragraphs(article.content)
         article.authors = list(dict.fromkeys(name for a in article.authors if (name := textrules.one_line(a))))
+        if article.credits:
+            article.credits = list(dict.fromkeys(name for a in article.credits if (name := textrules.one_line(a))))
         if not article.title or not article.content:
             item.outcome, item.reason, item.article = Outcome.NOT_ARTICLE, "empty after cleaning", None
             return item

@@ -120,6 +120,7 @@ def corpus() -> list[Article]:
                 site=site,
                 published=NOW - timedelta(hours=3 * n + 1),
                 authors=[AUTHORS[n % len(AUTHORS)]] if n % 5 else [],
+                credits=[] if n % 5 else ["TTXVN"],
                 section=("Thể thao", "Kinh doanh", "Thời sự")[n % 3],
                 summary="Tóm tắt: " + first,
             )

@@ -69,6 +69,7 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         "title": article.title,
         "published": plain(article.published),
         "authors": article.authors,
+        "credits": article.credits,
         "section": article.section,
         "language": article.language,
         "snippet": hit.snippet,

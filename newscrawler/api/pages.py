@@ -38,6 +38,7 @@ _FIELD_NAMES = {
     "published": "Published",
     "modified": "Modified",
     "authors": "Authors",
+    "credits": "Credits",
     "summary": "Summary",
     "section": "Section",
     "image": "Image",
@@ -163,7 +164,7 @@ def _byline(article: Article, reader: Reader) -> dict[str, Any]:
         "published_text": text.moment(published, zone or (published.tzinfo if published else None)),  # type: ignore[arg-type]
         "published_iso": plain(published),
         "ago": text.ago(published, reader.now()),
-        "authors": article.authors,
+        "authors": article.authors or article.credits,
         "section": article.section,
         "lang": article.language or (facts.language if facts else ""),
         "rtl": text.is_right_to_left(article.language),
@@ -230,6 +231,9 @@ def _changes(versions: list[Article], zone: Any) -> list[dict[str, Any]]:
         if old.authors != new.authors:
             names = text.changed_words(", ".join(old.authors), ", ".join(new.authors))
             changes.append(text.Change("Authors", names))
+        if old.credits != new.credits:
+            names = text.changed_words(", ".join(old.credits), ", ".join(new.credits))
+            changes.append(text.Change("Credits", names))
         if old.published != new.published:
             dates = text.changed_words(text.moment(old.published, zone), text.moment(new.published, zone))
             changes.append(text.Change("Published", dates))

@@ -18,7 +18,7 @@ from newscrawler.store import codec, diff
 from newscrawler.store.base import ArticleStore
 
 _SHOWN = (
-    "id", "url", "site", "published", "modified", "authors", "section", "language", "canonical_url", "discovered",
+    "id", "url", "site", "published", "modified", "authors", "credits", "section", "language", "canonical_url", "discovered",
     "fetched", "version", "gone", "cluster", "selector_version", "raw_ref",
 )  # fmt: skip
 

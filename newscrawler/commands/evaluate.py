@@ -64,7 +64,7 @@ def _predict(task: Task) -> dict[str, Any]:
     try:
         body = read_page(Path(path))
     except (OSError, EOFError) as exc:
-        return {"id": ident, "title": None, "content": None, "authors": [], "published": None, "reason": f"file: {exc}"}
+        return {"id": ident, "reason": f"file: {exc}"}
     return evaluate.predict(ident, body, url, selectors)
 
 
@@ -135,7 +135,10 @@ class Command(ScrapyCommand):
     def long_desc(self) -> str:
         return (
             "DIR holds gold.jsonl (one page a line: id, url, html, and the fields that are known) and html/. "
-            "Prints the share right per field, for all pages, by language and by source. Fetches nothing."
+            "Prints the share right per field, for all pages, by language and by source. Fetches nothing. "
+            "Gold authors are all whom a page credits, agencies and desks too: the columns au_* and four score the "
+            "stored authors (people) and the stored credits together, pe_* the stored authors alone. In a file of "
+            "--out `authors` is both, `people` and `credits` are each."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -265,7 +268,8 @@ def _write(path: Path, lines: list[dict[str, Any]]) -> None:
 
 _SHORT = {
     "authors_ok": "au_ok", "authors_exact": "au_exact", "authors_f1": "au_f1", "content_precision": "c_p",
-    "credited_ok": "cr_ok", "credited_exact": "cr_exact", "credited_four": "cr_four", "content_recall": "c_r", "content_f1": "c_f1", "content_mean_f1": "c_mean_f1", "content_ge90": "c_ge90",
+    "people_ok": "pe_ok", "people_exact": "pe_exact", "people_four": "pe_four", "content_recall": "c_r",
+    "content_f1": "c_f1", "content_mean_f1": "c_mean_f1", "content_ge90": "c_ge90",
 }  # fmt: skip
 
 
@@ -287,7 +291,7 @@ def _print(rows: list[dict[str, Any]], as_json: bool) -> None:
     fields = ("title", "day", "minute", "authors", "content", "with", "four")
     counts = ", ".join(f"{name} {first[name + '_n']}" for name in fields)
     print(f"scored pages: {counts}")
-    print("au_: people, as stored; cr_: and the agencies and desks that the page credits, as the gold data count them")
+    print("au_ and four: stored authors and stored credits together, as the gold data count them; pe_: people alone")
     edges = first.get("interval95") or {}
     shown_edges = [
         f"{name} {edges[name][0]:.3f}-{edges[name][1]:.3f}" for name in evaluate.SHOWN_INTERVALS if name in edges

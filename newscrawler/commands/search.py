@@ -95,7 +95,8 @@ class Command(ScrapyCommand):
 def _print(result: SearchResult, query: Query, as_json: bool) -> None:
     if as_json:
         for hit in result.hits:
-            cli.print_object(_row(hit) | {"score": hit.score, "snippet": hit.snippet, "authors": hit.article.authors})
+            by = {"authors": hit.article.authors, "credits": hit.article.credits}
+            cli.print_object(_row(hit) | {"score": hit.score, "snippet": hit.snippet, **by})
         if query.facets:
             cli.print_object({"facets": result.facets})
         return

@@ -9,6 +9,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 from newscrawler.extraction.document import words
 
@@ -84,7 +85,8 @@ _AGENCY_NAMES = (
     "keystone|imago|google|wordpress|youtube"
 )
 _AGENCY = frozenset(_AGENCY_NAMES.split("|"))
-_CORPORATE = re.compile(
+#: Words in the names of bodies.
+CORPORATE = re.compile(
     r"\b(?:redaktion\w*|rédaction|redacci[oó]n|redazione|editorial|editors?|newsroom|news|team|staff|desk|agency"
     r"|agencies|agentur\w*|agencia|agence|agenzia|media|press(?:e\w*)?|magazin\w*|magazine|zeitung\w*|"
     r"times|post|tribune|herald|gazette|journal|guardian|telegraph|daily|weekly|online|tv|radio|network|group"
@@ -180,28 +182,13 @@ def clean(
     return out
 
 
-_NOBODY = re.compile(
-    r"^(?:unknown|anonymous|anonym|admin|administrator|webmaster|no author|author|authors|autor|autorin|n/?a|none|null"
-    r"|undefined|user|guest|gast|by|von|share|edit|print|comments?|kommentare?|follow|folgen|profile|mehr|more|home)$",
-    re.I,
-)
+def is_agency(name: str) -> bool:
+    return name.casefold() in _AGENCY or key(name) in _AGENCY
 
 
-def organisations(raw: Iterable[str]) -> list[str]:
-    """Of bylines the parts that name no person and may be who is credited: an agency, a desk, the site itself."""
-    out: list[str] = []
-    for item in raw:
-        for part in split(item):
-            name = _TAIL.sub("", part).strip(" .,;:|-–—•·\"'„“”‚‘’()[]*_>»«…")
-            if not 2 <= len(name) <= 60 or len(name.split()) > MAX_WORDS or not any(c.isalpha() for c in name):
-                continue
-            if _NOBODY.match(name) or _BAD_SIGN_ORG.search(name) or name in out:
-                continue
-            out.append(name)
-    return out[:MAX_NAMES]
-
-
-_BAD_SIGN_ORG = re.compile(r"[<>{}=@#$%\\!?…]|\d{3}")
+def without_tail(part: str) -> str:
+    """A part of a byline without a lead word, the date and the signs at its ends."""
+    return _TAIL.sub("", _LEAD.sub("", part)).strip(" .,;:|-–—•·\"'„“”‚‘’()[]*_>»«…")
 
 
 def key(name: str) -> str:
@@ -209,16 +196,17 @@ def key(name: str) -> str:
     return " ".join("".join(c if c.isalnum() else " " for c in folded).split())
 
 
-def split(text: str) -> list[str]:
+@lru_cache(maxsize=1024)
+def split(text: str) -> tuple[str, ...]:
     """A byline cut into names, its lead word, credits, roles and dates off."""
     text = html.unescape(unicodedata.normalize("NFC", text))
     text = " ".join(_JUNK.sub("", text.replace("\n", " ; ")).split())
     if not text or len(text) > 400:
-        return []
+        return ()
     if "<" in text:
         text = re.sub(r"<[^<>]{1,200}>", " ; ", text)
     if _SOURCE.match(text) and not _LEAD.match(text):
-        return []
+        return ()
     text = _URL.sub(" ; ", text)
     text = _HANDLE.sub(" ", text)
     text = re.sub(r"^(?:By|Von)(?=[A-ZÄÖÜ][a-zäöü])", "", text)
@@ -228,7 +216,7 @@ def split(text: str) -> list[str]:
     text = _CREDIT.sub("", text)
     text = re.sub(r"^\W*(?:theo|according to)\s.*$", "", text, flags=re.I)
     text = re.sub(r"\((?:theo|nguồn|source|via)[^)]*\)", " ", text, flags=re.I)
-    return [part for part in (p.strip() for p in _SPLIT.split(text)) if part]
+    return tuple(part for part in (p.strip() for p in _SPLIT.split(text)) if part)
 
 
 def _one(name: str, own: set[str], nicknames: bool) -> str | None:
@@ -255,7 +243,7 @@ def _one(name: str, own: set[str], nicknames: bool) -> str | None:
     name = re.sub(r"^(?:\w)\s+(?=(?:\w+\s+){1,5}\w+$)", lambda m: "" if _avatar(m[0], name) else m[0], name)
     if not name or _ROLE.match(name):
         return None
-    if nicknames and _NICKNAME.fullmatch(name) and not _CORPORATE.search(name) and not _BAD_WORD.search(name):
+    if nicknames and _NICKNAME.fullmatch(name) and not CORPORATE.search(name) and not _BAD_WORD.search(name):
         return name if key(name) not in own and key(name) not in _AGENCY else None
     if len(name) > 60 or any(c.isdigit() for c in name) or _BAD_SIGN.search(name):
         return None
@@ -277,12 +265,12 @@ def looks_like_person(name: str, own: set[str] | frozenset[str] = frozenset()) -
         return False
     if any(len(o) > 5 and (o in folded) for o in own):
         return False
-    if name.casefold() in _AGENCY or folded in _AGENCY:
+    if is_agency(name):
         return False
     parts = name.split()
     if re.search("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\u0e00-\u0e7f]", name):
         return 2 <= len(name) <= 30
-    if len(parts) > MAX_WORDS or _CORPORATE.search(name):
+    if len(parts) > MAX_WORDS or CORPORATE.search(name):
         return False
     if len(parts) == 1:
         return 3 <= len(name) <= 25 and name[0].isupper() and not (name.isupper() and len(name) <= 4)
@@ -290,7 +278,7 @@ def looks_like_person(name: str, own: set[str] | frozenset[str] = frozenset()) -
         return False
     capital = sum(1 for w in parts if w[:1].isupper() or not w[:1].isalpha() or not w[:1].islower())
     particles = sum(1 for w in parts if w.lower() in _PARTICLES)
-    letters = sum(c.isalpha() for c in name)
+    letters = sum(unicodedata.category(c)[0] in "LM" for c in name)  # vowels of Hindi are marks
     if letters < 0.7 * len(name.replace(" ", "")):
         return False
     return capital + particles >= len(parts) or (name.islower() and len(parts) in (2, 3) and not particles)

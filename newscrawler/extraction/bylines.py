@@ -40,7 +40,7 @@ _LABEL = re.compile(
 )
 _EAST = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]{2,8}$")
 _OWN = re.compile(
-    r"(?<!comment-)(?<!license-)(?<!photo-)(?<!image-)(?:author|byline|autor)(?!-?(?:bio|box|about|info|desc))(?!.*(?:comment|related|sidebar"
+    r"(?<!comment-)(?<!related-)(?<!license-)(?<!photo-)(?<!image-)(?:author|byline|autor)(?!-?(?:bio|box|about|info|desc))(?!.*(?:comment|related|sidebar"
     r"|widget))",
     re.I,
 )
@@ -117,43 +117,6 @@ def find(doc: Document, context: PageContext) -> FieldValue:
     return FieldValue([])
 
 
-def credits(doc: Document, context: PageContext, people: list[str]) -> FieldValue:
-    """Who is credited and is no person (an agency, a desk, the site): beside ``people``, or alone when there are none.
-
-    Value [] when nobody is. Never mixed into the authors; a reader of the store may want to know the source.
-    """
-    run_on = "".join(authors.key(p) for p in people).replace(" ", "")
-    own = {authors.key(n).replace(" ", "") for n in title.site_names(doc, context.site_name)}
-
-    def others(raw: list[str]) -> list[str]:
-        names = authors.organisations(raw)
-        if not people:
-            return names
-        # Beside a person an account ("jane-doe") is the person, and the site's own name says nothing.
-        keys = [authors.key(n).replace(" ", "") for n in names]
-        return [
-            n for n, k in zip(names, keys, strict=True) if k not in run_on and k not in own and not authors.clean([n])
-        ]
-
-    stated = others([p.name for p in witnesses.of(doc).persons])
-    if stated or people:
-        return FieldValue(stated, "json-ld" if stated else "", 0.8 if stated else 0.0)
-    for name in witnesses.AUTHOR_META:
-        stated = others([v for v in doc.meta.get(name, ()) if not v.startswith(("http://", "https://"))])
-        if stated:
-            return FieldValue(stated, f"meta:{name}", 0.6)
-    parts = regions.of(doc)
-    css = '[itemprop~="author"],[rel~="author"],[class*="author"],[class*="byline"],[class*="autor"]'
-    for node in doc.tree.css(css)[:20]:
-        if node.first_child is None or foreign(node, _FOREIGN, parts, _FOREIGN_TAGS, _OWN):
-            continue
-        text = _visible(node)
-        stated = others([text])[:1] if 2 <= len(text) <= 80 else []
-        if stated:
-            return FieldValue(stated, "byline", 0.5)
-    return FieldValue([])
-
-
 def _set(names: list[str]) -> frozenset[str]:
     return frozenset(map(authors.key, names))
 
@@ -215,9 +178,16 @@ def _from_marked(doc: Document, context: PageContext, sites: list[str]) -> Itera
             inner = node.css('[itemprop~="name"]')
             for one in inner[:6] or [node]:
                 raw.append(one.attributes.get("content") or _visible(one))
+                _note(doc, raw[-1])
         names = authors.clean(raw, context.site_name, sites, nicknames=True)
         if names:
             yield names, origin, trust
+
+
+def _note(doc: Document, text: str) -> None:
+    """For extraction.credits: what stands where authors stand, whether it names people or not."""
+    if 2 <= len(text) <= 80:
+        witnesses.of(doc).bylines.append(text)
 
 
 def _around(node: LexborNode) -> set[int]:
@@ -249,6 +219,7 @@ def _from_classes(doc: Document, context: PageContext, sites: list[str]) -> Iter
         text = _visible(node)
         if not text or len(text) > 300:
             continue
+        _note(doc, text)
         inner = [t for n in node.css(_NAME_CSS)[:8] if not _is_crumb(n) and (t := _visible(n))]
         names = authors.clean(inner, context.site_name, sites, nicknames=True) if inner else []
         names = (

@@ -7,24 +7,25 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from newscrawler.extraction import bylines, scoring
+from newscrawler.extraction import scoring
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import PageContext, extract, prediction
 from newscrawler.extraction.selectors import SelectorSet
 
 #: What `--by` groups after, beside "all". ``split``: half of the sites, by a hash of the site's name.
 GROUPS = ("lang", "source", "site", "gold_kind", "split")
-#: The figures of a table row, in its order; pages of each field are in the JSON form. ``credited_*``: the people that
-#: are stored as authors and, beside them, the agencies and desks that the page credits, as the gold data count them.
+#: The figures of a table row, in its order; pages of each field are in the JSON form. ``authors_*`` and ``four`` follow
+#: the gold data, whose authors are all whom the page credits, agencies and desks too: stored authors and stored
+#: credits together. ``people_*``: the stored authors alone, against the same gold.
 COLUMNS = (
-    "title", "day", "minute", "authors_ok", "authors_exact", "authors_f1", "credited_ok", "credited_exact",
+    "title", "day", "minute", "authors_ok", "authors_exact", "authors_f1", "people_ok", "people_exact",
     "content_precision", "content_recall", "content_f1", "content_mean_f1", "content_ge90", "with", "without", "four",
-    "credited_four",
+    "people_four",
 )  # fmt: skip
 #: Columns whose 95 % interval is worth printing.
 SHOWN_INTERVALS = (
-    "title", "day", "minute", "authors_ok", "credited_ok", "content_f1", "content_ge90", "with", "without", "four",
-    "credited_four",
+    "title", "day", "minute", "authors_ok", "people_ok", "content_f1", "content_ge90", "with", "without", "four",
+    "people_four",
 )  # fmt: skip
 _RESAMPLES = 400
 
@@ -35,11 +36,9 @@ def half(site: str) -> str:
 
 
 def predict(ident: str, body: bytes, url: str, selectors: SelectorSet | None = None) -> dict[str, Any]:
-    """A prediction line; ``credits``: who is named beside the people; ``reason`` when the page is not an article."""
-    doc, context = Document(body, url), PageContext()
-    found = extract(doc, context, selectors)
+    """A prediction line; ``reason`` when the page is not an article."""
+    found = extract(Document(body, url), PageContext(), selectors)
     line: dict[str, Any] = {"id": ident, **prediction(found)}
-    line["credits"] = bylines.credits(doc, context, line["authors"] or []).value
     if selectors is not None:
         line["set"] = selectors.label
     if found.reason:
@@ -48,14 +47,13 @@ def predict(ident: str, body: bytes, url: str, selectors: SelectorSet | None = N
 
 
 def score(gold: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
-    """:func:`scoring.score_page`, and the same with the credited organisations among the authors."""
+    """:func:`scoring.score_page`, and the same with the people alone as authors (a line without ``people``: all)."""
     out = scoring.score_page(gold, line)
     if "authors" in out:
-        named = {**line, "authors": [*(line.get("authors") or []), *(line.get("credits") or [])]}
-        both = scoring.score_page(gold, named)
-        out["credited"] = both["authors"]
+        alone = scoring.score_page(gold, {**line, "authors": line.get("people", line.get("authors"))})
+        out["people"] = alone["authors"]
         if "four" in out:
-            out["credited_four"] = both["four"]
+            out["people_four"] = alone["four"]
     return out
 
 
@@ -77,13 +75,13 @@ def figures(
 
 
 def summarise(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """:func:`scoring.summarise` and the ``credited_*`` columns."""
+    """:func:`scoring.summarise` and the ``people_*`` columns."""
     out: dict[str, Any] = dict(scoring.summarise(scores))
-    credited = [s["credited"] for s in scores if "credited" in s]
-    fours = [s["credited_four"] for s in scores if "credited_four" in s]
-    out["credited_ok"] = sum(c["ok"] for c in credited) / len(credited) if credited else None
-    out["credited_exact"] = sum(c["exact"] for c in credited) / len(credited) if credited else None
-    out["credited_four"] = sum(map(bool, fours)) / len(fours) if fours else None
+    people = [s["people"] for s in scores if "people" in s]
+    fours = [s["people_four"] for s in scores if "people_four" in s]
+    out["people_ok"] = sum(c["ok"] for c in people) / len(people) if people else None
+    out["people_exact"] = sum(c["exact"] for c in people) / len(people) if people else None
+    out["people_four"] = sum(map(bool, fours)) / len(fours) if fours else None
     return out
 
 
@@ -107,7 +105,7 @@ def intervals(
 
 
 #: What is right or wrong on one page, by name.
-VERDICTS = ("title", "day", "minute", "authors", "credited", "content", "four", "credited_four")
+VERDICTS = ("title", "day", "minute", "authors", "people", "content", "four", "people_four")
 
 
 def verdicts(scored: Mapping[str, Any]) -> dict[str, bool]:
@@ -117,7 +115,7 @@ def verdicts(scored: Mapping[str, Any]) -> dict[str, bool]:
         if name in scored:
             value = scored[name]
             out[name] = (
-                value["ok"] if name in ("authors", "credited") else value[2] >= 0.9 if name == "content" else value
+                value["ok"] if name in ("authors", "people") else value[2] >= 0.9 if name == "content" else value
             )
     return out
 

@@ -105,9 +105,8 @@ def _authors(doc: Document, context: PageContext, found: Extraction) -> list[Row
         rows.append(Row("authors", f"meta:{name}", raw, authors.clean([raw], context.site_name, sites) or None, False))
     best = bylines.find(doc, context)
     rows.append(Row("authors", best.origin or "-", "(best of the page)", best.value or None, False))
-    beside = bylines.credits(doc, context, best.value or [])
-    if beside.value:
-        rows.append(Row("authors", f"credited:{beside.origin}", ", ".join(beside.value), None, False))
+    if found.credits.value:
+        rows.append(Row("credits", found.credits.origin, ", ".join(found.credits.value), found.credits.value, False))
     return rows
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from newscrawler.extraction import authors, bylines, dates, generic, published, title, witnesses
+from newscrawler.extraction import authors, bylines, credits, dates, generic, published, title, witnesses
 from newscrawler.extraction import selectors as selectors_
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
@@ -23,6 +23,7 @@ FIELD_NAMES = (
     "published",
     "modified",
     "authors",
+    "credits",
     "summary",
     "section",
     "image",
@@ -45,6 +46,7 @@ def article_values(found: Extraction) -> dict[str, Any]:
     fields = {name: getattr(found, name) for name in FIELD_NAMES}
     values = {name: f.value for name, f in fields.items()}
     values["authors"] = values["authors"] or []
+    values["credits"] = values["credits"] or []
     return {
         **values,
         "origins": {name: f.origin for name, f in fields.items() if f.value},
@@ -72,6 +74,7 @@ class Extraction:
     published: FieldValue = field(default_factory=_none)
     modified: FieldValue = field(default_factory=_none)
     authors: FieldValue = field(default_factory=lambda: FieldValue([]))
+    credits: FieldValue = field(default_factory=lambda: FieldValue([]))
     summary: FieldValue = field(default_factory=_none)
     section: FieldValue = field(default_factory=_none)
     image: FieldValue = field(default_factory=_none)
@@ -107,6 +110,7 @@ def extract(doc: Document, context: PageContext, selectors: selectors_.SelectorS
             out.authors = FieldValue(names, "json-ld" if names else "", 0.8 if names else 0.0)
         else:
             out.authors = bylines.find(doc, context)
+    out.credits = credits.find(doc, context, out.authors.value)
     if not by_set:
         out.content = generic.content(doc, out.title.value)
     _rest(out, doc, context)
@@ -245,7 +249,10 @@ def _is_listing(out: Extraction, doc: Document, context: PageContext, seen: witn
 
 
 def prediction(found: Extraction) -> dict[str, Any]:
-    """The fields that are scored, as plain values; a time without a known zone is printed without one."""
+    """The fields that are scored, as plain values; a time without a known zone is printed without one.
+
+    ``authors``: whom the page credits, people first, as gold data count them; ``people`` and ``credits`` apart as stored.
+    """
     when = found.published.value
     text = None
     if when is not None:
@@ -256,6 +263,8 @@ def prediction(found: Extraction) -> dict[str, Any]:
     return {
         "title": found.title.value,
         "content": found.content.value,
-        "authors": found.authors.value,
+        "authors": [*found.authors.value, *found.credits.value],
+        "people": found.authors.value,
+        "credits": found.credits.value,
         "published": text,
     }

@@ -401,8 +401,13 @@ def _read_modified(doc: Document, candidate: Candidate, context: PageContext) ->
 
 
 def _read_authors(doc: Document, candidate: Candidate, context: PageContext) -> list[str]:
-    raw = witnesses.of(doc).authors_raw if candidate.kind == "ld" else _texts(doc, candidate)
-    return authors_.clean(raw, context.site_name)
+    if candidate.kind == "ld":
+        return authors_.clean(witnesses.of(doc).authors_raw, context.site_name)
+    raw = _texts(doc, candidate)
+    names = authors_.clean(raw, context.site_name)
+    if not names:
+        witnesses.of(doc).bylines += raw  # perhaps an agency: extraction.credits
+    return names
 
 
 def _read_text(doc: Document, candidate: Candidate, context: PageContext) -> str | None:

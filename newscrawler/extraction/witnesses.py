@@ -180,6 +180,7 @@ class Witnesses:
     has_article: bool = False
     is_free: bool | None = None  # isAccessibleForFree
     parts: Any = None  # filled by extraction.regions.of()
+    bylines: list[str] = field(default_factory=list)  # visible texts that the search for authors has read
 
     @property
     def authors_raw(self) -> list[str]:

@@ -31,6 +31,7 @@ def cleaned(article: Article) -> Article:
         summary=nfc(article.summary) if article.summary else article.summary,
         section=nfc(article.section) if article.section else article.section,
         authors=[nfc(a) for a in article.authors],
+        credits=[nfc(a) for a in article.credits],
         **times,  # type: ignore[arg-type]
     )
 
@@ -45,7 +46,11 @@ def refusal(article: Article) -> str:
 
 
 def digest(article: Article) -> bytes:
-    """16 bytes over the fields whose change makes a new version: title, content, published, authors."""
+    """16 bytes over the fields whose change makes a new version: title, content, published, authors.
+
+    Not the credits: who re-labels an agency has not changed the article, and articles stored before there were
+    credits keep their digest. They come along with the next change, as summary and section do.
+    """
     values = (article.title, article.content, ms(article.published), article.authors)
     return blake2b(orjson.dumps(values), digest_size=16).digest()
 

@@ -18,8 +18,8 @@ from newscrawler.store import codec
 
 FORMATS = ("jsonl", "csv", "parquet")
 COLUMNS = (
-    "id", "url", "site", "title", "content", "published", "modified", "authors", "summary", "section", "image",
-    "language", "canonical_url", "discovered", "fetched", "version", "cluster",
+    "id", "url", "site", "title", "content", "published", "modified", "authors", "credits", "summary", "section",
+    "image", "language", "canonical_url", "discovered", "fetched", "version", "cluster",
 )  # fmt: skip
 _TIMES = ("published", "modified", "discovered", "fetched")
 _ROWS = 1_000  # of a Parquet row group
@@ -80,7 +80,7 @@ class _JsonLines:
 
 
 class _Csv:
-    """UTF-8, one row an article, authors joined by "; "."""
+    """UTF-8, one row an article, authors and credits joined by "; "."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -104,7 +104,7 @@ class _Parquet:
         except ImportError as exc:
             raise ExportError("parquet needs pyarrow, which is not installed: pip install pyarrow") from exc
         types: dict[str, Any] = dict.fromkeys(_TIMES, pa.timestamp("ms", tz="UTC"))
-        types |= {"authors": pa.list_(pa.string()), "version": pa.int32()}
+        types |= {"authors": pa.list_(pa.string()), "credits": pa.list_(pa.string()), "version": pa.int32()}
         self._schema = pa.schema([(name, types.get(name, pa.string())) for name in COLUMNS])
         self._table = pa.Table
         self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")

@@ -4,7 +4,7 @@
     "a phrase"       as written; “…” works as well
     -word -"phrase"  not with it (a minus before a digit is a word: "-5 độ")
     title:word title:"a phrase"       in the title
-    author:name author:"full name"    in the list of authors
+    author:name author:"full name"    in the list of authors, or of credits (agencies, desks)
     site:vnexpress.net                several: any of them
     after:2026-08-01 before:2026-09-01   published from / before that day, UTC; also 2026-08 and 2026
 

@@ -16,7 +16,7 @@ from tests.contract.articles import CORPUS, START, article, article_id, filler
 async def test_putting_twice_changes_nothing(store: ArticleStore) -> None:
     one = article("a", "Tiêu đề", "Nội dung", authors=["An"])
     assert [(r.status, r.version) for r in await store.put([one])] == [("new", 1)]
-    again = replace(one, fetched=datetime(2026, 9, 1, tzinfo=UTC), raw_ref="other:1:2", section="Khác")
+    again = replace(one, fetched=datetime(2026, 9, 1, tzinfo=UTC), raw_ref="other:1:2", section="Khác", credits=["TTXVN"])
     assert [(r.status, r.version) for r in await store.put([again])] == [("unchanged", 1)]
     assert len(await store.versions(one.id)) == 1
 
@@ -69,7 +69,7 @@ async def test_an_article_twice_in_a_batch_ends_as_its_last(store: ArticleStore)
 
 async def test_every_field_comes_back(store: ArticleStore) -> None:
     full = article(
-        "a", "T", "C", authors=["An"], published=START, modified=START + timedelta(hours=2), summary="Tóm tắt",
+        "a", "T", "C", authors=["An"], credits=["TTXVN"], published=START, modified=START + timedelta(hours=2), summary="Tóm tắt",
         section="Thời sự", image="https://x/i.jpg", language="vi", canonical_url="https://x/canonical",
         discovered=START, fetched=START + timedelta(minutes=3), origins={"title": "selector:h1"},
         confidence={"title": 0.9}, selector_version="x@1", raw_ref="f:1:2",

@@ -288,6 +288,21 @@ def _gold(folder: Path) -> list[tuple[Article, str]]:
     return made
 
 
+async def test_author_finds_who_is_credited_as_well(store: ArticleStore) -> None:
+    by_agency = article("a", "Mưa lớn", "Nội dung một", credits=["Thông tấn xã Việt Nam"])
+    beside = article("b", "Nắng to", "Nội dung hai", authors=["Lê An"], credits=["TTXVN"])
+    await store.put([by_agency, beside])
+    await store.refresh()
+
+    async def found(text: str) -> set[str]:
+        return {h.article.id for h in (await store.search(Query(text))).hits}
+
+    assert await found('author:"thong tan xa"') == {by_agency.id}
+    assert await found("author:ttxvn") == await found("author:an") == {beside.id}
+    assert await found('author:"an ttxvn"') == set()  # two names are not one
+    assert await found("ttxvn") == set()  # a credit is no text
+
+
 _ORDER = re.compile(r"""["“”]|(?:^|\s)-\w|(?:title|author|site|after|before):\S""", re.IGNORECASE)
 
 

@@ -1,7 +1,7 @@
 """The SQLite file: connections, tables, and SQLite's errors as StoreUnavailable.
 
 One contentless FTS5 table holds the words (``t`` title and ``b`` content exact, ``ft`` ``fb`` folded, ``m``
-site and authors). Its rowid is the minute of publication << 8 | a sequence: newest-first order, date
+site, authors, credits). Its rowid is the minute of publication << 8 | a sequence: newest-first order, date
 limits and the day facet then need no join. ``doc`` is narrow, for facets; ``article`` holds the rest.
 """
 

@@ -134,8 +134,8 @@ class Writer:
 
     def _ready(self, article: Article, digest: bytes) -> _Ready:
         title, body = index_words(article.title), index_words(article.content)
-        authors = [" ".join(folded_words(a)) for a in article.authors]
-        about = f" {BETWEEN} ".join([f"{EVERY} {site_word(article.site)}", *authors])
+        names = [" ".join(folded_words(a)) for a in (*article.authors, *article.credits)]
+        about = f" {BETWEEN} ".join([f"{EVERY} {site_word(article.site)}", *names])
         columns = (title.exact, body.exact, title.folded, body.folded, about)
         hashes = neardup.shingles(body.folded)
         at = codec.order_ms(article, self._now_ms())

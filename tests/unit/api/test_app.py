@@ -216,6 +216,15 @@ def test_the_article_page_shows_its_change_and_its_copies(client: httpx.Client) 
     assert article_id("cap-a") in copies
 
 
+def test_who_is_credited_stands_where_there_is_no_author(client: httpx.Client) -> None:
+    assert client.get(f"/api/articles/{article_id('tin-0')}").json()["credits"] == ["TTXVN"]
+    alone, signed = (client.get(f"/article/{article_id(n)}", headers=PAGE).text for n in ("tin-0", "tin-1"))
+    assert '<span class="authors">TTXVN</span>' in alone and "TTXVN" not in signed
+    found = client.get("/", params={"q": "author:ttxvn"}, headers=PAGE).text
+    assert "<span>TTXVN</span>" in found
+    assert client.get("/api/search", params={"q": "author:ttxvn"}).json()["hits"][0]["credits"] == ["TTXVN"]
+
+
 def test_an_unknown_article_is_a_page_that_says_so(client: httpx.Client) -> None:
     answer = client.get("/article/" + "0" * 32, headers=PAGE)
     assert answer.status_code == 404

@@ -66,7 +66,7 @@ def test_figures_predictions_and_floors(folder: Path) -> None:
     assert [r["group"] for r in rows] == ["all", "lang=vi", "source=own"]
     assert (rows[0]["title"], rows[0]["day"], rows[0]["minute"], rows[0]["authors_ok"]) == (1.0, 1.0, 1.0, 0.5)
     lines = [json.loads(line) for line in (folder / "out.jsonl").read_text("utf-8").splitlines()]
-    assert set(lines[0]) == {"id", "title", "content", "authors", "published", "credits"}
+    assert set(lines[0]) == {"id", "title", "content", "authors", "published", "people", "credits"}
     floors.write_text('{"title": 1.0}')
     assert scrapy("evaluate", str(folder), "--floors", str(floors)).returncode == 0
 
@@ -248,14 +248,13 @@ def test_a_set_is_never_made_of_the_page_it_reads(tmp_path: Path) -> None:
 
 
 def test_credits_count_where_the_gold_counts_them() -> None:
+    """And are said apart: a run's columns for people alone, and the keys of a prediction."""
     gold = {"id": "a", "title": "T one two", "authors": ["dpa"], "published": "2026-01-02", "content": "a b c d e"}
-    line = {
-        "id": "a",
-        "title": "T one two",
-        "authors": [],
-        "credits": ["dpa"],
-        "published": "2026-01-02",
-        "content": "a b c d e",
-    }
+    line = {"id": "a", "title": "T one two", "authors": ["dpa"], "people": [], "credits": ["dpa"]}
+    line |= {"published": "2026-01-02", "content": "a b c d e"}
     row = evaluate.figures([gold], [line])["all"]
-    assert (row["authors_ok"], row["credited_ok"], row["four"], row["credited_four"]) == (0.0, 1.0, 0.0, 1.0)
+    assert (row["authors_ok"], row["people_ok"], row["four"], row["people_four"]) == (1.0, 0.0, 1.0, 0.0)
+    text = "<p>" + "A sentence of an article that is long enough to be one. " * 6 + "</p>"
+    page = f"<h1>Rain floods the old town again</h1><p class=byline>dpa</p><article>{text}</article>"
+    made = evaluate.predict("a", page.encode(), "https://example.org/a")
+    assert (made["authors"], made["people"], made["credits"]) == (["dpa"], [], ["dpa"])

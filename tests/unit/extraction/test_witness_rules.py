@@ -12,6 +12,8 @@ from newscrawler.extraction import bylines, generic, published, text, title
 from newscrawler.extraction.blocks import walk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
+from newscrawler.extraction.extract import article_values, extract
+from newscrawler.extraction.selectors import SelectorSet
 
 URL = "https://www.example.com/region/story-1.html"
 NEWS = "Harbour bridge reopens after nine months of repair"
@@ -139,11 +141,67 @@ def test_credits_are_beside_the_people_and_never_among_them() -> None:
     persons = [{"@type": "Person", "name": "Jane Doe"}, {"@type": "Organization", "name": "AP"}]
     doc = page(f"<h1>{NEWS}</h1>{TEXT}", ld(headline=NEWS, author=persons))
     assert names(doc) == ["Jane Doe"]
-    assert bylines.credits(doc, PageContext(), ["Jane Doe"]).value == ["AP"]
+    assert credited(doc) == ["AP"]
     alone = page(f"<h1>{NEWS}</h1>{TEXT}", ld(headline=NEWS, author={"@type": "Person", "name": "dpa"}))
-    assert names(alone) == [] and bylines.credits(alone, PageContext(), []).value == ["dpa"]
+    assert names(alone) == [] and credited(alone) == ["dpa"]
     nobody = page(f"<h1>{NEWS}</h1>{TEXT}", "<meta name=author content=admin>")
-    assert bylines.credits(nobody, PageContext(), []).value == []
+    assert credited(nobody) == []
+
+
+def credited(doc: Document) -> list[str]:
+    credits: list[str] = extract(doc, PageContext()).credits.value
+    return credits
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("<p class=author>TTXVN</p>", ["TTXVN"]),
+        ("<p class=author>Theo Reuters</p>", []),  # where a text was taken from
+        ("<span class=byline>Redaktion</span>", ["Redaktion"]),
+        ("<span class=byline>BWW News Desk</span>", ["BWW News Desk"]),
+        ("<p class=author>surfguard77</p>", []),  # an account may be a person
+        ("<p class=author>mf</p>", []),
+        ("<p class=author>Donnerstag</p>", []),
+        ("<div class=related-author>Reuters</div>", []),
+        ("<a rel=author>Le Figaro</a> <p>1</p>", []),  # a name, but of a body nobody knows and no word tells
+        ("<p class=author>Jane Doe</p><p class=author>AFP</p>", []),  # beside a person only what the page states
+    ],
+)
+def test_credits_name_bodies_and_never_people(body: str, expected: list[str]) -> None:
+    assert credited(page(f"<h1>{NEWS}</h1>{body}{TEXT}")) == expected
+
+
+def test_the_site_is_a_credit_where_nobody_else_is() -> None:
+    site = "<meta property='og:site_name' content='Le Figaro'><meta name=author content='Le Figaro'>"
+    assert credited(page(f"<h1>{NEWS}</h1>{TEXT}", site)) == ["Le Figaro"]
+    person = f"<h1>{NEWS}</h1><p class=author>Jane Doe</p>{TEXT}"
+    assert credited(page(person, site)) == []
+
+
+def test_a_selector_set_gives_credits_of_the_places_that_it_names() -> None:
+    chosen = SelectorSet.from_dict(
+        {
+            "domain": "x.vn",
+            "version": 1,
+            "state": "active",
+            "variants": [
+                {
+                    "template": "article",
+                    "fields": {
+                        "title": [{"css": "h1.t"}],
+                        "authors": [{"css": "p.by"}],
+                        "content": {"root": ["div.text"], "exclude": []},
+                    },
+                }
+            ],
+        }
+    )
+    doc = page(f"<h1 class=t>{NEWS}</h1><p class=by>TTXVN</p><div class=text>{TEXT}</div>")
+    found = extract(doc, PageContext(), chosen)
+    assert found.content.origin == "selector:div.text"
+    assert (found.authors.value, found.credits.value) == ([], ["TTXVN"])
+    assert article_values(found)["credits"] == ["TTXVN"]
 
 
 # ---------------------------------------------------------------- dates

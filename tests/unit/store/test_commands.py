@@ -25,7 +25,8 @@ ROOT = Path(__file__).resolve().parents[3]
 BODY = "<html><title>Bão</title>café</html>".encode("latin-1", "xmlcharrefreplace") + b"\xff\x00"
 ARTICLE = Article(
     id="a" * 32, url="https://a.vn/bao.html", site="a.vn", title="Bão số 5 vào Hà Nội", content="Mưa lớn.\n\nNgập sâu.",
-    authors=["An", "Bình"], published=datetime(2026, 8, 3, 1, 0, tzinfo=UTC), fetched=datetime(2026, 8, 3, 2, 0, tzinfo=UTC),
+    authors=["An", "Bình"], credits=["TTXVN"],
+    published=datetime(2026, 8, 3, 1, 0, tzinfo=UTC), fetched=datetime(2026, 8, 3, 2, 0, tzinfo=UTC),
     origins={"title": "selector:h1"},
 )  # fmt: skip
 OTHER = replace(
@@ -114,7 +115,12 @@ def test_without_a_store_nothing_is_created(run: Run, tmp_path: Path) -> None:
 
 def test_article_by_url_and_by_id(run: Run) -> None:
     shown = run("article", ARTICLE.url).stdout.decode()
-    assert shown.startswith(ARTICLE.title) and "An, Bình" in shown and shown.endswith("Mưa lớn.\n\nNgập sâu.\n")
+    assert (
+        shown.startswith(ARTICLE.title)
+        and "An, Bình" in shown
+        and "credits:          TTXVN" in shown
+        and shown.endswith("Mưa lớn.\n\nNgập sâu.\n")
+    )
     (fields,) = rows(run("article", ARTICLE.id, "--json"))
     assert (fields["title"], fields["version"], fields["origins"]) == (ARTICLE.title, 2, {"title": "selector:h1"})
 
@@ -145,6 +151,7 @@ def test_export_in_every_format(run: Run, tmp_path: Path) -> None:
     columns = {r["id"]: r for r in pq.read_table(out).to_pylist()}
     assert columns[ARTICLE.id]["published"] == ARTICLE.published
     assert columns[ARTICLE.id]["authors"] == ["An", "Bình"]
+    assert columns[ARTICLE.id]["credits"] == ["TTXVN"] and table[ARTICLE.id]["credits"] == "TTXVN"
     assert list(tmp_path.iterdir()) == [out]
 
 
