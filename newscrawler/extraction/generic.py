@@ -19,7 +19,7 @@ from newscrawler.items import FieldValue
 
 # Words of class and id that name what is not the article. Whole words or parts cut by - and _ or camelCase.
 _CLUTTER = re.compile(
-    r"(?:^|[\s_-])(?:comments?|kommentare?|disqus|respond|replies|related\w*|\w*related|recommend\w*|empfehl\w*"
+    r"(?:^|[\s_-])(?:comments?|kommentare?|disqus|respond|replies|relate[ds]?|related\w*|\w*related|recommend\w*|empfehl\w*"
     r"|share|sharing|shares|social\w*|"
     r"newsletter\w*|promo\w*|sidebar|side-bar|rail|footer|foot|nav|navi|navigation|navbar|menu\w*|breadcrumbs?"
     r"|cookies?|consent|banner|"

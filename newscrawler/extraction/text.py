@@ -164,14 +164,23 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
     kept: list[Block] = []
     seen: dict[str, list[str]] = {}
     blocks = list(blocks)
+    box: frozenset[int] | None = None  # set while in a box: the elements beside whose paragraphs it stands
     for position, block in enumerate(blocks):
         text = block.text
+        if box is not None:
+            if _parent(block) not in box:
+                continue
+            box = None
         if not _KEY.search(text) and not clean_line(text).strip("_*-–— "):
             continue
         if head and _is_headline(block, head, kept):
             continue
         if len(text) < 80 and (_END.match(text) or _BOX.match(text)):
             written = sum(len(b.text) for b in kept)
+            beside = _beside(block, kept)
+            if any(_parent(b) in beside and _is_running(b) for b in blocks[position + 1 :]):
+                box = beside
+                continue
             if written > 300 and _running(blocks[position + 1 :]) < (0.15 if _BOX.match(text) else 0.5) * written:
                 break
         if leads_away(block):
@@ -209,11 +218,23 @@ def _is_repeated(text: str, seen: dict[str, list[str]]) -> bool:
 
 def _running(blocks: list[Block]) -> int:
     """Characters of whole sentences that are not links."""
-    return sum(
-        len(b.text)
-        for b in blocks
-        if len(b.text) > 80 and b.link_chars < 0.4 * len(b.text) and _SENTENCE_END.search(b.text)
-    )
+    return sum(len(b.text) for b in blocks if _is_running(b))
+
+
+def _is_running(block: Block) -> bool:
+    length = len(block.text)
+    return length > 80 and block.link_chars < 0.4 * length and bool(_SENTENCE_END.search(block.text))
+
+
+def _beside(heading: Block, kept: list[Block]) -> frozenset[int]:
+    """The elements that hold the last paragraphs, where the heading of a box stands in another one of its own."""
+    parents = frozenset(_parent(b) for b in kept[-5:] if b.tag == "p" and _is_running(b))
+    return frozenset() if _parent(heading) in parents else parents
+
+
+def _parent(block: Block) -> int:
+    parent = block.node.parent
+    return 0 if parent is None else parent.mem_id
 
 
 def leads_away(block: Block) -> bool:
@@ -278,7 +299,7 @@ def _is_tail(block: Block, position: int) -> bool:
 
 def _is_signature(block: Block) -> bool:
     text = block.text.strip()
-    names = text.strip("()[]- ").split()
+    names = [w for w in (part.strip("()[]-,") for part in text.split()) if w]
     if not 1 <= len(names) <= 6 or len(text) > 50 or text[-1] in '.!?:;”"' or block.tag == "li":
         return False
     return all(w[:1].isupper() or w in ("và", "-", "/", "&", "und", "and", "von", "van", "de") for w in names)

@@ -160,6 +160,15 @@ def test_a_box_title_in_the_middle_does_not_end_the_article() -> None:
     assert found is not None and found.count("\n\n") == 23
 
 
+def test_a_box_before_the_last_paragraph_does_not_end_the_article() -> None:
+    links = "".join(f'<li><a href="/{i}">Một bài khác của hôm nay, số {i}, dài vừa phải</a></li>' for i in range(3))
+    box = f"<div class='tin'><h4>Tin liên quan</h4><p>{MORE} Ở bài khác.</p><ul>{links}</ul></div>"
+    paragraphs = "".join(f"<p>{LONG} {i}.</p>" for i in range(12))
+    found = content(f"<div>{paragraphs}{box}<p>{LONG} Hết.</p></div>")
+    assert found is not None and found.count("\n\n") == 12 and found.endswith("Hết.")
+    assert "Ở bài khác" not in found and "số 1" not in found
+
+
 def test_comments_end_the_article() -> None:
     found = content("".join(f"<p>{LONG} {i}.</p>" for i in range(8)) + "<p>Leave a comment</p><p>nice one</p>")
     assert found is not None and "nice" not in found
