@@ -122,7 +122,7 @@ local function return_lease(id, e, how)
     d.id = ZERO
     -- A silent worker may have fetched until this moment.
     -- Of robots.txt only the first answer is told: it may have been following redirects.
-    if how == "lost" and (e.fetched == 0 or e.robots == 1) then open_gate(e.domain, d, e.granted, 0, 65535, -1) end
+    if how == "lost" and (e.fetched == 0 or e.robots == 1) then open_gate(e.domain, d, id, e.granted, 0, 65535, -1) end
     if how == "unfetched" and e.fetched == 0 then take_request(-1) end
   end
   if e.robots == 1 then
