@@ -19,10 +19,9 @@ from newscrawler.store.local.schema import BETWEEN, EVERY, SEQUENCE_BITS, SEQUEN
 _CANDIDATES, _VERIFIED = 500, 4
 _SHARED = f"SELECT n FROM band WHERE key IN ({','.join('?' * neardup.BANDS)}) LIMIT ?"
 _MINUTE_MS = 60_000
-#: Who names this address, whose address is the one named here, and who names that one too.
-_NAMED = """SELECT id, version, data FROM article WHERE n IN (
-    SELECT n FROM article WHERE canonical = ? UNION SELECT n FROM article WHERE url = ?
-    UNION SELECT n FROM article WHERE canonical = ?) AND NOT gone AND id <> ? ORDER BY n LIMIT 4"""
+#: Who names this address as canonical; whose address it is.
+_NAMING = "SELECT id, version, data FROM article WHERE canonical = ? AND NOT gone LIMIT 4"
+_NAMED = "SELECT id, version, data FROM article WHERE url = ? AND NOT gone LIMIT 4"
 
 
 @dataclass(slots=True)
@@ -144,7 +143,10 @@ class Writer:
 
     def _twin(self, new: _Ready) -> PutResult | None:
         a = new.article
-        named: list[Any] = self._db.execute(_NAMED, (a.url, new.other, new.other, a.id)).fetchall()
+        named: list[Any] = self._db.execute(_NAMING, (a.url,)).fetchall()
+        if new.other:
+            for query in (_NAMED, _NAMING):
+                named += self._db.execute(query, (new.other,)).fetchall()
         for article_id, version, data in named:
             stored = codec.unpack(data, version=version, cluster=None, gone=False)
             if stored.site == a.site and twins.is_alike(a.content, new.shingles, stored.content):
