@@ -62,6 +62,7 @@ class Child:
         self._closed = False
         #: Kilobytes of memory that the process had at most; known when it is closed.
         self.peak_kb = 0
+        self.has_answered = False
 
     @property
     def waiting(self) -> int:
@@ -148,6 +149,7 @@ class Child:
 
     def _answered(self, frame: bytes) -> None:
         self._fruitless = 0
+        self.has_answered = True
         _, future = self._calls.popleft()
         done, value = pickle.loads(frame)
         if future.done():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import time
@@ -36,6 +37,8 @@ COLLECT_S = 0.01
 ASK_S = 1.0
 #: How often the pump looks whether the engine is closing, seconds. No Redis call is made for it.
 LOOK_S = 0.2
+#: Pages in hand while the processes that read them are not ready yet.
+FEW = 4
 
 
 class InFlight:
@@ -83,7 +86,7 @@ class Pump:
         self.crawler = crawler
         self.queue = queue
         self.frontier: Frontier = services.frontier
-        self.sites = services.sites
+        self.reader = services.reader
         self.stats = crawler.stats
         self.wake = asyncio.Event()
         self.buffer_size = settings.getint("FRONTIER_BUFFER")
@@ -264,12 +267,9 @@ class Pump:
             left = until - time.monotonic()
             if left <= 0 or (self.wake.is_set() and not pause):
                 break
-            try:
-                await asyncio.wait_for(self.wake.wait(), min(left, LOOK_S)) if not pause else await asyncio.sleep(
-                    min(left, LOOK_S)
-                )
-            except TimeoutError:
-                pass
+            look_s = min(left, LOOK_S)
+            with contextlib.suppress(TimeoutError):
+                await (asyncio.sleep(look_s) if pause else asyncio.wait_for(self.wake.wait(), look_s))
             if self._engine_is_closing() and not self._returned:
                 self._give_back_buffer()
                 break
@@ -286,21 +286,23 @@ class Pump:
         return engine._slot.closing is not None or (self._was_running and not engine.running)
 
     def _room(self) -> int:
-        """How many more URLs this worker can start soon."""
+        """How many more URLs this worker can start soon. What is fetched and not yet read is fetched again if this
+        process dies: as many may be under way or wait to be read, together, as may be under way."""
         if self._stopping or self._returned or time.monotonic() < self.hold_until or self._engine_is_closing():
             return 0
         engine = self.crawler.engine
-        if engine is None or engine.paused or len(engine.downloader.active) >= self.concurrency:
+        if engine is None or engine.paused:
             return 0
-        return max(0, min(self.buffer_size, self.concurrency) - len(self.queue.buffer) - len(self.suspects))
+        most = self.concurrency if self.reader.is_ready else min(FEW, self.concurrency)
+        under_way = len(engine.downloader.active) + self.reader.waiting
+        self.reader.call_at(most // 2 if under_way >= most else -1, self.wake.set)
+        if under_way >= most:
+            return 0
+        return max(0, min(self.buffer_size, most) - len(self.queue.buffer) - len(self.suspects))
 
     def _give_back_buffer(self) -> None:
         self._returned = True
         self._take_back(math.inf)
-
-    def _give_back_stale(self) -> None:
-        """What waits here could be fetched by another worker."""
-        self._take_back(time.monotonic() - self.buffer_s)
 
     def _take_back(self, before: float) -> None:
         """What was leased before a moment and has not begun."""
@@ -330,7 +332,7 @@ class Pump:
         engine._slot.nextcall.schedule()
 
     async def _exchange(self, k: int) -> None:
-        self._give_back_stale()
+        self._take_back(time.monotonic() - self.buffer_s)  # another worker could fetch it
         acks, fetches, back, outbox = self.acks, self.fetches, self.unfetched, self.queue.outbox
         self.acks, self.fetches, self.unfetched, self.queue.outbox = [], [], [], []
         self.sending = len(acks) + len(back) + len(outbox)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 from newscrawler.children import Child, ChildDied
 from newscrawler.discovery.feeds import Feed, parse_feed
@@ -93,6 +94,8 @@ class Reader:
     def __init__(self, processes: int) -> None:
         self._children = [Child("newscrawler.reading:read", cpu_s=_SECOND_TRY_CPU_S) for _ in range(processes)]
         self._packed: dict[str, tuple[SelectorSet, bytes]] = {}
+        self._starting: list[asyncio.Future[Any]] = []
+        self._low, self._on_low = -1, lambda: None
 
     def packed(self, selectors: SelectorSet) -> bytes:
         """A set for :class:`Task`, without what the executor does not need."""
@@ -103,12 +106,38 @@ class Reader:
         return known[1]
 
     async def start(self) -> None:
+        """Starts the processes and lets them import what they need, without waiting for that."""
         await asyncio.gather(*(child.start() for child in self._children))
+        nothing = Task(b"", "", Kind.PAGE)
+        self._starting = [asyncio.ensure_future(child.call(nothing)) for child in self._children]
+        for call in self._starting:
+            call.add_done_callback(lambda call: call.cancelled() or call.exception())  # the first page will say it
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether each process has answered once: its imports take a second."""
+        return all(child.has_answered for child in self._children)
+
+    @property
+    def waiting(self) -> int:
+        """Pages that are being read or wait for it."""
+        return sum(child.waiting for child in self._children)
+
+    def call_at(self, low: int, on_low: Callable[[], None]) -> None:
+        """``on_low`` is called whenever a page was read and no more than ``low`` still wait; -1 = never."""
+        self._low, self._on_low = low, on_low
 
     async def read(self, task: Task) -> Html | Feed | Sitemap:
         """:raises Unreadable: the page cannot be read by any means that leaves the crawl alive"""
         if not self._children:
             return read(task)
+        try:
+            return await self._read(task)
+        finally:
+            if self.waiting <= self._low:
+                self._on_low()
+
+    async def _read(self, task: Task) -> Html | Feed | Sitemap:
         child = min(self._children, key=lambda c: c.waiting)
         task.guarded = False
         first_try_s = _FIRST_TRY_CPU_S + _FIRST_TRY_CPU_S_PER_MB * len(task.body) / 1e6

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -28,6 +31,7 @@ from newscrawler.items import Link, Outcome
 from newscrawler.rawstore import RawStore
 from tests.crawl.harness import Finished, Running, Scrapy, until
 from tests.newsweb.process import NewswebProcess
+from tests.redis.helpers import check
 
 #: Seconds that redis-server may take to answer after a start, the loading of its file included.
 UP_S = 30.0
@@ -99,6 +103,17 @@ class RedisServer:
         except subprocess.TimeoutExpired:
             self.kill()
 
+    def remembered(self) -> dict[bytes, str]:
+        """url id -> place, of what its file holds: read by another server from a copy, while this one is dead."""
+        assert self.process is not None and self.process.poll() is not None
+        with tempfile.TemporaryDirectory(prefix="newscrawler-aof-") as folder:
+            shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+            copy = RedisServer(Path(folder), **self.options)
+            try:
+                return copy.ask(lambda frontier, client: check(client))
+            finally:
+                copy.stop()
+
     def ask(self, work: Callable[[Frontier, Any], Any], shards: int = 1) -> Any:
         """Runs ``work(frontier, client)``, a coroutine function."""
         return ask(self.url, work, shards)
@@ -119,7 +134,9 @@ class RedisServer:
                 n += state.queued
                 stored = await client.hgetall(keys.records(0, state.domain))
                 for url_id in await client.zrange(keys.due(0, state.domain), 0, -1):
-                    n += records.unpack_queued(url_id, state.domain, stored[url_id]).outcome is Outcome.RETRY
+                    # None: a suspect of having killed its worker, which rests
+                    outcome = records.unpack_queued(url_id, state.domain, stored[url_id]).outcome
+                    n += outcome in (Outcome.RETRY, None)
             return n
 
         return self.ask(count)
@@ -159,21 +176,24 @@ class Webs:
     def truth(self) -> list[dict[str, Any]]:
         return [row for web in self.webs for row in web.truth()]
 
-    def articles_fetched(self) -> Counter[bytes]:
-        """url id -> how often its page was sent whole; every spelling of an article counts as the one URL."""
+    def articles_fetched(self, until_s: float = math.inf) -> Counter[bytes]:
+        """url id -> how often its page was sent whole, of requests up to a moment (seconds since the epoch); every
+        spelling of an article counts as the one URL."""
         urls = [row["url"] for row in self.truth() if row["type"] == "article"]
         wanted = {link.url_id for url in urls if isinstance(link := self.sites.identify(url), Link)}
         assert wanted
         found: Counter[bytes] = Counter()
         for hit in self.hits():
-            link = self.sites.identify(f"http://{hit['host']}{hit['path']}") if hit["status"] == 200 else None
+            if hit["status"] != 200 or hit["time"] > until_s:
+                continue
+            link = self.sites.identify(f"http://{hit['host']}{hit['path']}")
             if isinstance(link, Link) and link.url_id in wanted:
                 found[link.url_id] += 1
         return found
 
 
 class Fleet:
-    """Worker processes of one crawl. ``toll``: url id -> kills that found it leased by the killed worker."""
+    """Worker processes of one crawl. ``toll``: url id -> how often it may be fetched again, as kills explain."""
 
     def __init__(self, scrapy: Scrapy, redis: RedisServer, workers: int) -> None:
         self.scrapy, self.redis = scrapy, redis
@@ -181,6 +201,8 @@ class Fleet:
         self.ended: list[Finished] = []
         self.toll: Counter[bytes] = Counter()
         self.kills = self.redis_kills = 0
+        self.held: list[int] = []  # leases of each killed worker
+        self.forgotten = 0  # fetches that a killed Redis did not remember
         for _ in range(workers):
             self.start_one()
 
@@ -188,23 +210,37 @@ class Fleet:
         self.running.append(self.scrapy.start("crawl", "news"))
 
     def kill_one(self, moments: random.Random) -> None:
-        """kill -9 of one that is at work, if any is; what it held is noted."""
+        """kill -9 of one that is at work, if any is. It is stopped first, for as long as it takes to read from Redis
+        what it holds: no other worker can take that away meanwhile, and exactly that may be fetched again."""
         at_work = [run for run in self.running if run.process.poll() is None and "Visit ended" in run.text()]
         victim = moments.choice(at_work or self.running)
         self.running.remove(victim)
+        if victim.process.poll() is None:
+            os.killpg(victim.process.pid, signal.SIGSTOP)
+            until(lambda: is_stopped(victim.process.pid), "the worker stands still")
+        mine = f"-{victim.process.pid}-"
+        held = [url_id for url_id, entry in self.redis.leases() if mine in entry.worker]
         victim.kill()
         self.kills += 1
-        mine = f"-{victim.process.pid}-"
-        self.toll.update(url_id for url_id, entry in self.redis.leases() if mine in entry.worker)
+        self.toll.update(held)
+        self.held.append(len(held))
 
-    def kill_redis(self, outage_s: float) -> None:
-        """kill -9, away for a while, started again on its file. What was out may be fetched once more: the
-        last acks, sent but not written, are forgotten, and so may a grant be."""
+    def kill_redis(self, outage_s: float, webs: Webs, delay_s: float) -> None:
+        """kill -9, away for a while, started again on its file. The last things that it was told need not be in there:
+        an article that was fetched, and that the file has as queued, leased or not at all, is fetched once more. What
+        was granted and forgotten is fetched while Redis is away, and nothing of a domain is granted within its delay
+        after the start."""
         self.redis.kill()
+        places = self.redis.remembered()
         time.sleep(outage_s)  # the outage itself, not a wait for something
+        began = time.time()
         self.redis.start()
         self.redis_kills += 1
-        self.toll.update(url_id for url_id, _ in self.redis.leases())
+        time.sleep(max(0.0, began + delay_s - time.time()))
+        for url_id, fetches in webs.articles_fetched(began + delay_s).items():
+            if places.get(url_id) not in ("finished", "waiting") and fetches > self.toll[url_id]:
+                self.forgotten += places.get(url_id) != "leased"
+                self.toll[url_id] = fetches
 
     def replace_ended(self) -> None:
         """One that could not start, as Redis was just away, is started again; anything else is a failure."""
@@ -233,6 +269,10 @@ class Fleet:
         for run in self.running:
             if run.process.poll() is None:
                 run.kill()
+
+
+def is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "TZ"
 
 
 def could_not_start(returncode: int, text: str) -> bool:

@@ -55,6 +55,12 @@ class Crawled:
         counts = self.redis.counts()
         return counts.queued == 0 and counts.leased == 0
 
+    def kill_redis(self, outage_s: float) -> None:
+        self.redis.kill()
+        time.sleep(outage_s)  # the outage itself, not a wait for something
+        self.redis.start()
+        self.fleet.redis_kills += 1
+
     def at_work(self) -> int:
         """Workers that have ended a visit, the living ones."""
         return sum("Visit ended" in run.text() for run in self.fleet.running)
@@ -95,7 +101,7 @@ def test_eight_workers_on_one_slow_domain_across_kill_9_and_redis_restarts(crawl
     crawled.progress(1, 6)
     crawled.fleet.kill_one(moments)
     crawled.progress(1, 12)
-    crawled.fleet.kill_redis(0.2)
+    crawled.kill_redis(0.2)
     crawled.progress(1, 18)
     crawled.redis.stop()
     crawled.redis.start()
@@ -117,7 +123,7 @@ def test_eight_workers_on_thirty_domains_with_back_off_and_kill_9(crawl: Crawl) 
     crawled.progress(1, 100)
     crawled.fleet.kill_one(random.Random(1))
     crawled.progress(1, 200)
-    crawled.fleet.kill_redis(0.1)
+    crawled.kill_redis(0.1)
     assert len(judge.least_gaps(crawled.webs.hits())) >= 30, "thirty domains were to be asked more than once"
     until(lambda: chaos.backed_off(crawled.webs.hits()) >= 4, "four times asked again after 429, 503 or a drop", 60)
     assert crawled.at_work() >= 5, "few workers did it all: nothing was proved"
@@ -144,7 +150,7 @@ def test_long_eight_workers_with_a_kill_every_few_seconds(crawl: Crawl, kind: st
         crawled.progress((number + 1) / (rounds + 2), pages, 120)
         time.sleep(moments.uniform(0, 0.5))  # the moment itself
         if number % 4 == 3:
-            crawled.fleet.kill_redis(moments.uniform(0, 1))
+            crawled.kill_redis(moments.uniform(0, 1))
         crawled.fleet.kill_one(moments)
         crawled.fleet.replace_ended()
         crawled.fleet.start_one()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
@@ -103,3 +104,22 @@ async def test_a_set_is_packed_once_and_again_when_it_is_another(reader: Reader)
     assert reader.packed(SET) is reader.packed(SET)
     other = SelectorSet.from_dict({**SET.to_dict(), "version": 4})
     assert reader.packed(other) != reader.packed(SET)
+
+
+async def test_it_is_ready_by_itself_and_says_when_little_waits(reader: Reader) -> None:
+    assert await asyncio.wait_for(_ready(reader), 30)
+    assert reader.waiting == 0
+    lows: list[int] = []
+    reader.call_at(1, lambda: lows.append(reader.waiting))
+    await asyncio.gather(*(reader.read(task(PAGE)) for _ in range(4)))
+    is_elsewhere = bool(reader.pids)
+    assert bool(lows) == is_elsewhere and max(lows, default=0) <= 1
+    reader.call_at(-1, lambda: lows.append(99))
+    await reader.read(task(PAGE))
+    assert 99 not in lows
+
+
+async def _ready(reader: Reader) -> bool:
+    while not reader.is_ready:
+        await asyncio.sleep(0.01)
+    return True
