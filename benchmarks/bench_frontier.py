@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgpack
+
 from newscrawler.frontier import connect, keys, server
 from newscrawler.frontier.queue import Ack, DomainPolicy, Fetched, Frontier, FrontierConfig
 from newscrawler.items import Kind, Link, Outcome
@@ -65,7 +67,9 @@ class Bench:
         self.names = [f"site{i}.example.vn" for i in range(domains)]
         self.archive = LocalFinished(folder / "finished.db") if folder else None
         self.frontier = Frontier(client, config(urls), worker, self.archive)
-        self.done: list[Link] = []  # fetched, oldest first
+        self.done: list[Link] = []  # fetched, oldest first; after move_oldest() by domain:
+        self.lately: dict[str, list[Link]] = {}
+        self.long_ago: dict[str, list[Link]] = {}  # in the archive
         self.sizes: dict[str, Any] = {}
 
     def link(self, i: int) -> Link:
@@ -100,7 +104,8 @@ class Bench:
 
     def page(self, b: int, first: int, domains_a_call: int) -> list[Link]:
         """100 links of one call: 10 new, 59 queued (or fetched meanwhile), 30 fetched lately, 1 long ago and in the
-        archive. 2 domains are what a page has: 95 links to its own, 5 to another; 100 are the worst case."""
+        archive. 2 domains are what a page has: 95 links to its own, 5 to another (a fetched one may be of a third, where
+        too few of its own were fetched); 100 are the worst case."""
         per_domain = self.urls // self.domains
         numbers = []
         for i in range(100):
@@ -112,10 +117,21 @@ class Bench:
             numbers.append(domain + number * self.domains)
         links = [self.link(i) for i in numbers]
         known = [i for i in range(95) if i not in NEW]
+        taken: dict[str, int] = {}
         for i in known[:30]:
-            links[i] = self.done[-1 - (b * 30 + i) % (len(self.done) // 3)]
-        links[known[30]] = self.done[b % (len(self.done) // 3)]
+            at = taken[links[i].domain] = taken.get(links[i].domain, -1) + 1
+            links[i] = self.of_domain(self.lately, links[i].domain, at)
+        links[known[30]] = self.of_domain(self.long_ago, links[known[30]].domain, 0)
         return links
+
+    def of_domain(self, among: dict[str, list[Link]], domain: str, at: int) -> Link:
+        """A fetched URL of the domain; of the next one where so many were not fetched."""
+        first = self.names.index(domain) if at >= len(among.get(domain, ())) else 0
+        while at >= len(among.get(domain, ())):
+            at -= len(among.get(domain, ()))
+            first = (first + 1) % self.domains
+            domain = self.names[first]
+        return among[domain][at]
 
     async def offers(self, what: str, batches: int, first: int, domains_a_call: int) -> None:
         """The links are made before, so that the client's part is packing and the call."""
@@ -177,27 +193,35 @@ class Bench:
         self.sizes["bytes_per_queued_url_all"] = round((filled - with_domains) / self.urls, 1)
         self.sizes["of_that_seen"] = round(seen[0] / self.urls, 1)
         for k in ks:
-            await self.timed(f"lease + ack, k={k}", self.lease_and_ack(k, urls_a_k // k))
-        await self.move_older_half()
+            await self.timed(f"lease + ack, k={k}", self.lease_and_ack(k, (urls_a_k if k > 1 else urls_a_k // 4) // k))
+        await self.move_oldest()
         await self.offers("offered, 90 % known, a page: 100 links of 2 domains", batches, 0, 2)
         await self.offers("offered, 90 % known, 100 links of 100 domains", batches, batches, 100)
-        await self.timed("lease + ack, k=16, eight clients, start-up included", self.eight(url, urls_a_k // 16 // 4))
+        await self.timed("lease + ack, k=16, eight clients, start-up included", self.eight(url, urls_a_k // 16 // 16))
         await self.finished_sizes()
         slow = [entry["duration"] / 1000 for entry in await self.client.slowlog_get(1000)]
         self.sizes["slowest_script_ms"] = round(max(slow, default=0), 1)
         self.sizes[f"scripts_over_{SLOW_MS}_ms"] = sum(ms > SLOW_MS for ms in slow)
 
-    async def move_older_half(self) -> None:
-        """To the archive, though the limit is not reached yet, so that some links have to be looked up there."""
-        mover = self.frontier.mover
-        assert mover is not None and self.archive is not None
-        share, mover.share = mover.share, len(self.done) // keys.BUCKETS // 2
-        await self.client.sadd(keys.full(0), *range(keys.BUCKETS))
-        mover.note(0)
-        while await self.client.scard(keys.full(0)):
-            mover._due = 0.0
-            await mover.move()
-        mover.share = share
+    async def move_oldest(self) -> None:
+        """The oldest tenth of what was fetched goes to the archive, though the limit is not reached yet, so that some
+        links have to be looked up there."""
+        assert self.archive is not None
+        old = len(self.done) // 10
+        for found, links in ((self.long_ago, self.done[:old]), (self.lately, self.done[old:])):
+            for link in links:
+                found.setdefault(link.domain, []).append(link)
+        for start in range(0, old, 500):
+            places = [keys.finished(0, link.url_id) for link in self.done[start : min(old, start + 500)]]
+            pipe = self.client.pipeline(transaction=False)
+            for key, field in places:
+                pipe.hget(key, field)
+            held = await pipe.execute()
+            found_here = zip(places, held, strict=True)  # the others went by themselves
+            rows = [(int(key.rpartition(":")[2]), field, data) for (key, field), data in found_here if data]
+            await self.archive.put([(keys.finished_id(bucket, field), data) for bucket, field, data in rows])
+            flat = msgpack.packb([x for row in rows for x in row], use_bin_type=False)
+            await self.frontier.scripts.run("forget", keys.prefix(0), flat)
         self.sizes["archived_before_the_offers"] = await self.archive.count()
 
     async def bytes_of(self, pattern: str, counted_by: str) -> tuple[float, float]:
@@ -283,7 +307,7 @@ async def main() -> None:
             bench = Bench(client, urls, domains, Path(folder))
             try:
                 await bench.run(
-                    url, ks=(1, 8, 16, 64), urls_a_k=min(urls // 20, 30_000), batches=max(200, urls // 1000)
+                    url, ks=(1, 8, 16, 64), urls_a_k=min(urls // 10, 100_000), batches=max(200, urls // 1000)
                 )
             finally:
                 if bench.archive:

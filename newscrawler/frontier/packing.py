@@ -113,6 +113,19 @@ def group_links(
     return packed, order
 
 
+def look_ups(links: Sequence[Link]) -> tuple[list[Any], list[Link]]:
+    """The url ids of links by domain, as look.lua wants them, and the links in the order of its letters."""
+    groups: dict[str, list[Link]] = {}
+    for link in links:
+        groups.setdefault(link.domain, []).append(link)
+    packed: list[Any] = []
+    order: list[Link] = []
+    for domain, group in groups.items():
+        packed += (domain, b"".join([link.url_id for link in group]))
+        order += group
+    return packed, order
+
+
 def shape_of(link: Link) -> int:
     """What the budget of a URL's shape counts: pages that nobody named, and articles that differ by a parameter."""
     if link.kind is Kind.PAGE or (link.kind is Kind.ARTICLE and "?" in link.url):

@@ -221,11 +221,12 @@ class Frontier(Offers):
         plan: dict[int, packing.Share] = {}
         for end in fetched:
             plan.setdefault(self._shard(end.lease.domain), packing.Share()).fetched.append(packing.fetched(end))
+        known = await self._known_links(acks, step)
         room = MAX_LINKS
         ahead: list[Link] = []
         for ack in acks:
             shard = self._shard(ack.lease.domain)
-            own = [link for link in ack.links if self._shard(link.domain) == shard]
+            own = [link for link in ack.links if self._shard(link.domain) == shard and id(link) not in known]
             ahead += [link for link in ack.links if self._shard(link.domain) != shard]
             if len(own) > room:
                 ahead += own
@@ -247,6 +248,17 @@ class Frontier(Offers):
             step.added.merge(await self.add(ahead))
         return plan
 
+    async def _known_links(self, acks: Sequence[Ack], step: Step) -> set[int]:
+        """Links of the acks' own shards that need not be sent, where many of them are likely to be known."""
+        if not self._pays_to_look(sum([len(ack.links) for ack in acks])):
+            return set()
+        links: dict[int, list[Link]] = {}
+        for ack in acks:
+            shard = self._shard(ack.lease.domain)
+            links.setdefault(shard, []).extend(x for x in ack.links if self._shard(x.domain) == shard)
+        known = [await self._known(shard, found, step.added) for shard, found in links.items()]
+        return set().union(*known)
+
     def _order(self) -> list[int]:
         """Another shard comes first each time, so that all are served alike."""
         self._turn = (self._turn + 1) % self.config.shards
@@ -266,7 +278,9 @@ class Frontier(Offers):
         again = packing.Share()
         for (ack, packed, order), links in zip(share.acks, letters, strict=True):
             if links:
-                step.added.merge(self._confirmed(order, links))
+                confirmed = self._confirmed(order, links)
+                step.added.merge(confirmed)
+                self._learn(len(links), confirmed.seen)
             if b"?" in links:
                 again.acks.append((ack, packed, order))
             else:

@@ -21,6 +21,7 @@ NAMES = (
     "forget",
     "free",
     "give_back",
+    "look",
     "purge",
     "put_domains",
     "quarantine",

@@ -84,6 +84,7 @@ class World:
             made.local = LocalSeen(links=2, capacity=3, reset_s=3600, error_rate=0.3)
             for i in range(5):
                 made.local.add(f"https://d0.vn/before/{i}")
+        made.look_from = self.rng.choice([0, 32])  # whether what is known is found out before it is offered
         self.workers.append(made)
         self.held.setdefault(name, [])
 
