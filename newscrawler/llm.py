@@ -16,8 +16,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import jsonschema
-
 #: How the answer's form is asked for, strictest first. A server that refuses one (400, 404, 422 naming
 #: response_format) is asked by the next from then on.
 LADDER = ("json_schema", "json_object", "plain")
@@ -250,6 +248,8 @@ class LLM:
         if getattr(choice.message, "refusal", None):
             raise LLMError("refused", f"the model refused: {str(choice.message.refusal)[:200]}")
         text = choice.message.content or ""
+        import jsonschema  # 0.09 s that only a process with a question pays
+
         try:
             data = first_json_object(text)
             jsonschema.validate(data, schema)

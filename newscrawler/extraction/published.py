@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 
-import htmldate
 from selectolax.lexbor import LexborNode
 
 from newscrawler.extraction import dates, regions, witnesses
@@ -118,6 +117,9 @@ def _local(doc: Document, when: When, url: Stamp | None, how: Rules) -> When:
     """
     if not (when.has_time and when.has_zone) or when.value.utcoffset() != timedelta(0):
         return when
+    twin = _same_clock(doc, when)
+    if twin is not None:
+        return When(when.value.replace(tzinfo=timezone(twin)), True, True)
     labels, offset = _same_instant(doc, when, how)
     shown = next((label for label in labels), None)
     if how.zone is not UTC:
@@ -139,6 +141,16 @@ def _local(doc: Document, when: When, url: Stamp | None, how: Rules) -> When:
         if moved.date() == day.value.date():
             return When(moved, True, True)
     return when
+
+
+def _same_clock(doc: Document, when: When) -> timedelta | None:
+    """The offset with which another place of the page writes the very same clock: the label "UTC" is a template's."""
+    clock = f"{when.value:%Y-%m-%dT%H:%M:%S}"
+    match = re.search(clock + r"(?:\.\d{1,6})?([+-](?:0\d|1[0-4])):?([0-5]\d)(?!\d)", doc.text_html)
+    if match is None or match[1][1:] + match[2] == "0000":
+        return None
+    offset = timedelta(hours=int(match[1][1:]), minutes=int(match[2]))
+    return -offset if match[1][0] == "-" else offset
 
 
 def _page_offset(doc: Document) -> timedelta | None:
@@ -308,6 +320,8 @@ def _from_library(doc: Document, how: Rules) -> Iterator[Stamp]:
     tree = doc.lxml
     if tree is None:
         return
+    import htmldate  # 0.07 s that a worker whose sites all have sets never pays
+
     try:
         found = htmldate.find_date(tree, url=doc.url, original_date=True, extensive_search=False)
     except (ValueError, TypeError, OverflowError, RecursionError):
