@@ -209,11 +209,13 @@ class Fleet:
     def start_one(self) -> None:
         self.running.append(self.scrapy.start("crawl", "news"))
 
+    def at_work(self) -> list[Running]:
+        return [run for run in self.running if run.process.poll() is None and "Visit ended" in run.text()]
+
     def kill_one(self, moments: random.Random) -> None:
         """kill -9 of one that is at work, if any is. It is stopped first, for as long as it takes to read from Redis
         what it holds: no other worker can take that away meanwhile, and exactly that may be fetched again."""
-        at_work = [run for run in self.running if run.process.poll() is None and "Visit ended" in run.text()]
-        victim = moments.choice(at_work or self.running)
+        victim = moments.choice(self.at_work() or self.running)
         self.running.remove(victim)
         if victim.process.poll() is None:
             os.killpg(victim.process.pid, signal.SIGSTOP)

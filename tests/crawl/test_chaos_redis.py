@@ -68,9 +68,11 @@ def cannot_save(client: Any) -> Iterator[None]:
 
 @contextmanager
 def slow(client: Any) -> Iterator[None]:
+    began = time.monotonic()
     client.execute_command("CLIENT", "PAUSE", 3000, "ALL")
     yield
-    time.sleep(3)  # the pause; a question would only wait for its end
+    client.ping()
+    assert time.monotonic() - began >= 2.9, "it was to answer nobody for three seconds"
 
 
 FAULTS: dict[str, tuple[Callable[[Any], Any], str]] = {
@@ -91,10 +93,14 @@ def test_a_redis_that_is_full_read_only_cannot_save_or_is_slow_costs_time_only(
         for number, (fault, message) in enumerate(FAULTS.values()):
             goal = 25 + 30 * number
             until(lambda goal=goal: int(web.stats()["hits"]) >= goal, f"{goal} requests before {message}", 60)
+            said, asked = worker.text().count("does not answer"), int(web.stats()["hits"])
             with fault(client):
                 assert worker.process.poll() is None, worker.text()[-2000:]
                 if message:
                     until(lambda message=message: message in worker.text(), f"the worker says: {message}", 20)
+            if not message:
+                assert worker.text().count("does not answer") == said, "under the time-out there is nothing to say"
+                assert int(web.stats()["hits"]) - asked < 16, "without Redis only what was leased may be asked for"
         done = worker.wait(90)
     finally:
         client.close()
