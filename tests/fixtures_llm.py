@@ -27,6 +27,7 @@ class ScriptedLLM:
         self.refused_forms: set[str] = set()  # response_format types that are answered with 400
         self.base_url = ""
         self.slow_s = 30.0
+        self.late = "{}"  # what "slow" answers after all
         self._release = threading.Event()
 
     def prompt(self, index: int = -1) -> str:
@@ -55,7 +56,19 @@ class ScriptedLLM:
                 if self._release.is_set():
                     break
                 await asyncio.sleep(0.05)
-            return _completion("{}")
+            return _completion(self.late)
+        if name == "drip":  # a byte now and then: no read ever times out by itself
+            response = web.StreamResponse(headers={"Content-Type": "application/json"})
+            await response.prepare(request)
+            for _ in range(int(self.slow_s * 20)):
+                if self._release.is_set():
+                    break
+                try:
+                    await response.write(b" ")
+                except ConnectionError:
+                    break
+                await asyncio.sleep(0.05)
+            return response
         if name == "reset":
             assert request.transport is not None
             request.transport.abort()

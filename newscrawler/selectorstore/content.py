@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from selectolax.lexbor import LexborNode
@@ -16,7 +17,8 @@ from newscrawler.selectorstore import css
 from newscrawler.selectorstore.samples import Sample, f1, norm, words
 
 _ROOTS = 24
-_MOST_EXCLUDES = 12
+_MOST_EXCLUDES = 16
+_TRIED_EXCLUDES = 80
 #: An exclude must raise the mean F1 over all pages by this: gains on one page are overfit.
 _LEAST_GAIN = 0.004
 #: What each exclude counts against a root: two that are equal on the samples are not equal on other pages.
@@ -84,7 +86,7 @@ def content_of(samples: list[Sample]) -> dict[str, Any] | None:
     best: tuple[float, str, tuple[str, ...]] | None = None
     for _, root_css in scored[:4]:  # a wide root with excludes may end above a narrow one without
         widened = _widen(bodies, root_css)
-        exclude = _excludes(bodies, widened)
+        exclude = _excludes(bodies, widened, common)
         score = _mean_f1(bodies, widened, exclude) - _EXCLUDE_COST * len(exclude)
         if best is None or score > best[0] + 0.002:
             best = (score, widened, exclude)
@@ -251,39 +253,124 @@ def _strange_children(bodies: list[_Body], root: str, exclude: tuple[str, ...]) 
     return found[:4]
 
 
-def _excludes(bodies: list[_Body], root: str) -> tuple[str, ...]:
+@dataclass
+class _Left:
+    """What one page would keep: its blocks below the root that no exclude took yet, and their overlap with the label."""
+
+    body: _Body
+    live: set[int]
+    found: Counter[str] = field(default_factory=Counter)
+    shared: int = 0
+
+    def __post_init__(self) -> None:
+        for index in self.live:
+            self.found.update(self.body.counts[index])
+        self.shared = (self.found & self.body.words).total()
+
+    def f1(self, without: frozenset[int] | set[int] = frozenset()) -> float:
+        """As _Body.f1, in the time that the blocks taken out need."""
+        shared, total, label = self.shared, self.found.total(), self.body.words
+        gone: Counter[str] = Counter()
+        for index in without & self.live:
+            gone.update(self.body.counts[index])
+        for word, count in gone.items():
+            had, most = self.found[word], label[word]
+            shared -= min(had, most) - min(had - count, most)
+        total += label.total() - gone.total()
+        return 2 * shared / total if total else 1.0
+
+    def take(self, blocks: frozenset[int]) -> None:
+        for index in blocks & self.live:
+            self.found.subtract(self.body.counts[index])
+        self.live -= blocks
+        self.shared = (self.found & self.body.words).total()
+
+
+@dataclass(frozen=True)
+class _Exclude:
+    """A selector and the unlabelled blocks that it takes out, by page."""
+
+    css: str
+    blocks: dict[int, frozenset[int]]
+    chars: int
+    #: Named like an aside, or all its texts stand on most pages: needs no proof by numbers. A caption is a few words.
+    sure: bool
+
+
+def _excludes(bodies: list[_Body], root: str, common: set[str]) -> tuple[str, ...]:
     """Greedy: each class group that is never labelled, taken out while the mean over all pages gains."""
-    weight: Counter[str] = Counter()
-    harmful: set[str] = set()
-    for body in bodies:
+    left = [_Left(body, _below(body, root)) for body in bodies]
+    chosen: list[str] = []
+    score = sum(one.f1() for one in left) / len(left)
+    for candidate in _exclude_candidates(bodies, root, left, common):
+        if len(chosen) == _MOST_EXCLUDES:
+            break
+        after = [one.f1(candidate.blocks.get(i, frozenset())) for i, one in enumerate(left)]
+        gained = sum(after) / len(left)
+        if gained > score + (0.0 if candidate.sure else _LEAST_GAIN):
+            chosen.append(candidate.css)
+            score = gained
+            for i, blocks in candidate.blocks.items():
+                left[i].take(blocks)
+    return tuple(chosen)
+
+
+def _below(body: _Body, root: str) -> set[int]:
+    inside = {n.mem_id for n in css.hits(body.sample.doc.tree, root)}
+    return {i for i, chain in enumerate(body.chains) if not inside.isdisjoint(chain)}
+
+
+def _exclude_candidates(bodies: list[_Body], root: str, left: list[_Left], common: set[str]) -> list[_Exclude]:
+    """Those that hit nothing labelled, heaviest first; of several that take the same blocks, the outermost one."""
+    covered: dict[str, dict[int, set[int]]] = {}
+    order: dict[str, int] = {}
+    keeps = []
+    for number, body in enumerate(bodies):
         keep = {n.mem_id for b in body.labelled for n in (b.node, *css.ancestors(b.node, 40))}
-        tops = css.hits(body.sample.doc.tree, root)
-        inside = {n.mem_id for n in tops}
+        keeps.append(keep)
+        inside = {n.mem_id for n in css.hits(body.sample.doc.tree, root)}
         labelled = {id(b) for b in body.labelled}
-        mine: dict[str, int] = {}
-        for block in body.blocks:
-            above = [block.node, *css.ancestors(block.node, 40)]
-            if id(block) in labelled or not any(n.mem_id in inside for n in above):
+        for index in sorted(left[number].live):
+            block = body.blocks[index]
+            if id(block) in labelled:
                 continue
-            for node in above:
+            for node in (block.node, *css.ancestors(block.node, 40)):
                 if node.mem_id in keep or node.mem_id in inside:
                     break
                 bare = [node.tag] if node.tag in _ASIDE_TAGS else []
-                for selector in (*css.own_selectors(node), *bare):
-                    mine[selector] = mine.get(selector, 0) + len(block.text)
-        for selector, chars in mine.items():
-            weight[selector] += chars
-            if any(h.mem_id in keep for t in tops for h in css.hits(t, selector)):
-                harmful.add(selector)
-    candidates = [s for s, _ in weight.most_common(60) if s not in harmful and valid(s)]
-    chosen: tuple[str, ...] = ()
-    score = _mean_f1(bodies, root, ())
-    for selector in candidates[:30]:
-        if len(chosen) == _MOST_EXCLUDES:
-            break
-        gained = _mean_f1(bodies, root, (*chosen, selector))
-        # What is named like an aside and never labelled needs no proof by numbers: a caption is a few words a page.
-        least = 0.0 if _ASIDE.search(selector) or selector in _ASIDE_TAGS else _LEAST_GAIN
-        if gained > score + least:
-            chosen, score = (*chosen, selector), gained
-    return chosen
+                for selector in (*bare, *css.own_selectors(node)):
+                    covered.setdefault(selector, {}).setdefault(number, set()).add(index)
+                    order[selector] = len(order)  # the last to be seen is the outermost
+    by_blocks: dict[frozenset[tuple[int, int]], str] = {}
+    for selector, pages in covered.items():
+        blocks = frozenset((n, i) for n, found in pages.items() for i in found)
+        known = by_blocks.get(blocks)
+        if known is None or _better_name(selector, known, order):
+            by_blocks[blocks] = selector
+    found = []
+    for selector in by_blocks.values():
+        taken = {n: frozenset(indexes) for n, indexes in covered[selector].items()}
+        blocks_of = [bodies[n].blocks[i] for n, indexes in taken.items() for i in indexes]
+        named = bool(_ASIDE.search(selector)) or selector in _ASIDE_TAGS
+        sure = named or all(norm(clean_line(b.text)) in common for b in blocks_of)
+        found.append(_Exclude(selector, taken, sum(len(b.text) for b in blocks_of), sure))
+    found.sort(key=lambda e: (-e.chars, e.css))
+    tops = [css.hits(body.sample.doc.tree, root) for body in bodies]
+    fitting = (e for e in found if valid(e.css) and not _hits_labelled(e.css, tops, keeps))
+    return list(islice(fitting, _TRIED_EXCLUDES))
+
+
+def _better_name(selector: str, known: str, order: dict[str, int]) -> bool:
+    def standing(css_text: str) -> tuple[bool, int]:
+        return bool(_ASIDE.search(css_text)) or css_text in _ASIDE_TAGS, order[css_text]
+
+    return standing(selector) > standing(known)
+
+
+def _hits_labelled(selector: str, tops: list[list[LexborNode]], keeps: list[set[int]]) -> bool:
+    return any(
+        hit.mem_id in keep
+        for nodes, keep in zip(tops, keeps, strict=True)
+        for top in nodes
+        for hit in css.hits(top, selector)
+    )

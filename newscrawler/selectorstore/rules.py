@@ -81,7 +81,10 @@ def _title(samples: list[Sample]) -> list[dict[str, Any]]:
     def agrees(sample: Sample, value: Any) -> bool:
         return title_agrees(value, sample.labels.title or "")
 
-    return _choose("title", labelled, nodes, [], agrees)
+    def exact(sample: Sample, value: Any) -> bool:
+        return norm(str(value or "")) == norm(sample.labels.title or "")
+
+    return _choose("title", labelled, nodes, [], agrees, exact)
 
 
 def _published(samples: list[Sample]) -> list[dict[str, Any]]:
@@ -157,8 +160,11 @@ def _choose(
     nodes: Callable[[Sample], list[LexborNode]],
     machine: list[Candidate],
     agrees: Callable[[Sample, Any], bool],
+    exact: Callable[[Sample, Any], bool] | None = None,
 ) -> list[dict[str, Any]]:
-    """The candidates that agree on AGREE of the labelled pages, best first, with different anchors."""
+    """The candidates that agree on AGREE of the labelled pages, best first, with different anchors.
+
+    ``exact``: where agreement forgives something, such as a headline cut short for search engines, who is nearer."""
     if len(samples) < 3:
         return []
     proposed: Counter[Candidate] = Counter()
@@ -172,12 +178,15 @@ def _choose(
     by_page = sorted(proposed, key=lambda c: (-proposed[c], -css.rank(c.css), c.css))[:_TRIED]
     scored: list[tuple[float, Candidate]] = []
     for candidate in [*machine, *by_page]:
-        right = sum(agrees(s, read_field(s, name, candidate)) for s in samples)
+        values = [read_field(s, name, candidate) for s in samples]
+        right = sum(agrees(s, v) for s, v in zip(samples, values, strict=True))
         if right / len(samples) < AGREE:
             continue
+        near = sum(exact(s, v) for s, v in zip(samples, values, strict=True)) if exact else 0
         once = _uniqueness(samples, candidate) if candidate.kind == "css" else 1.0
         if name == "authors" or once >= AGREE:  # several authors are several hits of one selector
-            scored.append((right / len(samples) + 0.1 * _standing(name, candidate) + 0.05 * once, candidate))
+            share = (right + 0.2 * near) / len(samples)
+            scored.append((share + 0.1 * _standing(name, candidate) + 0.05 * once, candidate))
     scored.sort(key=lambda s: -s[0])
     kept: list[Candidate] = []
     for _, candidate in scored:

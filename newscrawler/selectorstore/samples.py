@@ -109,9 +109,18 @@ def authors_agree(value: Any, label: list[str]) -> bool:
 
 
 def dates_agree(value: Any, label: datetime) -> bool:
-    """The same moment, or the same day where one of them has no time of its own."""
+    """The same moment, or the same day where one of them has no time of its own or a zone was taken for another.
+
+    Another time of the same day is another date: a reader's comment, an update.
+    """
     if not isinstance(value, datetime):
         return False
-    if value.tzinfo and label.tzinfo and abs((value - label).total_seconds()) < 120:
+    if not (value.tzinfo and label.tzinfo):
+        return value.date() == label.date()
+    away = abs((value - label).total_seconds())
+    if away < 120:
         return True
-    return value.date() == label.date()
+    if value.date() != label.date() and value.astimezone(label.tzinfo).date() != label.date():
+        return False
+    day_only = any((d.hour, d.minute, d.second) == (0, 0, 0) for d in (value, label))
+    return day_only or (away % 1800 < 60 or away % 1800 > 1740)

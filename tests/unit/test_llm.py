@@ -81,6 +81,7 @@ async def test_prose_and_fences_are_read_through(llm: LLM, scripted_llm: Scripte
         ("status:500", "server", 3),
         ("status:429", "busy", 3),
         ("slow", "network", 3),
+        ("drip", "network", 3),
         ("reset", "network", 3),
         ("status:429:3600", "busy", 1),
     ],

@@ -1,0 +1,171 @@
+"""A site's life on semi-synthetic pages: samples, generation by rules, shadow, and what is stored afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from newscrawler.extraction.context import PageContext
+from newscrawler.extraction.document import Document
+from newscrawler.extraction.extract import Extraction, extract
+from newscrawler.extraction.selectors import SelectorSet, apply
+from newscrawler.items import Article
+from newscrawler.selectorstore.gate import agrees_with
+from newscrawler.selectorstore.jobs import Jobs, Limits
+from newscrawler.selectorstore.propose import Proposer
+from newscrawler.selectorstore.samples import Sample, distinct, f1, make_sample, norm, words
+from newscrawler.selectorstore.store import SAMPLE_PAGES, SHADOW_BOUND, SHADOW_PAGES, wilson_lower
+from tests.semisynthetic.structure import Filled, Structure, Truth, Unfit
+from tests.semisynthetic.texts import Texts
+
+FIELDS = ("title", "published", "authors", "content")
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+NAMELESS = 0.08
+
+
+class Site:
+    """Pages of one structure, a new story each. ``seed`` makes them repeatable."""
+
+    def __init__(self, structure: Structure, texts: Texts, seed: int = 1) -> None:
+        self.structure, self.texts = structure, texts
+        self._rng = random.Random(f"{structure.id}-{seed}")
+
+    def page(self) -> Filled:
+        rng = self._rng
+        story = self.texts.story(rng, len(self.structure.authors))
+        return self.structure.fill(story, None, rng, self.texts, nameless=rng.random() < NAMELESS)
+
+    def context(self) -> PageContext:
+        return PageContext(language=self.structure.lang, fetched=NOW, url_is_article=True)
+
+
+@dataclass
+class Life:
+    """``state``: active | failed (no set passed the gate) | differed (shadow). ``pages`` until then."""
+
+    id: str
+    site: str
+    state: str
+    pages: int
+    reason: str = ""
+    right: Counter[str] = field(default_factory=Counter)
+    fresh: int = 0
+    wrong: list[str] = field(default_factory=list)
+    doc: dict[str, object] | None = None
+
+    @property
+    def good(self) -> bool:
+        return self.state == "active" and all(self.right[n] >= 0.99 * self.fresh for n in FIELDS)
+
+
+def structures(folder: Path, most: int | None = None, every: int = 1) -> Iterator[tuple[Structure, Texts]]:
+    """Of the stored pages with a whole gold row, one per site and shape where possible."""
+    gold = [json.loads(line) for line in (folder / "gold.jsonl").read_text("utf-8").splitlines()]
+    whole = [r for r in gold if all(r.get(n) for n in FIELDS)]
+    found = 0
+    for row in whole[::every]:
+        try:
+            structure = Structure(row, folder)
+        except Unfit:
+            continue
+        yield structure, Texts(gold, structure.lang, structure.site)
+        found += 1
+        if found == most:
+            return
+
+
+def wrong_fields(found: Extraction, truth: Truth) -> dict[str, str]:
+    """Field -> "found | truth" of what is not as the page was made."""
+    wrong = {}
+    if norm(found.title.value or "") != norm(truth.title):
+        wrong["title"] = f"{found.title.value} | {truth.title}"
+    share = f1(Counter(words(found.content.value or "")), Counter(words(truth.content)))
+    if share < 0.97:
+        wrong["content"] = f"{share:.3f} {found.content.origin}"
+    if {norm(a) for a in found.authors.value or []} != {norm(a) for a in truth.authors}:
+        wrong["authors"] = f"{found.authors.value} ({found.authors.origin}) | {truth.authors}"
+    if not _same_time(found, truth):
+        wrong["published"] = f"{found.published.value} ({found.published.origin}) | {truth.published}"
+    return wrong
+
+
+def _same_time(found: Extraction, truth: Truth) -> bool:
+    when = found.published.value
+    if not isinstance(when, datetime):
+        return False
+    told = truth.published if truth.published.tzinfo else truth.published.replace(tzinfo=UTC)
+    if abs(when - told) < timedelta(seconds=61):
+        return True
+    # A page that shows a day, or a time without a zone, cannot be known better than that.
+    if found.published_day_only or not (told.hour or told.minute):
+        return abs(when.date() - told.date()) <= timedelta(days=1)
+    away = abs((when - told).total_seconds())
+    return found.published_zone_assumed and away <= 14 * 3600 and away % 1800 < 61
+
+
+def live(site: Site, fresh: int = 25) -> Life:
+    structure = site.structure
+    life = Life(structure.id, structure.site, "failed", 0)
+    proposer = Proposer(Jobs(None, Limits()), None, "rules", 0)
+    samples: list[Sample] = []
+    want = SAMPLE_PAGES
+    selectors: SelectorSet | None = None
+    for _ in range(3):
+        while life.pages < want:
+            page = site.page()
+            life.pages += 1
+            sample = make_sample(page.truth.url, page.body, site.context())
+            if sample is not None:
+                samples.append(sample)
+        samples = distinct(samples)
+        if len(samples) < 6:
+            life.reason = f"{len(samples)} of {life.pages} pages are articles"
+            return life
+        result = asyncio.run(proposer.propose(structure.site, samples))
+        life.reason = result.reason
+        if result.doc is not None:
+            selectors = SelectorSet.from_dict(result.doc)
+            life.doc = result.doc
+            break
+        want += SAMPLE_PAGES
+    if selectors is None:
+        return life
+    life.state = _shadow(site, selectors, life)
+    if life.state == "active":
+        _measure(site, selectors, life, fresh)
+    return life
+
+
+def _shadow(site: Site, selectors: SelectorSet, life: Life) -> str:
+    structure = site.structure
+    good = seen = 0
+    while seen < 2 * SHADOW_PAGES:
+        page = site.page()
+        life.pages += 1
+        doc, context = Document(page.body, page.truth.url), site.context()
+        found = extract(doc, context)
+        if not found.is_article:
+            continue
+        stored = {name: getattr(found, name).value for name in FIELDS}
+        article = Article(id="x", url=page.truth.url, site=structure.site, discovered=NOW, fetched=NOW, **stored)
+        good, seen = good + agrees_with(article, apply(doc, selectors, context)), seen + 1
+        if seen >= SHADOW_PAGES and wilson_lower(good, seen) >= SHADOW_BOUND:
+            return "active"
+    life.reason = f"only {good} of {seen} pages agreed"
+    return "differed"
+
+
+def _measure(site: Site, selectors: SelectorSet, life: Life, fresh: int) -> None:
+    life.fresh = fresh
+    for _ in range(fresh):
+        page = site.page()
+        found = extract(Document(page.body, page.truth.url), site.context(), selectors)
+        wrong = wrong_fields(found, page.truth)
+        life.right.update(n for n in FIELDS if n not in wrong)
+        life.wrong += [f"{n}: {what}" for n, what in wrong.items()]
