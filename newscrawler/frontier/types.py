@@ -84,10 +84,10 @@ class FrontierConfig:
     lease_ms: int = 90_000
     max_tries: int = 4
     # Deaths of workers that held a URL, among others, after which it is suspected to kill them and tried by itself;
-    # and deaths during such trials that prove it. A rest grows before each trial, so that in a storm that kills
-    # workers for another reason no innocent URL is ever proved guilty.
+    # and deaths during such trials that prove it. Rests of 1, 4, 16 and 64 leases come before the trials, so that a
+    # storm that kills workers for another reason must last for two hours before an innocent URL can be proved guilty.
     suspect_after: int = 3
-    max_trials: int = 3
+    max_trials: int = 4
     queue_limit: int = 50_000  # per domain
     retry_ms: int = 60_000  # first retry; four times as long with every further one
     retry_max_ms: int = 6 * 3_600_000

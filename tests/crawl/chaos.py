@@ -202,6 +202,7 @@ class Fleet:
         self.toll: Counter[bytes] = Counter()
         self.kills = self.redis_kills = 0
         self.held: list[int] = []  # leases of each killed worker
+        self.held_fetched: list[int] = []  # those of them whose page it had
         self.forgotten = 0  # fetches that a killed Redis did not remember
         for _ in range(workers):
             self.start_one()
@@ -221,11 +222,12 @@ class Fleet:
             os.killpg(victim.process.pid, signal.SIGSTOP)
             until(lambda: is_stopped(victim.process.pid), "the worker stands still")
         mine = f"-{victim.process.pid}-"
-        held = [url_id for url_id, entry in self.redis.leases() if mine in entry.worker]
+        held = [(url_id, entry.fetched) for url_id, entry in self.redis.leases() if mine in entry.worker]
         victim.kill()
         self.kills += 1
-        self.toll.update(held)
+        self.toll.update(url_id for url_id, _ in held)
         self.held.append(len(held))
+        self.held_fetched.append(sum(is_fetched for _, is_fetched in held))
 
     def kill_redis(self, outage_s: float, webs: Webs, delay_s: float) -> None:
         """kill -9, away for a while, started again on its file. The last things that it was told need not be in there:

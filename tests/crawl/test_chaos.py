@@ -107,10 +107,10 @@ def blow(storm: Storm, fleet: Fleet, webs: Webs, moments: random.Random) -> None
 def run_out(storm: Storm, fleet: Fleet, redis: RedisServer) -> int:
     """The workers end by themselves, every one of them; what a last retry left is fetched by one more. How many more."""
     fleet.wait(300)
-    more = 0
+    more, deadline = 0, time.monotonic() + 900
     while left := redis.to_do():
-        assert more < 3, f"never done, {left} URLs left"
-        time.sleep(storm.lease_s)  # a lease of a worker that was killed last
+        assert time.monotonic() < deadline, f"never done, {left} URLs left"
+        time.sleep(storm.lease_s)  # a lease of a worker that was killed last, or a suspect's rest
         fleet.start_one()
         fleet.wait(120)
         more += 1
@@ -177,7 +177,7 @@ def run(storm: Storm, tmp_path: Path, newsweb: StartNewsweb, redis: RedisServer)
     print(
         f"kills {fleet.kills}, of Redis {fleet.redis_kills}, in {blown_s:.0f} s, whole crawl {time.monotonic() - began:.0f} s, "
         f"requests {webs.hit_count()}, runs after the last {more}; {outcome}; "
-        f"held by a killed worker {statistics.mean(fleet.held):.1f}, at most {max(fleet.held)}; "
+        f"held by a killed worker {statistics.mean(fleet.held):.1f}, at most {max(fleet.held)}, fetched of these {statistics.mean(fleet.held_fetched):.1f}; "
         f"fetches that Redis forgot {fleet.forgotten}"
     )
     assert fleet.kills == storm.rounds

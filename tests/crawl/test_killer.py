@@ -26,10 +26,10 @@ MOST_DEATHS = RULE.suspect_after + RULE.max_trials
 
 
 async def rest(frontier: Frontier, client: Any) -> None:
-    """The death is noticed, as by the next worker that starts, and half an hour goes by."""
+    """The death is noticed, as by the next worker that starts, and two hours go by."""
     frontier.is_dead = is_dead_worker
     await frontier.open()
-    await advance(client, 30 * 60_000)
+    await advance(client, 120 * 60_000)
 
 
 def test_a_page_that_kills_its_worker_each_time_ends_in_quarantine(

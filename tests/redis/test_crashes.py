@@ -19,13 +19,13 @@ async def die_holding(f: Frontier, lease: Lease, *, on_trial: bool) -> None:
     assert (await f.step(0)).leased == 0
 
 
-async def test_what_kills_its_worker_each_time_ends_in_quarantine_after_six_deaths(r: Any) -> None:
+async def test_what_kills_its_worker_each_time_ends_in_quarantine_after_seven_deaths(r: Any) -> None:
     f = await frontier(r)
     await f.add(links(1))
     for _ in range(3):  # at once
         (lease,) = (await f.step(1)).leases
         await die_holding(f, lease, on_trial=False)
-    for rest_ms in (60_000, 240_000, 960_000):  # a lease, four, sixteen
+    for rest_ms in (60_000, 240_000, 960_000, 3_840_000):  # leases: 1, 4, 16, 64
         await advance(r, rest_ms - 1000)
         assert (await f.step(1)).leases == [], "a suspect rests"
         await check(r)
