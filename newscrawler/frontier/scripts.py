@@ -63,6 +63,38 @@ def _declared(text: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def _with_numbers(texts: dict[str, str]) -> dict[str, str]:
+    """Names that stand for numbers become numbers, as Lua has no constants and builds each table anew in each call.
+
+    ``local OUT = { DONE = 1 }`` (numbers only, named in capitals) goes, and ``OUT.DONE`` becomes 1. ``--@fields d raw
+    tail`` says that what is called d is a list: ``d.tail`` becomes d[2].
+
+    :raises ValueError: a name that was not declared
+    """
+    numbers: dict[str, dict[str, str]] = {}
+
+    def declare(match: re.Match[str]) -> str:
+        numbers[match[1]] = dict(re.findall(r"(\w+) = (\d+)", match[2]))
+        return ""
+
+    def number(match: re.Match[str]) -> str:
+        if match[2] not in numbers[match[1]]:
+            raise ValueError(f"{match[0]} is not declared")
+        value = numbers[match[1]][match[2]]
+        return f"{match[1]}[{value}]" if match[1].islower() else value
+
+    table = re.compile(r"^local ([A-Z]\w*) = \{((?:\s*\w+ = \d+,?)+\s*)\}\n", re.MULTILINE)
+    texts = {part: table.sub(declare, text) for part, text in texts.items()}
+    for text in texts.values():
+        for name, listed in re.findall(r"^--@fields (\w+) (.*)$", text, flags=re.MULTILINE):
+            known = numbers.setdefault(name, {})
+            known.update({field: str(len(known) + i) for i, field in enumerate(listed.split(), start=1)})
+    if not numbers:
+        return texts
+    use = re.compile(rf"(?<![\w.])({'|'.join(numbers)})\.(\w+)")
+    return {part: use.sub(number, text) for part, text in texts.items()}
+
+
 @cache
 def load(name: str) -> str:
     """The text with its parts.
@@ -75,6 +107,8 @@ def load(name: str) -> str:
     """
     main = _text(name)
     parts = {part: _text(part) for part in re.findall(r"^--@include (\w+)\n", main, flags=re.MULTILINE)}
+    parts = _with_numbers({**parts, "": main})
+    main = parts.pop("")
     code = {part: re.sub(r'--.*|"[^"\n]*"', "", text) for part, text in {**parts, "": main}.items()}
 
     def include(match: re.Match[str]) -> str:
@@ -121,7 +155,7 @@ class Scripts:
         self.client = client
         self.reloads = 0
         self.is_cut = False
-        self._config = None if config is None else f"local C = {literal(config)}\n"
+        self._config = config
         self._made: dict[str, Script] = {}
 
     def script(self, name: str) -> Script:
@@ -132,9 +166,22 @@ class Scripts:
             if CONFIG in text:
                 if self._config is None:
                     raise LookupError(f"{name}.lua needs the frontier's configuration")
-                text = text.replace(CONFIG, self._config)
+                text = self._configured(text)
             made = self._made[name] = Script(name, text, hashlib.sha1(text.encode()).hexdigest())
         return made
+
+    def _configured(self, text: str) -> str:
+        """Single values stand where they are used; only lists are in C."""
+        assert self._config is not None
+        lists = {key: value for key, value in self._config.items() if not isinstance(value, (bool, int, float))}
+        text = text.replace(CONFIG, f"local C = {literal(lists)}\n")
+
+        def value(match: re.Match[str]) -> str:
+            assert self._config is not None
+            found = self._config.get(match[1])
+            return match[0] if found is None or match[1] in lists else f"({literal(found)})"
+
+        return re.sub(r"(?<![\w.])C\.(\w+)", value, text)
 
     async def load_all(self) -> None:
         for name in NAMES:

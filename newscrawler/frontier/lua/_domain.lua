@@ -1,6 +1,13 @@
 -- Part: domains. Each is loaded once per call, put where it belongs in the ready sets by place_domains(), and
 -- saved once by save_domains(), leases with them.
 local DOMAIN = ">BBBBBBBI4I4I4I4I4ddddddddBBI4I4I4I4I4I4I4I4c16Bc0"
+-- A domain is a list, as a table of so many names is 2.5 KB to be made anew for each one touched. First what is not of
+-- its record: the record as it was read, what stands behind it, flags, extra(); then the record. FIRST: where that begins.
+--@fields d raw tail flags x
+--@fields d schema class own_class enabled paused loopback scheme floor set_delay throttle crawl_delay step
+--@fields d gate last back_until blocked robots_due since ready next_due robots robots_tries robots_version
+--@fields d seq queued due fetched errors dropped added id site
+local FIRST, SITE = 5, 36
 local ROBOTS_NONE, ROBOTS_RULES, ROBOTS_FREE, ROBOTS_WAIT = 0, 1, 2, 3
 local domains, groups = {}, {}
 
@@ -49,10 +56,10 @@ local function write_extra(d)
 end
 
 local function new_domain()
-  return { class = 1, own_class = 9, enabled = 1, paused = 0, loopback = 0, scheme = 0, floor = 0, set_delay = 0,
-    throttle = 0, crawl_delay = 0, step = 0, gate = 0, last = 0, back_until = 0, blocked = 0, robots_due = 0,
-    since = 0, ready = 0, next_due = 0, robots = 0, robots_tries = 0, robots_version = 0, seq = 0, queued = 0,
-    due = 0, fetched = 0, errors = 0, dropped = 0, added = 0, id = ZERO, site = "", flags = 0, tail = "" }
+  local d = { false, "", 0, false, 1, 1, 9, 1 }
+  for i = #d + 1, SITE - 2 do d[i] = 0 end
+  d.id, d.site = ZERO, ""
+  return d
 end
 
 -- Reads many with one command; touch() finds them here.
@@ -70,16 +77,9 @@ local function touch(name)
   local raw = raws[name]
   if raw == nil then raw = call("HGET", P .. ":dom", name) end
   if not raw then return nil end
-  local _, class, own_class, enabled, paused, loopback, scheme, least, set_delay, throttle, crawl_delay, step, gate,
-    last, back_until, blocked, robots_due, since, ready, next_due, robots, robots_tries, robots_version, seq, queued,
-    due, fetched, errors, dropped, added, id, site, at = struct.unpack(DOMAIN, raw)
-  -- one constructor: a table that grows field by field is built five times over
-  d = { class = class, own_class = own_class, enabled = enabled, paused = paused, loopback = loopback, scheme = scheme,
-    floor = least, set_delay = set_delay, throttle = throttle, crawl_delay = crawl_delay, step = step, gate = gate,
-    last = last, back_until = back_until, blocked = blocked, robots_due = robots_due, since = since, ready = ready,
-    next_due = next_due, robots = robots, robots_tries = robots_tries, robots_version = robots_version, seq = seq,
-    queued = queued, due = due, fetched = fetched, errors = errors, dropped = dropped, added = added, id = id,
-    site = site, raw = raw, flags = raw:byte(at) or 0, tail = raw:sub(at) }
+  d = { raw, "", 0, false, struct.unpack(DOMAIN, raw) }
+  local at = d[SITE + 1]
+  if at <= #raw then d.flags, d.tail = raw:byte(at), raw:sub(at) end
   domains[name] = d
   return d
 end
@@ -214,10 +214,10 @@ local function save_domains()
   if shared.save_caps then shared.save_caps() end
   local changed = {}
   for name, d in pairs(domains) do
-    local raw = struct.pack(DOMAIN, 1, d.class, d.own_class, d.enabled, d.paused, d.loopback, d.scheme, d.floor,
-      d.set_delay, d.throttle, d.crawl_delay, d.step, d.gate, d.last, d.back_until, d.blocked, d.robots_due, d.since,
-      d.ready, d.next_due, d.robots, d.robots_tries, d.robots_version, d.seq, d.queued, d.due, d.fetched, d.errors,
-      d.dropped, d.added, d.id, #d.site, d.site) .. write_extra(d)
+    local site = d.site
+    d[SITE], d[SITE + 1] = #site, site
+    local raw = struct.pack(DOMAIN, unpack(d, FIRST, SITE + 1)) .. write_extra(d)
+    d[SITE], d[SITE + 1] = site, false
     if raw ~= d.raw then changed[#changed + 1], changed[#changed + 2] = name, raw end
   end
   call_many("HSET", P .. ":dom", changed)
