@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from newscrawler.frontier import cluster
+from newscrawler.frontier import cluster, wire
 
 __all__ = ["connect", "connect_blocking"]
 
@@ -36,7 +36,7 @@ def connect(redis_url: str, single: bool = True, **params: Any) -> Redis:
     }
     if cluster.is_cluster(redis_url):
         return cluster.connect(redis_url, **options)  # type: ignore[return-value]  # the same commands
-    return Redis.from_url(redis_url, single_connection_client=single, **options)
+    return wire.direct(Redis.from_url(redis_url, single_connection_client=single, **options))
 
 
 def connect_blocking(redis_url: str, **params: Any) -> redis.Redis:
