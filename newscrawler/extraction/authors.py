@@ -36,7 +36,7 @@ _CREDIT = re.compile(
 _LEAD = re.compile(
     r"^\W*(?:(?:written|words|posted|published|reported|reporting|analysis|opinion|story|text|article|edited"
     r"|compiled|submitted|contributed|created|review|reviewed|interview|geschrieben|verfasst|erstellt"
-    r"|gepostet)\s+(?:by|von)"
+    r"|gepostet|veröffentlicht)\s+(?:by|von)"
     r"|by|von|vom|par|por|di|da|door|av|af|autor(?:en|in|innen|a|es|as)?|author(?:s|\(s\))?|auteur|autore|tác giả"
     r"|bài và ảnh|bài|thực hiện|người viết|phóng viên"
     r"|(?:ein )?(?:blog ?)?(?:beitrag|artikel|gastbeitrag|interview|kommentar|bericht|text|review) von|gespeichert von"

@@ -129,6 +129,8 @@ def _fuller(stated: list[str], meta: Found | None, visible: Named | None) -> Fie
     if any(len(name.split()) < 2 for name in visible[0]):
         return None
     wanted, origin = _set(visible[0]), visible[1]
+    if meta is not None and _set(meta[0]) == own and visible[2] >= 0.75 and len(visible[0]) <= len(stated) + 2:
+        return FieldValue(visible[0], origin, 0.8)  # one plugin writes both machine places
     return FieldValue(visible[0], origin, 0.85) if meta is not None and _set(meta[0]) == wanted else None
 
 
@@ -308,6 +310,8 @@ def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterato
                 if names:
                     yield names, "byline:text", 0.7
                     return
+                if begins and len(line) <= 60:
+                    _note(doc, line)
             if order - running <= 3 and _closes(block):
                 names = authors.clean([block.text], context.site_name, sites)
                 whole = bool(names) and all(2 <= len(n.split()) <= 5 for n in names)

@@ -6,6 +6,7 @@ Stored beside the authors, never among them. Costs next to nothing: it reads wha
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from newscrawler.extraction import authors, title, witnesses
 from newscrawler.extraction.context import PageContext
@@ -13,6 +14,10 @@ from newscrawler.extraction.document import Document
 from newscrawler.items import FieldValue
 
 MAX_CREDITS = 4
+# Bylines of a page that are asked: those of its head come first, a list of teasers may have hundreds.
+_MOST_BYLINES = 20
+_DATELINE = re.compile(r"[^\W\d_][^\n().:;!?]{1,40}[.,]? ?\(([^()\n]{2,30})\)")
+_SIGNED = re.compile(r"\(([^()\n]{2,30})\)\W*$")
 # An accredited body says so by its name. Beside it stand authors.CORPORATE and the agencies by name.
 _BODY = re.compile(
     r"\b(?:redact\w*|redacc\w*|redaz\w*|redak\w*|rédac\w*|webteam|newsdesk|wires?|pool|agenzia|агентство|редакция|통신"
@@ -20,7 +25,7 @@ _BODY = re.compile(
     r"|新聞|通信社|通訊社|编辑部|編集部|デジタル|オンライン|ニュース|뉴스|신문|일보|خبرگزاری|وكالة|press\b|\bpress",
     re.I,
 )
-_ACRONYM = re.compile(r"[^\W\d_a-zß-öø-ÿ]{3,6}\d?")  # capitals alone: WABC, PTI, BNEWS
+_ACRONYM = re.compile(r"[^\W\d_]{3,6}\d?")  # in capitals alone: WABC, PTI, BNEWS
 _DOMAIN = re.compile(r"[\w-]+(?:\.[\w-]+)*\.[a-z]{2,6}", re.I)
 _NOBODY = re.compile(
     r"^(?:unknown|anonymous|anonym|admin|administrator|webmaster|no author|author|authors|autor|autorin|n/?a|none|null"
@@ -35,31 +40,69 @@ _NO_NAME = re.compile(
 )
 
 
-def find(doc: Document, context: PageContext, people: list[str]) -> FieldValue:
+def find(doc: Document, context: PageContext, people: list[str], content: str | None = None) -> FieldValue:
     """The names with their origin; value [] when nobody is credited beside ``people``, or in place of them.
 
     Asked after the authors: the bylines that it reads (:attr:`Witnesses.bylines`) are those that their search read.
+    The site's own name is what is left where nobody else is named.
     """
-    seen = witnesses.of(doc)
-    if people and all(p.name in people for p in seen.persons):
-        return FieldValue([])
+    if people and all(p.name in people for p in witnesses.of(doc).persons):
+        return _beside(doc, people)
     own = {_run_on(n) for n in title.site_names(doc, context.site_name)}
+    best = FieldValue([])
+    for names, origin, trust in _places(doc, people, own, content):
+        if not best.value:
+            best = FieldValue(names[:MAX_CREDITS], origin, trust)
+        if any(_run_on(n) not in own for n in names):
+            return FieldValue(names[:MAX_CREDITS], origin, trust)
+    return best
+
+
+def _beside(doc: Document, people: list[str]) -> FieldValue:
+    """A body in the byline that names the people: "Jane Doe and John Roe, AP"."""
+    for text in witnesses.of(doc).bylines[:_MOST_BYLINES]:
+        parts = authors.split(text)
+        if len(parts) > len(people) and people[0] in text:
+            names = [n for part in parts if authors.is_agency(n := authors.without_tail(part))]
+            return FieldValue(names, "byline", 0.6 if names else 0.0)
+    return FieldValue([])
+
+
+def _places(
+    doc: Document, people: list[str], own: set[str], content: str | None
+) -> Iterator[tuple[list[str], str, float]]:
+    seen = witnesses.of(doc)
     stated = _names([p.name for p in seen.persons if "organi" not in p.kind], own, people)
     stated += [
         n for n in _names([p.name for p in seen.persons if "organi" in p.kind], own, people, True) if n not in stated
     ]
-    if stated or people:
-        return FieldValue(stated[:MAX_CREDITS], "json-ld" if stated else "", 0.8 if stated else 0.0)
+    if stated:
+        yield stated, "json-ld", 0.8
+    if people:
+        return
     for name in witnesses.AUTHOR_META:
         values = [v for v in doc.meta.get(name, ()) if not v.startswith(("http://", "https://"))]
         stated = _names(values, own, people) if values else []
         if stated:
-            return FieldValue(stated[:MAX_CREDITS], f"meta:{name}", 0.6)
-    for text in seen.bylines:
+            yield stated, f"meta:{name}", 0.6
+            break
+    for text in seen.bylines[:_MOST_BYLINES]:
         stated = _names([text], own, people)
         if stated:
-            return FieldValue(stated[:MAX_CREDITS], "byline", 0.5)
-    return FieldValue([])
+            yield stated, "byline", 0.5
+            break
+    if content:
+        stated = _in_text(content)
+        if stated:
+            yield stated, "text", 0.5
+
+
+def _in_text(content: str) -> list[str]:
+    """The agency in a dateline ("Hamburg (dpa/lno) - ...") or in brackets behind the last word of a text."""
+    for match in (_DATELINE.match(content[:120]), _SIGNED.search(content[-60:])):
+        if match and any(authors.is_agency(part) for part in re.split(r"[/,\s]+", match[1])):
+            return [match[1].strip()]
+    return []
 
 
 def _run_on(name: str) -> str:
@@ -94,4 +137,4 @@ def _is_body(name: str, key: str, own: set[str]) -> bool:
         return True
     if authors.is_agency(name) or authors.CORPORATE.search(name) or _BODY.search(name):
         return True
-    return bool(_ACRONYM.fullmatch(name) or _DOMAIN.fullmatch(name))
+    return bool((name.isupper() and _ACRONYM.fullmatch(name)) or _DOMAIN.fullmatch(name))

@@ -188,7 +188,7 @@ _VIET = re.compile(r"(?<!\d)(\d{1,2})\s*(?:tháng|thg\.?|th\.)\s*(\d{1,2})\s*(?:
 _NAME = r"(?:[^\W\d_]|[\u0300-\u036f\u0900-\u0e7f]){3,24}"
 _DAY_MONTH = re.compile(
     rf"(?<![\d:.])(\d{{1,2}})(?:\.|st|nd|rd|th|er|re|º|°|ª|η|-го|ú)?\s*[,\-–/.]?\s*(?:de\s+|di\s+|of\s+|d['’]\s?|del\s+)?"
-    rf"({_NAME})\.?\s*[,\-–/.]?\s*(?:de\s+|del\s+|d['’]\s?|в\s+)?(?:(\d{{4}})(?!\d)|['’](\d{{2}})(?!\d)|(?<=-)(\d{{2}})(?!\d))",
+    rf"({_NAME})\.?(?:\s*/\s*{_NAME})?\s*[,\-–/.]?\s*(?:de\s+|del\s+|d['’]\s?|в\s+)?(?:(\d{{4}})(?!\d)|['’](\d{{2}})(?!\d)|(?<=-)(\d{{2}})(?!\d))",
     re.IGNORECASE,
 )
 _MONTH_DAY = re.compile(
@@ -199,6 +199,7 @@ _MONTH_DAY = re.compile(
 _RFC_SHORT_YEAR = re.compile(r"(?<!\d)(\d{1,2})[\s-]([A-Za-z]{3})[\s-](\d{2})\s+(?=\d{1,2}:\d{2})")
 _DOTNET = re.compile(r"([1-9]|1[0-2])/([1-9]|[12]\d|3[01])/(\d{4}) (?:[1-9]|1[0-2]):\d{2}:\d{2} [AP]M$")
 _JS = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{1,2}) (\d{2}:\d{2}:\d{2}) (?:([A-Z]{2,5}) )?(\d{4})")
+_ARABIC_HALF = re.compile(r"(?<=\d)\s*(?:مساءً|مساءا|مساء|صباحًا|صباحاً|صباحا|صباح)")
 _BUDDHIST = re.compile(r"(?<!\d)(25[4-9]\d)(?!\d)")
 
 
@@ -250,6 +251,8 @@ def parse(raw: str, given: Rules | PageContext | None = None) -> When | None:
 def _normal(raw: str) -> str:
     text = unicodedata.normalize("NFC", raw[: 4 * MAX_CHARS])
     text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() and c > "9" else c for c in text)
+    if not text.isascii():
+        text = _ARABIC_HALF.sub(lambda m: " PM" if "م" in m[0][:2] else " AM", text)
     text = re.sub("[\u200b\u200e\u200f\u202a-\u202e\u2060\ufeff]", "", text)
     return " ".join(text.split())[:MAX_CHARS]
 

@@ -100,6 +100,8 @@ def extract(doc: Document, context: PageContext, selectors: selectors_.SelectorS
             out.selector_version = selectors.label
         defined = {name for variant in selectors.variants for name in variant.fields}
     by_set = out.content.value is not None
+    if not by_set:
+        doc = doc.composed()
     if out.title.value is None:
         hint = (context.hint or {}).get("title")
         out.title = title.find(doc, context.site_name, hint if isinstance(hint, str) else None)
@@ -110,9 +112,9 @@ def extract(doc: Document, context: PageContext, selectors: selectors_.SelectorS
             out.authors = FieldValue(names, "json-ld" if names else "", 0.8 if names else 0.0)
         else:
             out.authors = bylines.find(doc, context)
-    out.credits = credits.find(doc, context, out.authors.value)
     if not by_set:
         out.content = generic.content(doc, out.title.value)
+    out.credits = credits.find(doc, context, out.authors.value, out.content.value)
     _rest(out, doc, context)
     if by_set:
         _compare(out, doc, context)

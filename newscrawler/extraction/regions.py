@@ -19,6 +19,7 @@ _STYLING = re.compile(
 _TEASERS = 3
 # hAtom and the large blog systems: the post itself.
 _POST = re.compile(r"\b(?:h-?entry|type-post|post-outer)\b")
+_META = re.compile(r"meta|byline", re.I)
 _PART_OF_POST = re.compile(r"(?:post|entry|article|story)[-_]?(?:footer|meta|header)", re.I)
 
 
@@ -90,11 +91,19 @@ def foreign(
             return False
         allowed = allow is not None and bool(allow.search(words))
         if len(words) < 300 and not allowed and names.search(_STYLING.sub(" ", words)):
-            return True
+            return not (_META.search(words) and _is_below_headline(one, parts))
         if one.tag in tags and not allowed and not _PART_OF_POST.search(words) and not _in_article(one):
             return True
         one = one.parent
     return False
+
+
+def _is_below_headline(node: LexborNode, parts: Parts) -> bool:
+    """The next element behind the headline: its own date and byline, whatever else the template calls the box."""
+    before = node.prev
+    while before is not None and before.tag in ("-text", "-comment"):
+        before = before.prev
+    return before is not None and before.mem_id == parts.first
 
 
 def _in_article(node: LexborNode) -> bool:

@@ -63,7 +63,7 @@ _BOX = re.compile(
 )
 _CREDIT = re.compile(
     r"^\W{0,3}(?:ảnh(?: minh họa)?|video|clip|đồ họa|nguồn(?: ảnh)?|photos?(?: by| credit| courtesy)?"
-    r"|image(?: credit| source)?|picture|credit|source|foto(?:s|graf|credit)?|bild(?:er|quelle|nachweis|credit)?"
+    r"|image(?: credit| source)?|picture|credit|source|foto(?:s|graf|credit)?|(?:titel)?bild(?:er|quelle|nachweis|credit)?"
     r"|grafik|quelle|illustration|getty images|(?:©|copyright)\s*(?:ap|afp|dpa|reuters|getty|imago))"
     r"(?:\s*[:：©/]|\s+(?:via|von|by|credit)\b).{0,140}$|^\W*(?:getty images|reuters|afp|ap photo|dpa|imago"
     r"|shutterstock|picture alliance).{0,60}$|.{0,100}/\s?(?:getty images|afp|reuters|dpa|ap|shutterstock"

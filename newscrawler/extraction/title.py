@@ -16,6 +16,8 @@ from newscrawler.items import FieldValue
 _SEPARATOR = re.compile(r"\s+[|\-–—·•»«:/~*]+\s+|\s*[|»｜ㅣ]\s*|\s+--\s+|(?<=\S)[：]")
 _WORD = re.compile(r"\w+")
 _CJK = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+# Full-width signs bring their own space: what stands beside them comes from elements of their own.
+_FULL_WIDTH = re.compile(r" ?([：；，。！？、（）「」『』【】])(?: (?![|–—-]))?")
 _KICKER = re.compile(r"kick|topline|overline|dachzeile|roofline|spitzmarke|eyebrow|supertitle|pretitle|label|rubrik")
 # The last step of a breadcrumb is often an h1 with a title for search engines; the headline stands below it.
 _CRUMB = re.compile(r"bread-?(?:crumb|bar)", re.IGNORECASE)
@@ -37,7 +39,7 @@ def clean(raw: str, site_name: str | None = None) -> str:
     value = html.unescape(html.unescape(raw))
     if "<" in value:
         value = re.sub(r"</?[a-zA-Z][^<>]{0,200}>", "", value)
-    value = _without_cjk_rubric(" ".join(clean_line(value).split()))
+    value = _FULL_WIDTH.sub(r"\1", _without_cjk_rubric(" ".join(clean_line(value).split())))
     return cut_site(value, [site_name] if site_name else [])
 
 

@@ -80,6 +80,7 @@ def test_form_is_read(text: str, expected: str) -> None:
         ("19.11.19", "2019-11-19"),
         ("Oct. 3rd, 2019", "2019-10-03"),
         ("26-Jul-2019", "2019-07-26"),
+        ("24 نيسان 2020", "2020-04-24"),
     ],
 )
 def test_day_alone_says_that_the_hour_is_unknown(text: str, expected: str) -> None:
@@ -136,3 +137,9 @@ def test_zone_of_the_site_may_be_an_offset_or_unknown() -> None:
     assert offset.zone_known and found is not None and found.value.isoformat() == "2026-08-15T06:54:00+07:00"
     unknown = dates.parse("2026-08-15 06:54", dates.Rules())
     assert unknown is not None and not unknown.has_zone and unknown.value.tzinfo is UTC
+
+
+def test_a_month_under_two_names_and_the_half_of_the_day_in_arabic() -> None:
+    for half, hour in (("مساءً", 21), ("صباحا", 9)):
+        found = dates.parse(f"تم نشره الجمعة 24 نيسان / أبريل 2020 09:22 {half}", SITE)
+        assert found is not None and (found.value.month, found.value.day, found.value.hour) == (4, 24, hour)

@@ -305,3 +305,74 @@ def test_sentences_over_pictures_are_kept_at_the_end_of_a_gallery() -> None:
     assert body is not None
     found = text.content_of(walk(body)) or ""
     assert found.endswith("1. The bridge seen from the old customs house.")
+
+
+def test_the_box_right_below_the_headline_is_its_own_whatever_its_name() -> None:
+    box = "<div class=teaser-small__metadata><p class=byline>By <a href=/x>JANE DOE</a></p></div>"
+    assert names(page(f"<article><h1>{NEWS}</h1>{box}{TEXT}</article>")) == ["JANE DOE"]
+    assert names(page(f"<article><h1>{NEWS}</h1>{TEXT}<p>{NEWS}</p>{box}</article>")) == []
+
+
+def test_a_longer_byline_stands_where_one_plugin_wrote_both_statements() -> None:
+    first = ld(headline=NEWS, author="Jane Doe") + "<meta name=author content='Jane Doe'>"
+    both = f"<h1>{NEWS}</h1><p class=author>Jane Doe, John Roe</p>{TEXT}"
+    assert names(page(both, first)) == ["Jane Doe", "John Roe"]
+    other = f"<h1>{NEWS}</h1><p class=author>Mary Major, John Roe</p>{TEXT}"
+    assert names(page(other, first)) == ["Jane Doe"]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "expected"),
+    [
+        ("Hamburg (dpa/lno) - ", "", ["dpa/lno"]),
+        ("", " (AFP)", ["AFP"]),
+        ("Hamburg (the largest port) - ", "", []),
+        ("", " (laughs)", []),
+    ],
+)
+def test_an_agency_in_dateline_or_brackets_is_a_credit(begin: str, end: str, expected: list[str]) -> None:
+    story = "".join(f"<p>{begin * (i == 0)}{PARAGRAPH} Part {i}.{end * (i == 5)}</p>" for i in range(6))
+    assert credited(page(f"<h1>{NEWS}</h1><article>{story}</article>")) == expected
+
+
+def test_an_agency_in_the_byline_of_people_is_a_credit() -> None:
+    doc = page(f"<h1>{NEWS}</h1><p class=author>By Jane Doe and John Roe, AP</p>{TEXT}")
+    assert (names(doc), credited(doc)) == (["Jane Doe", "John Roe"], ["AP"])
+
+
+def test_a_body_that_signs_comes_before_the_site_itself() -> None:
+    site = "<meta property='og:site_name' content='Le Figaro'><meta name=author content='Le Figaro'>"
+    assert credited(page(f"<h1>{NEWS}</h1><p>Por Agencia EFE</p>{TEXT}", site)) == ["Agencia EFE"]
+
+
+def test_a_clock_that_stands_with_an_offset_elsewhere_is_no_utc() -> None:
+    stated = '<meta property="article:published_time" content="2022-05-06T02:00:00Z">'
+    same = '<meta name="cXenseParse:publishtime" content="2022-05-06T02:00:00-05:00">'
+    found = published.find(page(f"<h1>{NEWS}</h1>{TEXT}", stated + same), PageContext()).published
+    assert found is not None and found.when.value.isoformat() == "2022-05-06T02:00:00-05:00"
+    alone = published.find(page(f"<h1>{NEWS}</h1>{TEXT}", stated), PageContext()).published
+    assert alone is not None and alone.when.value.isoformat() == "2022-05-06T02:00:00+00:00"
+
+
+def test_full_width_signs_bring_their_own_space() -> None:
+    assert (
+        title.clean("最新SSDを比較してみた ： さらば水冷 （1/2 ページ）")
+        == "最新SSDを比較してみた：さらば水冷（1/2 ページ）"
+    )
+
+
+def test_a_page_of_decomposed_letters_reads_as_one_of_composed_ones() -> None:
+    """Rules and the library that votes compare words: "e" + accent were other words, and the lead was lost."""
+    import unicodedata
+
+    lead = "<h2 class=sapo>Cơn bão số 5 đã vào đất liền các tỉnh miền Trung trong sáng nay, gây mưa rất to.</h2>"
+    story = "".join(
+        f"<p>Đoạn {i}: người dân thành phố đã được sơ tán đến nơi an toàn từ chiều hôm trước.</p>" for i in range(8)
+    )
+    html = f"<h1>Bão số 5 đổ bộ miền Trung</h1><p class=author>Tác giả: Nguyễn Thị Hồng</p>{lead}<div class=detail>{story}</div>"
+    composed, decomposed = (
+        extract(page(unicodedata.normalize(form, html), lang="vi"), PageContext()) for form in ("NFC", "NFD")
+    )
+    assert composed.content.origin == "generic:vote" and composed.authors.value == ["Nguyễn Thị Hồng"]
+    for name in ("title", "authors", "content"):
+        assert getattr(decomposed, name) == getattr(composed, name), name
