@@ -283,27 +283,26 @@ def could_not_start(returncode: int, text: str) -> bool:
     return returncode == 1 and "Redis does not answer" in text and "Visit ended" not in text
 
 
-def hold(redis: RedisServer, webs: Webs, floor_s: float) -> list[str]:
+def hold(redis_url: str, sites: Sites, floor_s: float) -> list[str]:
     """Makes the frontier's domains and pauses them, so that a fleet can gather. Returns the domains."""
-    domains = [host for site in webs.sites.enabled() for host in site.hosts]
-    sites = {host: site.id for site in webs.sites.enabled() for host in site.hosts}
+    site_of = {host: site.id for site in sites.enabled() for host in site.hosts}
 
     async def work(frontier: Frontier, client: Any) -> None:
         await frontier.open()
-        await frontier.put_domains([DomainPolicy(d, sites[d], "mid", round(floor_s * 1000)) for d in domains])
-        for domain in domains:
+        await frontier.put_domains([DomainPolicy(d, site_of[d], "mid", round(floor_s * 1000)) for d in site_of])
+        for domain in site_of:
             await frontier.operator.pause(domain)
 
-    redis.ask(work)
-    return domains
+    ask(redis_url, work)
+    return list(site_of)
 
 
-def let_go(redis: RedisServer, domains: Iterable[str]) -> None:
+def let_go(redis_url: str, domains: Iterable[str]) -> None:
     async def work(frontier: Frontier, client: Any) -> None:
         for domain in domains:
             await frontier.operator.resume(domain)
 
-    redis.ask(work)
+    ask(redis_url, work)
 
 
 #: Seconds of Retry-After that these faults of the simulated web send; its robots.txt of kind 5xx says 1 as well.

@@ -41,12 +41,12 @@ class Crawled:
         (tmp_path / "data").mkdir()
         places = {"SITES_FILE": webs.sites_file, "SELECTORS_DIR": webs.selectors_dir, "REDIS_URL": self.redis.url}
         scrapy = chaos.Scrapy(tmp_path, {**SETTINGS, **places, "DOWNLOAD_DELAY": delay_s})
-        self.domains = chaos.hold(self.redis, webs, delay_s)
+        self.domains = chaos.hold(self.redis.url, webs.sites, delay_s)
         self.fleet = Fleet(scrapy, self.redis, workers)
 
     def go(self) -> None:
         until(lambda: all("Seeds offered" in run.text() for run in self.fleet.running), "all workers ready", 120)
-        chaos.let_go(self.redis, self.domains)
+        chaos.let_go(self.redis.url, self.domains)
 
     def progress(self, share: float, of: int, timeout: float = 90) -> None:
         until(lambda: self.webs.hit_count() >= share * of, f"{share * of:.0f} requests", timeout)
