@@ -23,6 +23,9 @@ _NAMED = 0.4
 _PURE = 0.75
 _LEAST_NAMES = 3
 _DISTINCT = 0.3
+#: With names from metadata on this share, a page where only its layout gives one has most likely none: what stands there
+#: belongs to a related article.
+_STATED = 0.6
 _LONGEST = 90
 _NODES = "span, a, p, strong, b, em, i, cite, address, div, li, small, h4, h5, h6"
 _MOST_NODES = 5000
@@ -36,6 +39,7 @@ _NO_BYLINE_TAGS = frozenset({"nav", "footer", "aside", "figure", "figcaption", "
 
 def label_bylines(samples: list[Sample]) -> list[Sample]:
     """The samples, with names where no witness had any and the pages together show where they stand."""
+    samples = _as_stated(samples)
     witnessed = sum(bool(s.labels.authors) for s in samples)
     if witnessed >= _WITNESSED * len(samples) or len(samples) < 4:
         return samples
@@ -54,6 +58,17 @@ def label_bylines(samples: list[Sample]) -> list[Sample]:
     return [
         s if s.labels.authors or not by_page.get(i) else replace(s, labels=replace(s.labels, authors=by_page[i]))
         for i, s in enumerate(samples)
+    ]
+
+
+def _as_stated(samples: list[Sample]) -> list[Sample]:
+    guessed = [bool(s.labels.authors) and s.labels.authors_by == "byline" for s in samples]
+    stated = sum(bool(s.labels.authors) for s in samples) - sum(guessed)
+    if stated < _STATED * len(samples):
+        return samples
+    return [
+        replace(s, labels=replace(s.labels, authors=[])) if guess else s
+        for s, guess in zip(samples, guessed, strict=True)
     ]
 
 

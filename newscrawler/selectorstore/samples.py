@@ -27,6 +27,7 @@ class Labels:
     authors: list[str]
     content: str | None
     strong: frozenset[str]
+    authors_by: str = ""  # origin of the names: metadata state them, a byline is read from the layout
 
 
 @dataclass
@@ -58,6 +59,7 @@ def make_sample(url: str, body: bytes, context: PageContext, content_type: str |
         authors=list(values["authors"].value or []),
         content=values["content"].value,
         strong=strong,
+        authors_by=values["authors"].origin,
     )
     return Sample(url, doc, context, labels, hashlib.sha256(body).hexdigest()[:32])
 
