@@ -41,6 +41,7 @@ def config(conf: FrontierConfig) -> dict[str, Any]:
     # Each shard is steered by itself, so each has its part of the fleet's caps.
     values["requests_per_minute"] = conf.requests_per_minute / conf.shards
     values["bytes_per_minute"] = conf.bytes_per_minute / conf.shards
+    values["has_caps"] = conf.requests_per_minute + conf.bytes_per_minute > 0
     values["finished_per_bucket"] = finished_per_bucket(conf)
     values["revisit_ms"] = [conf.revisit_ms.get(kind, 0) for kind in records.KINDS]
     return values

@@ -155,13 +155,6 @@ local function return_lease(id, e, how)
   enqueue(e.domain, d, id, e.score)
 end
 
--- Real ms from which leases may be reaped. While Redis was away no worker could renew: after a restart the living
--- ones have a whole lease to come back, or all that they hold would be fetched again.
-local function reap_from()
-  if S.reborn == 0 then return 0 end
-  return real - (now - S.reborn) / (clock[1] and tonumber(clock[1]) or 1) + C.lease_ms
-end
-
 -- Leases that ran out, at most ``limit``.
 local function reap(limit)
   if real < reap_from() then return end
@@ -175,18 +168,4 @@ local function reap(limit)
       call("ZREM", P .. ":deadlines", ids[i])
     end
   end
-end
-
--- Real ms until anything may be leased: a gate, a due time, a lease that runs out. An hour = nothing is planned.
-local function wait_ms()
-  local factor = clock[1] and tonumber(clock[1]) or 1
-  local wait = 3600000
-  for class = 0, 2 do
-    local first = call("ZRANGE", ready_key(class), 0, 0, "WITHSCORES")
-    if first[2] then wait = min(wait, (tonumber(first[2]) - now) / factor) end
-  end
-  local first = call("ZRANGE", P .. ":deadlines", 0, 0, "WITHSCORES")
-  if first[2] then wait = min(wait, max(tonumber(first[2]), reap_from()) - real) end
-  local _, cap_wait = cap_room(1)
-  return max(0, math.ceil(max(wait, cap_wait)))
 end

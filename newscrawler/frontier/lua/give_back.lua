@@ -11,6 +11,7 @@ local W = ""
 --@include _records
 --@include _domain
 --@include _gate
+--@include _wait
 --@include _lease
 local list = cmsgpack.unpack(ARGV[2])
 local n = 0

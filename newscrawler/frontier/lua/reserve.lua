@@ -12,6 +12,7 @@ local W = ARGV[1]
 --@include _records
 --@include _domain
 --@include _gate
+--@include _wait
 --@include _lease
 local name, granted = ARGV[2], {}
 reap(16)
