@@ -15,7 +15,7 @@ from newscrawler.selectorstore.samples import Sample, norm, title_agrees
 from newscrawler.web.trim import natural_protect, trim
 
 #: Part of provenance and of the cache's key: change it with every change of prompt, trimming or schema.
-PROMPT_VERSION = "2026-11-21.1"
+PROMPT_VERSION = "2026-11-21.2"
 PAGES = 3
 MAX_TOKENS = 1200
 

@@ -22,12 +22,14 @@ from newscrawler.selectorstore.jobs import COOL_DOWN_MS, Job, Jobs
 from newscrawler.selectorstore.propose import LEAST_PAGES, Proposer, Result, Spent, split
 from newscrawler.selectorstore.reading import read_all
 from newscrawler.selectorstore.samples import Sample, distinct, make_sample, title_agrees
-from newscrawler.selectorstore.store import SelectorStore, StaleFence
+from newscrawler.selectorstore.store import SAMPLE_PAGES, SelectorStore, StaleFence
 
 __all__ = ["LEAST_PAGES", "MODES", "Generator", "Result", "Spent", "split"]
 
 MODES = ("rules_then_llm", "llm", "rules", "off")
 APPROVALS = ("auto", "admin")
+#: What a site's generations after failures look at, at most.
+MOST_SAMPLES = 4 * SAMPLE_PAGES
 
 
 class StoredPage(Protocol):
@@ -196,8 +198,16 @@ class Generator:
                 await self.store.await_admin(job.domain, result.reason)
             else:
                 job.again_in_ms = COOL_DOWN_MS[attempts - 1]
+                await self._want_others(job.domain)
         if drifting:
             await self.drift.rearm(job.domain, learn=False)
+
+
+    async def _want_others(self, domain: str) -> None:
+        """The next attempt sees twelve pages more: the same ones would say the same."""
+        had = len(await self.store.samples(domain))
+        if had >= SAMPLE_PAGES and not await self.store.is_drifting(domain):
+            await self.store.want_samples(domain, min(had + SAMPLE_PAGES, MOST_SAMPLES))
 
 
 def _too_few(domain: str, samples: list[Sample], refs: list[tuple[str, str]]) -> Result:

@@ -11,6 +11,10 @@ JOBS = f"{TAG}:jobs"
 FENCE = f"{TAG}:fence"
 #: hash domain -> JSON {since_ms, version, reason}: articles of that time are to be parsed again
 REPAIRS = f"{TAG}:repairs"
+#: hash url -> JSON {url, domain, ref, tries} of pages whose fields a model may be asked for
+DIRECT = f"{TAG}:direct"
+#: zset url of those -> ms since the epoch from which it may be asked
+DIRECT_DUE = f"{TAG}:direct:due"
 
 
 def domain(name: str) -> str:
@@ -54,7 +58,8 @@ def lock(name: str) -> str:
 
 
 def budget(day: str) -> str:
-    """hash: calls, tokens, micro (millionths of the prices' currency), each also as <name>:<domain>; day as YYYYMMDD"""
+    """hash: calls, tokens, micro (millionths of the prices' currency), direct (pages), each also as <name>:<domain>;
+    day as YYYYMMDD"""
     return f"{TAG}:budget:{day}"
 
 

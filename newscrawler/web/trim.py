@@ -26,7 +26,9 @@ _CHROME = re.compile(
     r"banner|promo|popup|modal|footer|most-?read|trending|widget|sponsor",
     re.I,
 )
-_KEPT = frozenset({"id", "class", "itemprop", "itemtype", "rel", "role", "datetime", "property", "name", "content"})
+_KEPT = frozenset(
+    {"id", "class", "type", "itemprop", "itemtype", "rel", "role", "datetime", "property", "name", "content"}
+)
 _BYLINE = re.compile(r"author|byline|tac-?gia|writer|journalist|nguoi-viet", re.I)
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0", re.I)
 # Zero-width signs and the tokens by which chat templates mark speakers: no page needs them to be understood.

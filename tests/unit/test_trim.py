@@ -57,11 +57,15 @@ def test_deep_page_ends() -> None:
     assert trim(LexborHTMLParser("<div>" * 390 + "x")).html
 
 
-def test_real_pages_lose_nine_tenths_and_no_protected_node(shared_pages: Path) -> None:
-    rows = [json.loads(line) for line in (shared_pages / "gold.jsonl").read_text(encoding="utf-8").splitlines()]
+def check_real_pages(folder: Path, every: int) -> tuple[float, int, int]:
+    """Median share of the tokens off, pages, selectors checked; raises on the first protected node that is lost.
+
+    Tokens as newscrawler.llm counts them before a call: UTF-8 bytes by 2.5, the same for the page and for what is left.
+    """
+    rows = [json.loads(line) for line in (folder / "gold.jsonl").read_text(encoding="utf-8").splitlines()]
     off, checked = [], 0
-    for row in rows[::8]:
-        tree = LexborHTMLParser(gzip.decompress((shared_pages / row["html"]).read_bytes()))
+    for row in rows[::every]:
+        tree = LexborHTMLParser(gzip.decompress((folder / row["html"]).read_bytes()))
         if tree.body is None:
             continue
         protected = natural_protect(tree)
@@ -72,5 +76,18 @@ def test_real_pages_lose_nine_tenths_and_no_protected_node(shared_pages: Path) -
             for selector in css.own_selectors(node)[:2]:
                 checked += 1
                 assert len(cut.css(selector)) >= 1 or not tree.body.css(selector), f"{row['id']} lost {selector}"
-    assert checked > 300
-    assert statistics.median(off) >= 0.9, statistics.median(off)
+    return statistics.median(off), len(off), checked
+
+
+def test_real_pages_lose_nine_tenths_and_no_protected_node(shared_pages: Path) -> None:
+    median, pages, checked = check_real_pages(shared_pages, 8)
+    assert pages > 90 and checked > 300
+    assert median >= 0.9, median
+
+
+@pytest.mark.chaos
+def test_all_real_pages_lose_nine_tenths_and_no_protected_node(shared_pages: Path) -> None:
+    median, pages, checked = check_real_pages(shared_pages, 1)
+    print(f"{median:.1%} of the tokens off at the median of {pages} pages, {checked} selectors of protected nodes hold")
+    assert pages >= 860 and checked > 3000
+    assert median >= 0.9, median

@@ -186,6 +186,17 @@ async def test_failures_cool_down_and_end_with_a_person(bench: Bench, scripted_l
     assert not bench.store.is_missing(DOMAIN), "no more samples are collected"
 
 
+async def test_attempt_after_a_failure_sees_pages_more(bench: Bench, scripted_llm: ScriptedLLM) -> None:
+    scripted_llm.script = [dumps(WRONG)]
+    for ref, page in bench.pages.items():
+        await bench.store.report_missing(DOMAIN, ref, page.url)
+    result = await bench.generator("llm").run_due()
+    assert result is not None and result.state == "failed"
+    await bench.store.refresh()
+    assert await bench.jobs.due() is None, "a failure cools down"
+    assert await bench.store.report_missing(DOMAIN, "f:99:1", "http://vnexpress.net/another.html") == 13
+
+
 async def test_instruction_in_a_page_changes_nothing(
     selector_redis: Any, tmp_path: Path, pages: list[MadePage], scripted_llm: ScriptedLLM
 ) -> None:
