@@ -76,6 +76,21 @@ async def test_a_trial_that_ends_well_or_is_not_begun_acquits(r: Any) -> None:
     assert not await f.begin_trial(lease), "it is no longer ours"
 
 
+async def test_a_list_page_that_kills_its_workers_is_tried_every_six_hours(r: Any) -> None:
+    f = await frontier(r, suspect_after=1, max_trials=1)
+    await f.add(links(1, kind=Kind.HOME))
+    (lease,) = (await f.step(1)).leases
+    await die_holding(f, lease, on_trial=False)
+    for rest_ms in (60_000, 6 * 3_600_000, 6 * 3_600_000):
+        await advance(r, rest_ms - 1000)
+        assert (await f.step(1)).leases == []
+        await advance(r, 1000)
+        (lease,) = (await f.step(1)).leases
+        await die_holding(f, lease, on_trial=True)
+        await check(r)
+    assert (await f.counts()).quarantined == 0
+
+
 async def test_a_robots_txt_that_kills_its_workers_is_asked_for_ever_more_rarely(r: Any) -> None:
     f = await frontier(r, obey_robots=True, backoff_start_ms=60_000)
     await f.add(links(1))

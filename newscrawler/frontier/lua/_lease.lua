@@ -100,7 +100,11 @@ end
 local function crash(h, e)
   if e.trial or h.crashes < C.suspect_after then h.crashes = h.crashes + 1 end
   local deaths_on_trial = h.crashes - C.suspect_after
-  if deaths_on_trial >= C.max_trials then return nil end
+  if deaths_on_trial >= C.max_trials then
+    if not is_list(h.kind) then return nil end
+    h.crashes = h.crashes - 1  -- a home page is never given up
+    return C.retry_max_ms
+  end
   return deaths_on_trial < 0 and 0 or min(C.lease_ms * 4 ^ deaths_on_trial, C.retry_max_ms)
 end
 
