@@ -62,7 +62,7 @@ def label_bylines(samples: list[Sample]) -> list[Sample]:
 
 
 def _as_stated(samples: list[Sample]) -> list[Sample]:
-    guessed = [bool(s.labels.authors) and s.labels.authors_by == "byline" for s in samples]
+    guessed = [bool(s.labels.authors) and s.labels.authors_by.startswith("byline") for s in samples]
     stated = sum(bool(s.labels.authors) for s in samples) - sum(guessed)
     if stated < _STATED * len(samples):
         return samples

@@ -18,14 +18,24 @@ _STATE = re.compile(
     r"left|right|fl|fr|pull-(left|right)|mobile|desktop|ng-.*|svelte-.*|css-.*|sc-.*|jsx-.*|chakra-.*)$",
     re.I,
 )
-_HASHY = re.compile(r"\d{3,}|__(?=[a-z]*[A-Z0-9])[a-zA-Z0-9]{5,}$|[a-z][A-Z][a-z]?[A-Z][a-z]?[A-Z]|^[a-f0-9]{6,}$")
+#: The last two: styled-components (hqmKvI, bxcKHB), by capitals too near to each other and by no vowel at all.
+_HASHY = re.compile(
+    r"\d{3,}|__(?=[a-z]*[A-Z0-9])[a-zA-Z0-9]{5,}$|[a-z][A-Z][a-z]?[A-Z][a-z]?[A-Z]|^[a-f0-9]{6,}$|"
+    r"^(?=[a-zA-Z]{5,7}$)[a-z]+[A-Z][a-z]{0,2}[A-Z]|^(?=[a-zA-Z]{5,7}$)(?=.*[A-Z])[^aeiouyAEIOUY]+$"
+)
 #: A value of a data-* attribute that names a kind of thing, not this one: letters only.
 _WORDS = re.compile(r"^[a-zA-Z][a-zA-Z_-]{2,30}$")
 _ANCHOR_TAGS = frozenset({"article", "main", "header"})
 
 
 def stable(name: str) -> bool:
-    return bool(_NAME.match(name)) and not _STATE.match(name) and not _HASHY.search(name)
+    return bool(_NAME.match(name)) and not _STATE.match(name) and not _HASHY.search(name) and not _generated_end(name)
+
+
+def _generated_end(name: str) -> str:
+    """The part before a generated end ("BaseText-" of BaseText-fEohGt), '' without one."""
+    before, dash, end = name.rpartition("-")
+    return before + dash if before and len(end) >= 5 and _HASHY.search(end) else ""
 
 
 def classes(node: LexborNode) -> list[str]:
@@ -51,6 +61,10 @@ def own_selectors(node: LexborNode) -> list[str]:
             found.append(f'{tag}[{name}="{value}"]')
     names = classes(node)
     found += [f"{tag}.{name}" for name in names]
+    for name in (attributes.get("class") or "").split():
+        lasting = _generated_end(name)
+        if len(lasting) > 4 and stable(lasting[:-1]) and not lasting.endswith("-sc-"):
+            found.append(f'{tag}[class*="{lasting}"]')
     found += [f"{tag}.{a}.{b}" for i, a in enumerate(names[:4]) for b in names[i + 1 : 4]]
     if tag in ("h1", "time", "article", "address", "main"):
         found.append(tag)
@@ -91,7 +105,7 @@ def rank(css: str) -> float:
         base = 0.95
     elif "." in css:
         base = 0.9
-    elif css in ("h1", "article h1", "main h1"):
+    elif "[class*=" in css or css in ("h1", "article h1", "main h1"):
         base = 0.85
     else:
         base = 0.6

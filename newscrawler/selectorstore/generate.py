@@ -202,7 +202,6 @@ class Generator:
         if drifting:
             await self.drift.rearm(job.domain, learn=False)
 
-
     async def _want_others(self, domain: str) -> None:
         """The next attempt sees twelve pages more: the same ones would say the same."""
         had = len(await self.store.samples(domain))

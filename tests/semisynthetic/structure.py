@@ -109,7 +109,7 @@ class Structure:
             node.set(_ROLE, "title")
         found = 0
         for slot, paragraph in enumerate(paragraphs):
-            nodes = [n for n in deepest.get(key(paragraph), []) if n.get(_ROLE) is None]
+            nodes = [n for n in deepest.get(key(paragraph), []) if not _is_taken(n)]
             if nodes:
                 found += len(paragraph)
                 for node in nodes:
@@ -214,6 +214,11 @@ class Structure:
         above = parts.path.rstrip("/").rsplit("/", 1)[0]
         name = f"{slugify(story.title) or 'story'}-{rng.randrange(10**6, 10**7)}"
         return f"{parts.scheme}://{parts.netloc}{move.machine(above)}/{name}"
+
+
+def _is_taken(node: Any) -> bool:
+    """It is another paragraph, part of one, or holds one."""
+    return any(n.get(_ROLE) is not None for n in (*node.iterancestors(), *node.iter()) if isinstance(n.tag, str))
 
 
 class _Swap:
@@ -422,7 +427,7 @@ def _without_names(tree: Any, names: list[str]) -> bool:
             rest = text
             for k in keys:
                 rest = rest.replace(k, "")
-            if _BY.match(rest) or len(rest) < 40:
+            if _BY.match(rest) or (len(rest) < 40 and not re.search(r"\d", rest)):
                 _cut(node)
     for meta in list(tree.iter("meta")):
         named = (meta.get("name") or meta.get("property") or "").lower()

@@ -57,14 +57,14 @@ def test_deep_page_ends() -> None:
     assert trim(LexborHTMLParser("<div>" * 390 + "x")).html
 
 
-def check_real_pages(folder: Path, every: int) -> tuple[float, int, int]:
+def check_real_pages(folder: Path) -> tuple[float, int, int]:
     """Median share of the tokens off, pages, selectors checked; raises on the first protected node that is lost.
 
     Tokens as newscrawler.llm counts them before a call: UTF-8 bytes by 2.5, the same for the page and for what is left.
     """
     rows = [json.loads(line) for line in (folder / "gold.jsonl").read_text(encoding="utf-8").splitlines()]
     off, checked = [], 0
-    for row in rows[::every]:
+    for row in rows:
         tree = LexborHTMLParser(gzip.decompress((folder / row["html"]).read_bytes()))
         if tree.body is None:
             continue
@@ -80,14 +80,7 @@ def check_real_pages(folder: Path, every: int) -> tuple[float, int, int]:
 
 
 def test_real_pages_lose_nine_tenths_and_no_protected_node(shared_pages: Path) -> None:
-    median, pages, checked = check_real_pages(shared_pages, 8)
-    assert pages > 90 and checked > 300
-    assert median >= 0.9, median
-
-
-@pytest.mark.chaos
-def test_all_real_pages_lose_nine_tenths_and_no_protected_node(shared_pages: Path) -> None:
-    median, pages, checked = check_real_pages(shared_pages, 1)
+    median, pages, checked = check_real_pages(shared_pages)
     print(f"{median:.1%} of the tokens off at the median of {pages} pages, {checked} selectors of protected nodes hold")
     assert pages >= 860 and checked > 3000
     assert median >= 0.9, median

@@ -6,6 +6,7 @@ from collections import Counter
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.selectors import SelectorSet
@@ -104,10 +105,22 @@ def test_nothing_is_induced_from_two_pages() -> None:
         ("item__x3F9a", False),
         ("a1b2c3d4", False),
         ("col-md-8", False),
+        ("hqmKvI", False),
+        ("fEohGt", False),
+        ("BaseText-fEohGt", False),
+        ("articleBody", True),
+        ("cs-entry__inner", True),
     ],
 )
 def test_generated_names_are_not_used(name: str, is_stable: bool) -> None:
     assert css.stable(name) is is_stable
+
+
+def test_lasting_part_of_a_generated_name_is_used() -> None:
+    tree = LexborHTMLParser('<div class="ArticlePageChunks-leZTjq hqmKvI"><p>x</p></div>')
+    (node,) = tree.css("div")
+    assert css.own_selectors(node) == ['div[class*="ArticlePageChunks-"]']
+    assert css.hits(tree, 'div[class*="ArticlePageChunks-"]')
 
 
 def test_lasting_names_rank_first() -> None:
