@@ -18,6 +18,7 @@ from scrapy import signals
 from scrapy.exceptions import DontCloseSpider
 
 from newscrawler import metrics
+from newscrawler.direct_ext import DirectDesk
 from newscrawler.drift_ext import DriftDesk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
@@ -126,6 +127,10 @@ class SelectorGeneration:
         self._job: asyncio.Task[Result | None] | None = None
         self._due_since: float | None = None
         self._drift = DriftDesk(crawler, regenerates=config.mode != "off") if config.watches else None
+        self._direct: DirectDesk | None = None
+        if config.mode in ("rules_then_llm", "llm"):
+            desk = DirectDesk(crawler, config.limits, self._llm, config.max_input_chars)
+            self._direct = desk if desk.is_on else None
         self._idle_since: float | None = None
 
     @classmethod
@@ -150,6 +155,8 @@ class SelectorGeneration:
         if self._drift is not None:
             self._tasks.append(asyncio.ensure_future(self._loop(self._drift.flush, _FLUSH_S)))
             self._tasks.append(asyncio.ensure_future(self._loop(self._drift.repair_due, 2 * _LOOK_S)))
+        if (direct := self._direct) is not None:
+            self._tasks.append(asyncio.ensure_future(self._loop(lambda: direct.look(self._is_idle()), _LOOK_S)))
 
     def item_scraped(self, item: Any, response: Response | None) -> None:
         """After the commit: the raw page is on the disk by now."""
@@ -158,6 +165,8 @@ class SelectorGeneration:
             return
         if self._drift is not None:
             self._drift.note(item)
+        if self._direct is not None:
+            self._direct.note(item)
         if item.article is None or response is None:
             return
         selectors = Services.of(self.crawler).selectors
@@ -176,7 +185,7 @@ class SelectorGeneration:
         """A crawl that has nothing left to fetch waits a while for the sets that it made possible."""
         now = time.monotonic()
         busy = self._job is not None or self._due_since is not None or bool(self._pages)
-        busy = busy or (self._drift is not None and self._drift.busy)
+        busy = busy or any(desk is not None and desk.busy for desk in (self._drift, self._direct))
         self._idle_since = self._idle_since or now
         if busy and now - self._idle_since < self.config.idle_s:
             raise DontCloseSpider

@@ -229,6 +229,11 @@ LLM_CALLS_PER_DAY = 200
 LLM_TOKENS_PER_DAY = 3_000_000
 LLM_TOKENS_PER_DOMAIN_PER_DAY = 300_000
 LLM_CALLS_PER_MINUTE = 10
+# Pages a day of which a model may be asked for the text itself, as the last resort: a page that calls itself an article
+# and of which no rule reads the text. Only words that stand on the page are taken (docs/extraction.md). Per fleet and
+# per site; 0 = none. Their calls count in the limits above: 2 a site leave 4 of its 6 calls to its selector set.
+LLM_DIRECT_PER_DAY = 50
+LLM_DIRECT_PER_DOMAIN_PER_DAY = 2
 # What the model's server charges for a million tokens, in any one currency; 0 = nothing, then money limits nothing.
 LLM_PRICE_IN = 0.0
 LLM_PRICE_OUT = 0.0

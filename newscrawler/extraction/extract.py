@@ -118,7 +118,7 @@ def extract(doc: Document, context: PageContext, selectors: selectors_.SelectorS
     _rest(out, doc, context)
     if by_set:
         _compare(out, doc, context)
-    out.reason = _why_not(out, doc, context)
+    out.reason = why_not(out, doc, context)
     out.is_article = not out.reason
     return out
 
@@ -197,7 +197,7 @@ def _disagrees(out: Extraction, name: str) -> None:
 
 
 # ---------------------------------------------------------------- is it an article
-def _why_not(out: Extraction, doc: Document, context: PageContext) -> str:
+def why_not(out: Extraction, doc: Document, context: PageContext) -> str:
     if _is_challenge(doc):
         return "challenge"
     if not out.title.value:

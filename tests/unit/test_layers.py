@@ -26,6 +26,7 @@ ADAPTERS = {
     "storing",
     "generation_ext",
     "drift_ext",
+    "direct_ext",
     "selecting",
     "evaluation",
     "selector_bench",
