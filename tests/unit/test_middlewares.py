@@ -205,6 +205,7 @@ def test_a_sitemap_that_is_a_gzip_file_is_opened() -> None:
         (gzip.compress(SITEMAP)[:-9], "truncated"),
         (b"\x1f\x8b" + HTML, "bad_encoding"),
     ],
+    ids=["size", "truncated", "bad_encoding"],  # the time is in a gzip file: two workers would not agree on its name
 )
 def test_a_bad_gzip_sitemap_is_refused(body: bytes, reason: str) -> None:
     with pytest.raises(Refused) as caught:
