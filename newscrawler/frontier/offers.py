@@ -17,10 +17,12 @@ from newscrawler.items import Link
 
 T = TypeVar("T", Lease, Link)
 
-#: Most links, and most acks, of one script call: a script stops Redis for everybody while it runs.
-#: As many new links, or acks, take some 2 ms, by estimate.
-MAX_LINKS = 128
-MAX_ACKS = 32
+#: Most links, and most acks, of one script call: a script stops Redis for everybody while it runs. As many new links
+#: take 2 ms, as many acks 1; three times that where Redis has just forked and each page it writes is copied first.
+MAX_LINKS = 64
+MAX_ACKS = 16
+#: Most links that are only looked up in one call: half a millisecond.
+MAX_LOOKS = 256
 #: Of the links that were offered last, so many are remembered in known_share.
 LOOK_BACK = 500
 
@@ -39,25 +41,27 @@ class Offers:
     known_share: float = 0.5
 
     async def add(self, links: Sequence[Link]) -> AddResult:
-        """Offers links, one round trip per shard (and per MAX_LINKS of them)."""
+        """Offers links; one round trip per shard, or two, and one more per MAX_LINKS of them that are not known."""
         result = AddResult()
         by_shard = self._by_shard(links) if self.config.shards > 1 else {0: list(links)}
         for shard, batch in by_shard.items():
-            for start in range(0, len(batch), MAX_LINKS):
-                result.merge(await self._add(shard, batch[start : start + MAX_LINKS]))
+            result.merge(await self._add(shard, batch))
         return result
 
     async def _add(self, shard: int, links: Sequence[Link], *, moved: bool = False) -> AddResult:
         result, unknown, doubtful = AddResult(), links, list[Link]()
         if not moved and self._pays_to_look(len(links)):
             result, unknown, doubtful = await self._look(shard, links)
-        groups, order = packing.group_links(unknown, moved=moved)
-        archived = b""
-        if doubtful:
-            archived = await self._archived(doubtful)
-            more, more_order = packing.group_links(doubtful, asked=True)
-            groups, order = groups + more, order + more_order
-        if groups:
+        while unknown or doubtful:
+            asked, doubtful = doubtful[:MAX_LINKS], doubtful[MAX_LINKS:]
+            room = MAX_LINKS - len(asked)
+            offered, unknown = unknown[:room], unknown[room:]
+            groups, order = packing.group_links(offered, moved=moved)
+            archived = b""
+            if asked:
+                archived = await self._archived(asked)
+                more, more_order = packing.group_links(asked, asked=True)
+                groups, order = groups + more, order + more_order
             letters = await self._offer(shard, groups, archived)
             result.merge(self._confirmed(order, letters))
             if b"?" in letters:
@@ -76,30 +80,30 @@ class Offers:
         """What is known for certain, the links that are to be offered, and those that the archive is to be asked for.
         What may be admitted though it is known is offered."""
         unknown = [link for link in links if link.revisit]
-        packed, order = packing.look_ups([link for link in links if not link.revisit] if unknown else links)
-        with translated():
-            letters: bytes = await self.scripts.run(
-                "look", keys.prefix(shard), msgpack.packb(packed, use_bin_type=False)
-            )
         doubtful: list[Link] = []
-        for link, letter in zip(order, letters, strict=True):
-            if letter != 115:  # s
-                (doubtful if letter == 63 and self.mover is not None else unknown).append(link)  # ?
-        self.local.add_all([link.url for link, letter in zip(order, letters, strict=True) if letter == 115])
-        return AddResult(seen=letters.count(b"s")), unknown, doubtful
+        known: list[str] = []
+        rest = [link for link in links if not link.revisit] if unknown else links
+        for start in range(0, len(rest), MAX_LOOKS):
+            packed, order = packing.look_ups(rest[start : start + MAX_LOOKS])
+            with translated():
+                data = msgpack.packb(packed, use_bin_type=False)
+                letters: bytes = await self.scripts.run("look", keys.prefix(shard), data)
+            for link, letter in zip(order, letters.decode(), strict=True):
+                if letter == "s":
+                    known.append(link.url)
+                else:
+                    (doubtful if letter == "?" and self.mover is not None else unknown).append(link)
+        self.local.add_all(known)
+        return AddResult(seen=len(known)), unknown, doubtful
 
     async def _known(self, shard: int, links: Sequence[Link], result: AddResult) -> set[int]:
         """Which of an ack's links need not go with it: ids of the objects. Counted in ``result``."""
         if not self._pays_to_look(len(links)):
             return set()
-        left: set[int] = set()
-        for start in range(0, len(links), MAX_LINKS):
-            batch = links[start : start + MAX_LINKS]
-            looked, unknown, doubtful = await self._look(shard, batch)
-            self._learn(len(batch), looked.seen)
-            result.merge(looked)
-            left.update(map(id, unknown + doubtful))
-        return {id(link) for link in links} - left
+        looked, unknown, doubtful = await self._look(shard, links)
+        self._learn(len(links), looked.seen)
+        result.merge(looked)
+        return {id(link) for link in links} - {id(link) for link in unknown + doubtful}
 
     async def _archived(self, links: Sequence[Link]) -> bytes:
         """What the archive has of them, as the scripts want it.
