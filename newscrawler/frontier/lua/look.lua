@@ -16,7 +16,12 @@ local FAILED, REFUSED = 9, 7
 for g = 1, #groups, 2 do
   local joined, ids = groups[g + 1], {}
   for i = 1, #joined / 16 do ids[i] = joined:sub(16 * i - 15, 16 * i) end
-  local known = call("HMGET", P .. ":r:" .. groups[g], unpack(ids))
+  local key, known = P .. ":r:" .. groups[g]
+  if #ids == 1 then
+    known = { call("HEXISTS", key, ids[1]) == 1 }
+  else
+    known = call("HMGET", key, unpack(ids))
+  end
   for i = 1, #ids do
     local letter = "s"
     if not known[i] then
