@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from scrapy.commands import ScrapyCommand
+from scrapy.commands import ScrapyCommand, ScrapyHelpFormatter
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli, selecting, wiring
@@ -57,7 +57,22 @@ VERBS: dict[str, tuple[str, str]] = {
     "repair": ("DOMAIN", "parse the articles of the time again in which its set did not fit, from stored pages"),
     "history": ("DOMAIN", "what happened to the domain's sets, newest first"),
 }
+_EXAMPLES = (
+    "scrapy selectors list",
+    "scrapy selectors test vnexpress.net                    how good is the set in use?",
+    "scrapy selectors history vnexpress.net                 why is it in use?",
+    "scrapy selectors rollback vnexpress.net                the one before; again: the one after",
+    "scrapy selectors bench --base-url http://127.0.0.1:11434/v1 --model llama3.1:8b",
+    "    (LLM_API_KEY in the environment where the server wants a key; pages: what a crawl has stored)",
+)
 _COLUMNS = ("domain", "state", "active", "probation", "shadow", "made_by", "versions", "samples", "pinned", "reason")
+
+
+class _Lines(ScrapyHelpFormatter):
+    """Leaves the lines of the description as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(f"{indent}{line}".rstrip() for line in text.splitlines()) + "\n"
 
 
 class Command(ScrapyCommand):
@@ -72,11 +87,14 @@ class Command(ScrapyCommand):
         return "Selector sets: list, show, test, load, generate, edit, approve, rollback, pin, disable, repair, bench, history"
 
     def long_desc(self) -> str:
-        verbs = ". ".join(f"{name}{' ' + args if args else ''}: {text}" for name, (args, text) in VERBS.items())
-        return f"{verbs}. docs/selectors.md shows the life of a set."
+        verbs = [f"  {name + ' ' + args:<28} {text}" for name, (args, text) in VERBS.items()]
+        examples = "\n".join(f"  {line}" for line in _EXAMPLES)
+        end = "docs/selectors.md shows the life of a set, and the settings for each model server."
+        return "\n".join(["Actions:", *verbs, "", "Examples:", examples, "", end])
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
+        parser.formatter_class = _Lines
         cli.add_json_option(parser)
         parser.add_argument(
             "--version",

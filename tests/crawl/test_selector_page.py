@@ -148,10 +148,16 @@ def test_only_operators_change_sets_and_other_sites_may_not(deps: Deps) -> None:
     running.stop()
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", list(SCREENS))
-def test_set_is_shown_with_its_example_and_nothing_of_a_page_runs(chromium: Any, server: str, size: str) -> None:  # noqa: F811
+def test_set_is_shown_with_its_example_and_nothing_of_a_page_runs(
+    chromium: Any,  # noqa: F811
+    server: str,
+    size: str,
+    scheme: Any,
+) -> None:
     width, height = SCREENS[size]
-    context = chromium.new_context(viewport={"width": width, "height": height})
+    context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     screen = Screen(context.new_page(), server, width)
     screen.open("/selectors")
     screen.page.get_by_role("link", name=DOMAIN).click()
@@ -159,6 +165,10 @@ def test_set_is_shown_with_its_example_and_nothing_of_a_page_runs(chromium: Any,
     frame.locator("p[data-kind=title]").first.wait_for()
     assert frame.locator("p[data-kind=title]").count() == 1
     assert frame.locator("p[data-kind=content]").count() >= 3
+    for kind in ("title", "content", "excluded"):  # marked: told from what stands around it
+        one, other = (frame.locator(f"p[data-kind={k}]").first for k in (kind, "other"))
+        colour = "e => getComputedStyle(e).backgroundColor"
+        assert one.evaluate(colour) != other.evaluate(colour), f"{kind} is not marked"
     assert frame.locator("p[data-kind=other]").count() >= 1
     assert screen.page.get_by_role("heading", name="History").is_visible()
     assert frame.locator("body").evaluate("window.stolen") is None

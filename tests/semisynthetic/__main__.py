@@ -1,4 +1,4 @@
-"""python -m tests.semisynthetic [--pages DIR] [--most N] [--fresh N] [--only ID]: the table of docs/selectors.md."""
+"""python -m tests.semisynthetic [--pages DIR] [--most N] [--fresh N] [--only ID] [--shard I/N]: the table of docs/selectors.md."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ def main() -> None:
     parser.add_argument("--most", type=int)
     parser.add_argument("--fresh", type=int, default=25)
     parser.add_argument("--only")
+    parser.add_argument("--shard", default="0/1", help="every n-th structure: 0/2 and 1/2 are two halves")
     parser.add_argument("--show", action="store_true", help="the sets and what was wrong")
     args = parser.parse_args()
     lives: list[Life] = []
-    for structure, texts in structures(args.pages, args.most):
+    part, parts = map(int, args.shard.split("/"))
+    for number, (structure, texts) in enumerate(structures(args.pages, args.most)):
+        if number % parts != part:
+            continue
         if args.only and args.only not in (structure.id, structure.site):
             continue
         start = time.process_time()
