@@ -165,9 +165,11 @@ def _print_rows(doc: Document, context: PageContext, selectors: SelectorSet | No
         if isinstance(value, list) and not as_json:
             value = ", ".join(value)
         won = "*" if row.won else ""
-        rows.append({"won": won, "field": row.field, "origin": row.origin, "raw": row.raw, "value": value})
+        rows.append(
+            {"won": won, "field": row.field, "origin": row.origin, "raw": row.raw, "value": value, "note": row.note}
+        )
     if not as_json:
         for shown in rows:
             shown["value"] = None if shown["value"] is None else " ".join(str(shown["value"]).split())
             shown["raw"] = str(shown["raw"])[:60]
-    cli.print_rows(rows, ("won", "field", "origin", "raw", "value"), as_json)
+    cli.print_rows(rows, ("won", "field", "origin", "raw", "value", "note"), as_json)

@@ -89,7 +89,7 @@ def find(doc: Document, context: PageContext) -> FieldValue:
     named = witnesses.of(doc)
     from_ld = authors.clean(named.authors_raw, context.site_name, sites, nicknames=True)
     from_meta = _from_meta(doc, context, sites)
-    seen = _visible_names(doc, context, sites)
+    seen = visible_names(doc, context, sites)
     visible = next(seen, None)
     if from_ld:
         if visible is not None and _set(visible[0]) == _set(from_ld):
@@ -153,8 +153,9 @@ def _from_meta(doc: Document, context: PageContext, sites: list[str]) -> Found |
     return None
 
 
-def _visible_names(doc: Document, context: PageContext, sites: list[str]) -> Iterator[Named]:
-    """What a reader sees, best place first; lazy, as the last one reads the whole page."""
+def visible_names(doc: Document, context: PageContext, sites: list[str] | None = None) -> Iterator[Named]:
+    """What a reader sees, best place first; lazy, as the last one reads the whole page. ``sites``: the site's names."""
+    sites = title.site_names(doc, context.site_name) if sites is None else sites
     for source in (_from_marked, _from_classes, _from_names, _from_text):
         yield from source(doc, context, sites)
 

@@ -24,6 +24,7 @@ from newscrawler.extraction.shown import (
     from_script,
     from_text,
     labelled,
+    named_stamps,
     parsed,
 )
 
@@ -58,6 +59,20 @@ def rules_for(doc: Document, context: PageContext) -> Rules:
     ):
         locale = stated[1]
     return dates.rules(context, host, doc.lang, locale)
+
+
+def candidates(doc: Document, context: PageContext) -> Iterator[Stamp]:
+    """Every date that any source has, in the order in which :func:`find` asks; find() stops where one is sure."""
+    how = rules_for(doc, context)
+    for source in (_from_json_ld, _from_meta, _from_hint, _from_itemprop):
+        yield from source(doc, context, how)
+    yield from _from_json_ld_page(doc, how)
+    for shown in (time_stamps, named_stamps, labelled, from_script, from_blocks):
+        yield from shown(doc, how)
+    url = _from_url(doc, how)
+    if url is not None:
+        yield url
+    yield from _from_library(doc, how)
 
 
 def find(doc: Document, context: PageContext) -> Times:
@@ -266,7 +281,13 @@ _TIME_DATA = ("data-datetime", "data-published", "data-time", "data-timestamp", 
 
 
 def _from_time_elements(doc: Document, how: Rules) -> Iterator[Stamp]:
-    best: Stamp | None = None
+    best = max(time_stamps(doc, how), key=lambda s: s.trust, default=None)
+    if best is not None:
+        yield best
+
+
+def time_stamps(doc: Document, how: Rules) -> Iterator[Stamp]:
+    """``time`` elements and their like, in page order."""
     parts = regions.of(doc)
     for order, node in enumerate(
         doc.tree.css("time,abbr.published,abbr[title]," + ",".join(f"[{k}]" for k in _TIME_DATA))[:40]
@@ -289,10 +310,7 @@ def _from_time_elements(doc: Document, how: Rules) -> Iterator[Stamp]:
             stamp.trust += 0.05
         if order and node.parent is not None and _inside(node, "a"):
             stamp.trust -= 0.1
-        if best is None or stamp.trust > best.trust:
-            best = stamp
-    if best is not None:
-        yield best
+        yield stamp
 
 
 def _from_url(doc: Document, how: Rules) -> Stamp | None:

@@ -49,24 +49,33 @@ _SCRIPT_DATE = re.compile(
 
 @dataclass(slots=True)
 class Stamp:
-    """A date with where it came from. ``trust`` 0..1."""
+    """A date with where it came from. ``trust`` 0..1. ``raw``: as it is written there."""
 
     when: When
     origin: str
     trust: float
+    raw: str = ""
 
 
 def parsed(raw: str, how: Rules, origin: str, trust: float) -> Iterator[Stamp]:
     when = dates.parse(raw, how)
     if when:
-        yield Stamp(when, origin, trust)
+        yield Stamp(when, origin, trust, raw)
 
 
 def from_text(doc: Document, how: Rules) -> Iterator[Stamp]:
-    """Nodes named after dates, then the texts around the headline."""
+    """Nodes named after dates, then the texts around the headline: the best."""
+    best = max(named_stamps(doc, how), key=lambda s: s.trust, default=None)
+    if best is None or best.trust < 0.65:
+        best = max(filter(None, (best, _near_headline(doc, how))), key=lambda s: s.trust, default=None)
+    if best is not None:
+        yield best
+
+
+def named_stamps(doc: Document, how: Rules) -> Iterator[Stamp]:
+    """Nodes named after dates, in page order."""
     seen = 0
     parts = regions.of(doc)
-    best: Stamp | None = None
     before = parts.first is not None  # a site's header may show today's date
     css = "h1,h2," + ",".join(
         f'[class*="{w}"],[id*="{w}"]'
@@ -108,12 +117,8 @@ def from_text(doc: Document, how: Rules) -> Iterator[Stamp]:
         stamp = _text_stamp(text, node, how, order, parts)
         if stamp and before:
             stamp.trust -= 0.05
-        if stamp and (best is None or stamp.trust > best.trust):
-            best = stamp
-    if best is None or best.trust < 0.65:
-        best = max(filter(None, (best, _near_headline(doc, how))), key=lambda s: s.trust, default=None)
-    if best is not None:
-        yield best
+        if stamp:
+            yield stamp
 
 
 def labelled(doc: Document, how: Rules) -> Iterator[Stamp]:

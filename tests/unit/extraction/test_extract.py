@@ -175,12 +175,27 @@ def test_broken_json_ld_is_mended(script: str) -> None:
 
 
 def test_explain_names_candidates_and_the_winner() -> None:
-    rows = explain(
-        Document(article(byline="<p class=author>Nguyễn Văn An</p>").encode(), "https://www.example.vn/a-1.html"),
-        VIETNAM,
-    )
-    assert {r.field for r in rows} == {"title", "authors", "content"}
-    assert any(r.won and r.field == "content" for r in rows)
+    head = "<meta name=author content=Admin><meta property=og:title content='Giá vàng trong nước giảm mạnh'>"
+    byline = "<p class=author>Nguyễn Văn An</p><p class=date>Thứ bảy, 15/08/2026 06:54</p><div class=date>Cập nhật: 16/08/2026 09:00</div>"
+    rows = explain(Document(article(head, byline).encode(), "https://www.example.vn/a-1.html"), VIETNAM)
+    assert {r.field for r in rows} >= {"title", "published", "authors", "content", "language", "page"}
+    for field in ("title", "published", "authors", "content"):
+        assert sum(r.won for r in rows if r.field == field) == 1, f"one winner: {field}"
+    dates = [r for r in rows if r.field == "published"]
+    (winner,) = (r for r in dates if r.won)
+    assert winner.raw == "Thứ bảy, 15/08/2026 06:54" and winner.note.startswith("trust ")
+    assert any(r.raw == "Cập nhật: 16/08/2026 09:00" and not r.won for r in dates), "every visible date is named"
+    refused = next(r for r in rows if r.origin == "meta:author")
+    assert (refused.raw, refused.read, refused.note) == ("Admin", None, "no person's name")
+    heading = next(r for r in rows if r.origin == "generic:h1")
+    assert heading.won and heading.note == "agrees 1.00 with og"
+    assert rows[-1].note == "article"
+
+
+def test_explain_says_why_a_page_is_no_article() -> None:
+    rows = explain(Document(b"<html><body><h1>Tin moi trong ngay</h1></body></html>", "https://x.vn/a-1.html"), VIETNAM)
+    assert rows[-1].note == "not an article: no content"
+    assert not any(r.won for r in rows if r.field == "content")
 
 
 def test_section_pages_of_real_sites_are_no_articles(shared_pages: Path) -> None:
