@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from newscrawler.extraction.context import PageContext
-from newscrawler.extraction.document import words
 from newscrawler.extraction.months import MONTHS
+from newscrawler.extraction.zones import ABBREVIATIONS, DAY_FIRST_ENGLISH, LANGUAGE_ZONES, NAMED_ZONES, ZONES
 
 EARLIEST_YEAR = 1990
 #: A date is looked for in the first characters of a text only; longer ones are not bylines.
@@ -38,133 +38,6 @@ class Rules:
     fetched: datetime | None = None
     zone_known: bool = False
 
-
-# Country domains whose country has one time zone (or one that nearly all of its press is in).
-_ZONES = {
-    "vn": "Asia/Ho_Chi_Minh",
-    "de": "Europe/Berlin",
-    "at": "Europe/Vienna",
-    "ch": "Europe/Zurich",
-    "fr": "Europe/Paris",
-    "es": "Europe/Madrid",
-    "it": "Europe/Rome",
-    "nl": "Europe/Amsterdam",
-    "be": "Europe/Brussels",
-    "lu": "Europe/Luxembourg",
-    "pl": "Europe/Warsaw",
-    "cz": "Europe/Prague",
-    "sk": "Europe/Bratislava",
-    "hu": "Europe/Budapest",
-    "se": "Europe/Stockholm",
-    "no": "Europe/Oslo",
-    "dk": "Europe/Copenhagen",
-    "fi": "Europe/Helsinki",
-    "uk": "Europe/London",
-    "ie": "Europe/Dublin",
-    "gr": "Europe/Athens",
-    "bg": "Europe/Sofia",
-    "ro": "Europe/Bucharest",
-    "tr": "Europe/Istanbul",
-    "hr": "Europe/Zagreb",
-    "si": "Europe/Ljubljana",
-    "rs": "Europe/Belgrade",
-    "al": "Europe/Tirane",
-    "ua": "Europe/Kyiv",
-    "ee": "Europe/Tallinn",
-    "lv": "Europe/Riga",
-    "lt": "Europe/Vilnius",
-    "jp": "Asia/Tokyo",
-    "kr": "Asia/Seoul",
-    "cn": "Asia/Shanghai",
-    "tw": "Asia/Taipei",
-    "hk": "Asia/Hong_Kong",
-    "sg": "Asia/Singapore",
-    "my": "Asia/Kuala_Lumpur",
-    "th": "Asia/Bangkok",
-    "kh": "Asia/Phnom_Penh",
-    "la": "Asia/Vientiane",
-    "ph": "Asia/Manila",
-    "in": "Asia/Kolkata",
-    "bd": "Asia/Dhaka",
-    "pk": "Asia/Karachi",
-    "lk": "Asia/Colombo",
-    "np": "Asia/Kathmandu",
-    "ir": "Asia/Tehran",
-    "il": "Asia/Jerusalem",
-    "am": "Asia/Yerevan",
-    "za": "Africa/Johannesburg",
-    "ng": "Africa/Lagos",
-    "ke": "Africa/Nairobi",
-    "eg": "Africa/Cairo",
-    "nz": "Pacific/Auckland",
-    "ar": "America/Argentina/Buenos_Aires",
-    "co": "America/Bogota",
-    "pe": "America/Lima",
-}
-# Where the domain says nothing: languages that are written in one zone.
-_LANGUAGE_ZONES = {
-    "vi": "vn",
-    "ja": "jp",
-    "ko": "kr",
-    "th": "th",
-    "pl": "pl",
-    "tr": "tr",
-    "it": "it",
-    "hi": "in",
-    "bn": "bd",
-    "el": "gr",
-    "bg": "bg",
-    "hu": "hu",
-    "cs": "cz",
-    "uk": "ua",
-    "sv": "se",
-    "da": "dk",
-    "no": "no",
-    "nb": "no",
-    "fi": "fi",
-    "sq": "al",
-    "hr": "hr",
-    "hy": "am",
-    "de": "de",
-}
-# English that writes the day first.
-_DAY_FIRST_ENGLISH = words("uk ie au nz za in sg my hk ke ng pk lk bd np gh eu")
-_ABBREVIATIONS = {
-    "utc": 0,
-    "gmt": 0,
-    "z": 0,
-    "wet": 0,
-    "bst": 60,
-    "ist": 330,
-    "cet": 60,
-    "cest": 120,
-    "mez": 60,
-    "mesz": 120,
-    "eet": 120,
-    "eest": 180,
-    "msk": 180,
-    "est": -300,
-    "edt": -240,
-    "cst": -360,
-    "cdt": -300,
-    "mst": -420,
-    "mdt": -360,
-    "pst": -480,
-    "pdt": -420,
-    "jst": 540,
-    "kst": 540,
-    "hkt": 480,
-    "sgt": 480,
-    "wib": 420,
-    "ict": 420,
-    "aest": 600,
-    "aedt": 660,
-    "sast": 120,
-    "brt": -180,
-    "nzst": 720,
-    "nzdt": 780,
-}
-_NAMED_ZONES = {"et": "America/New_York", "ct": "America/Chicago", "mt": "America/Denver", "pt": "America/Los_Angeles"}
 
 _ISO = re.compile(
     r"(?<!\d)(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)"
@@ -217,7 +90,7 @@ def rules(context: PageContext | None = None, host: str = "", language: str | No
     if offset:
         delta = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
         zone = timezone(-delta if offset[1] == "-" else delta)
-    name = None if offset else context.zone or _ZONES.get(top) or _ZONES.get(_LANGUAGE_ZONES.get(lang, ""))
+    name = None if offset else context.zone or ZONES.get(top) or ZONES.get(LANGUAGE_ZONES.get(lang, ""))
     if name:
         try:
             zone = ZoneInfo(name)
@@ -225,8 +98,8 @@ def rules(context: PageContext | None = None, host: str = "", language: str | No
             zone = UTC
     region = locale.replace("_", "-").rpartition("-")[2].lower() if "-" in locale.replace("_", "-") else ""
     region = {"gb": "uk"}.get(region, region)
-    english = lang in ("en", "") and top not in _ZONES
-    day_first = not english or top in _DAY_FIRST_ENGLISH or region in _DAY_FIRST_ENGLISH
+    english = lang in ("en", "") and top not in ZONES
+    day_first = not english or top in DAY_FIRST_ENGLISH or region in DAY_FIRST_ENGLISH
     return Rules(zone, day_first, context.fetched, zone is not UTC)
 
 
@@ -419,10 +292,10 @@ def _zone(text: str) -> tzinfo | None:
     m = re.match(r"([A-Za-z]{1,4})\b", text)
     if m:
         name = m[1].lower()
-        if name in _NAMED_ZONES and m[1].isupper():
-            return ZoneInfo(_NAMED_ZONES[name])
-        if name in _ABBREVIATIONS and (m[1].isupper() or name in ("utc", "gmt")):
-            return timezone(timedelta(minutes=_ABBREVIATIONS[name]))
+        if name in NAMED_ZONES and m[1].isupper():
+            return ZoneInfo(NAMED_ZONES[name])
+        if name in ABBREVIATIONS and (m[1].isupper() or name in ("utc", "gmt")):
+            return timezone(timedelta(minutes=ABBREVIATIONS[name]))
     return None
 
 
