@@ -270,8 +270,8 @@ class Bench:
         for found, links in ((self.long_ago, self.done[:old]), (self.lately, self.done[old:])):
             for link in links:
                 found.setdefault(link.domain, []).append(link)
-        for start in range(0, old, 500):
-            places = [keys.finished(0, link.url_id) for link in self.done[start : min(old, start + 500)]]
+        for start in range(0, old, 128):
+            places = [keys.finished(0, link.url_id) for link in self.done[start : min(old, start + 128)]]
             pipe = self.client.pipeline(transaction=False)
             for key, field in places:
                 pipe.hget(key, field)

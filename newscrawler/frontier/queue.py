@@ -18,7 +18,7 @@ from redis.asyncio import Redis
 from newscrawler.frontier import keys, meta, packing, records
 from newscrawler.frontier.archive import Archive, Mover
 from newscrawler.frontier.errors import translated
-from newscrawler.frontier.offers import MAX_ACKS, MAX_LINKS, Offers
+from newscrawler.frontier.offers import MAX_ACKS, MAX_LEASES, MAX_LINKS, Offers
 from newscrawler.frontier.operator import Operator
 from newscrawler.frontier.scripts import Scripts
 from newscrawler.frontier.seen import LocalSeen
@@ -185,7 +185,11 @@ class Frontier(Offers):
                 share = plan.get(shard) or packing.Share()
                 for batch in share.batches(MAX_ACKS):
                     left -= await self._step_shard(shard, 0, batch, step)
-                left -= await self._step_shard(shard, left, share, step)
+                got = await self._step_shard(shard, min(left, MAX_LEASES), share, step)
+                left -= got
+                while got == MAX_LEASES and left > 0:
+                    got = await self._step_shard(shard, min(left, MAX_LEASES), packing.Share(), step)
+                    left -= got
             with translated():
                 await self._after_error()
             if self.mover is not None:
