@@ -25,6 +25,7 @@ from newscrawler.extraction.shown import (
     from_text,
     labelled,
     named_stamps,
+    near_headline,
     parsed,
 )
 
@@ -67,7 +68,12 @@ def candidates(doc: Document, context: PageContext) -> Iterator[Stamp]:
     for source in (_from_json_ld, _from_meta, _from_hint, _from_itemprop):
         yield from source(doc, context, how)
     yield from _from_json_ld_page(doc, how)
-    for shown in (time_stamps, named_stamps, labelled, from_script, from_blocks):
+    for shown in (time_stamps, named_stamps):
+        yield from shown(doc, how)
+    near = near_headline(doc, how)
+    if near is not None:
+        yield near
+    for shown in (labelled, from_script, from_blocks):
         yield from shown(doc, how)
     url = _from_url(doc, how)
     if url is not None:

@@ -67,7 +67,7 @@ def from_text(doc: Document, how: Rules) -> Iterator[Stamp]:
     """Nodes named after dates, then the texts around the headline: the best."""
     best = max(named_stamps(doc, how), key=lambda s: s.trust, default=None)
     if best is None or best.trust < 0.65:
-        best = max(filter(None, (best, _near_headline(doc, how))), key=lambda s: s.trust, default=None)
+        best = max(filter(None, (best, near_headline(doc, how))), key=lambda s: s.trust, default=None)
     if best is not None:
         yield best
 
@@ -188,7 +188,7 @@ def _text_stamp(text: str, node: LexborNode, how: Rules, order: int, parts: Part
     return stamp
 
 
-def _near_headline(doc: Document, how: Rules) -> Stamp | None:
+def near_headline(doc: Document, how: Rules) -> Stamp | None:
     """Short texts that hold a date, within some nodes after or before the h1."""
     heading = doc.tree.css_first("h1") or doc.tree.css_first("h2")
     if heading is None:
