@@ -88,6 +88,30 @@ def test_crawl_asks_the_model_and_never_waits_for_it(
     assert done.stat("article/new") >= 20, "the crawl stored articles by the generic chain meanwhile"
 
 
+def test_rules_first_and_the_model_only_for_what_they_fail(
+    newsweb: Any, tmp_path: Path, scripted_llm_thread: ScriptedLLM
+) -> None:
+    """rules_then_llm: what rules found is not asked for, and a wrong answer for the rest spoils nothing."""
+    web = newsweb("ip", sites=1, articles=16, rate=0, delay=0.05, faults="none")
+    wrong = ["footer a"]
+    scripted_llm_thread.script = [
+        dumps({"title": wrong, "published": wrong, "authors": wrong, "content_root": ["header"], "content_exclude": []})
+    ]
+    scrapy, done = crawl(
+        tmp_path,
+        web,
+        SELECTOR_GENERATION="rules_then_llm",
+        LLM_BASE_URL=scripted_llm_thread.base_url,
+        LLM_MODEL="scripted",
+    )
+    assert done.stat("selector/jobs/probation") == 1, done.stderr[-3000:]
+    asked = [r["messages"][-1]["content"].splitlines()[0] for r in scripted_llm_thread.requests]
+    assert all("title" not in line and "content" not in line for line in asked), asked
+    (doc,) = rows(scrapy, "show", rows(scrapy, "list")[0]["domain"])
+    assert doc["provenance"]["made_by"] == "rule", "the model's wrong answer was taken"
+    assert "footer a" not in json.dumps(doc["variants"])
+
+
 def test_wrong_answer_is_judged_and_not_used(newsweb: Any, tmp_path: Path, scripted_llm_thread: ScriptedLLM) -> None:
     web = newsweb("ip", sites=1, articles=16, rate=0, delay=0.05, faults="none")
     scripted_llm_thread.script = [

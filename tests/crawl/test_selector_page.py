@@ -106,7 +106,7 @@ def active(client: httpx.Client) -> str:
 
 
 def test_approve_and_edit_run_the_gate(server: str) -> None:
-    with httpx.Client(base_url=server, headers={"Accept": "text/html"}) as http:
+    with httpx.Client(base_url=server, headers={"Accept": "text/html"}, timeout=60) as http:
         assert DOMAIN in http.get("/selectors").text
         refused = http.post(f"/selectors/{DOMAIN}/approve", data={"version": "2"})
         assert refused.status_code == 409 and "the gate refuses it" in refused.text and "title" in refused.text

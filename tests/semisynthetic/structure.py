@@ -79,6 +79,8 @@ class Structure:
         self.id, self.lang, self.site, self.url = row["id"], row["lang"], row["site"], row["url"]
         self.title, self.authors = row["title"], list(row["authors"])
         self.published = datetime.fromisoformat(row["published"])
+        if any(len(n.split()) < 2 for n in self.authors):
+            raise Unfit("an author who is no person of two names: the site itself, a sign")
         if any(len(key(n)) < 4 for n in self.authors):
             raise Unfit("an author's name too short to be told from other text")
         paragraphs = [p for part in row["content"].split("\n\n") for p in part.split("\n") if key(p)]
