@@ -35,7 +35,7 @@ _NOBODY = re.compile(
 )
 # Words of a clause, a date or a label: no name.
 _NO_NAME = re.compile(
-    r"[<>{}=@#$%\\!?…:]|\d{3}|\bvor \d|\b(?:ago|par|recipe|rezept)\b|^(?:mon|diens|mitt|donners|frei|sams|sonn)tag$",
+    r"[<>{}=@#$%\\!?…:]|\d{3}|\bvor \d|\b(?:ago|par|recipe|rezept|theo|nguồn)\b|^(?:mon|diens|mitt|donners|frei|sams|sonn)tag$",
     re.I,
 )
 

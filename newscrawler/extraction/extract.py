@@ -113,7 +113,7 @@ def extract(doc: Document, context: PageContext, selectors: selectors_.SelectorS
         else:
             out.authors = bylines.find(doc, context)
     if not by_set:
-        out.content = generic.content(doc, out.title.value)
+        out.content = _without_byline(generic.content(doc, out.title.value), out.authors.value)
     out.credits = credits.find(doc, context, out.authors.value, out.content.value)
     _rest(out, doc, context)
     if by_set:
@@ -121,6 +121,15 @@ def extract(doc: Document, context: PageContext, selectors: selectors_.SelectorS
     out.reason = why_not(out, doc, context)
     out.is_article = not out.reason
     return out
+
+
+def _without_byline(content: FieldValue, names: list[str]) -> FieldValue:
+    """Who wrote it is a field of its own: a first paragraph that is nothing but an author's name is off."""
+    first, blank, rest = (content.value or "").partition("\n\n")
+    if not blank or len(first) > 60 or authors.key(first) not in map(authors.key, names):
+        return content
+    lead, blank, text = rest.partition("\n\n")
+    return FieldValue(strip_sapo_prefix(lead) + blank + text, content.origin, content.confidence)
 
 
 def _times(out: Extraction, doc: Document, context: PageContext) -> None:

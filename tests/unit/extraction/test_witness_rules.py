@@ -376,3 +376,17 @@ def test_a_page_of_decomposed_letters_reads_as_one_of_composed_ones() -> None:
     assert composed.content.origin == "generic:vote" and composed.authors.value == ["Nguyễn Thị Hồng"]
     for name in ("title", "authors", "content"):
         assert getattr(decomposed, name) == getattr(composed, name), name
+
+
+def test_the_author_s_name_before_the_lead_is_no_paragraph() -> None:
+    lead = "(Dân trí) - Cơn bão số 5 đã vào đất liền các tỉnh miền Trung trong sáng nay, gây mưa rất to."
+    story = "".join(
+        f"<p>Đoạn {i}: người dân thành phố đã được sơ tán đến nơi an toàn từ chiều hôm trước.</p>" for i in range(8)
+    )
+    byline = "<p class=author>Nguyễn Thị Hồng</p>"
+    html = (
+        f"<h1>Bão số 5 đổ bộ miền Trung</h1>{byline}<div class=detail><p>Nguyễn Thị Hồng</p><p>{lead}</p>{story}</div>"
+    )
+    found = extract(page(html, lang="vi"), PageContext())
+    assert found.authors.value == ["Nguyễn Thị Hồng"]
+    assert found.content.value.startswith("Cơn bão số 5 đã vào")
