@@ -21,16 +21,12 @@ from selectolax.lexbor import LexborHTMLParser
 from newscrawler.extraction.document import Document
 from tests.newsweb.language import slugify
 from tests.semisynthetic.dates import Move
+from tests.semisynthetic.dom import LD, ROLE, SILENT, SLOT, cut, key, related, text_of, vary, without_names
 from tests.semisynthetic.texts import Story
 
-_SILENT = frozenset({"script", "style", "noscript", "template", "svg"})
-_SLOT, _ROLE = "data-slot-of-test", "data-role-of-test"
 _LEAST_FOUND = 0.95  # of the gold's characters have to stand in elements of their own
-_CHROME = ("header", "footer", "nav", "form")
-_LD = "application/ld+json"
 _ATTRIBUTES = ("content", "title", "alt", "aria-label", "href", "value", "datetime")
 _BOXES = (' class="inline-related"', ' class="c-embed"', ' class="story-card"', ' data-widget="more"', "")
-_BY = re.compile(r"^(by|von|par|por|text|author|autor|di|af|av|door|tác giả|[:,|•·\-–—&]|und|and|et|y|\s)*$", re.I)
 
 
 class Unfit(ValueError):
@@ -50,26 +46,6 @@ class Truth:
 class Filled:
     body: bytes
     truth: Truth
-
-
-def key(text: str) -> str:
-    """For finding: no white space, no typography, lower case."""
-    text = unicodedata.normalize("NFKC", text).lower()
-    return re.sub(r"[\s\u200b-\u200f\u00ad\ufeff\"'“”„‘’‚«»‹›]+", "", text)
-
-
-def text_of(node: Any) -> str:
-    parts = []
-    for inner in node.iter():
-        if inner.tag in _SILENT or not isinstance(inner.tag, str):
-            if inner is not node and inner.tail:
-                parts.append(inner.tail)
-            continue
-        if inner.text and not any(a.tag in _SILENT for a in inner.iterancestors()):
-            parts.append(inner.text)
-        if inner is not node and inner.tail:
-            parts.append(inner.tail)
-    return "".join(parts)
 
 
 class Structure:
@@ -98,7 +74,7 @@ class Structure:
     def _mark(self, paragraphs: list[str]) -> None:
         deepest: dict[str, list[Any]] = {}
         for node in self.tree.body.iter():
-            if not isinstance(node.tag, str) or node.tag in _SILENT or node.tag == "body":
+            if not isinstance(node.tag, str) or node.tag in SILENT or node.tag == "body":
                 continue
             text = key(text_of(node))
             if 3 < len(text) < 6000:
@@ -108,18 +84,18 @@ class Structure:
         if not any(n.tag in ("h1", "h2") or any(a.tag in ("h1", "h2") for a in n.iterancestors()) for n in titles):
             raise Unfit("the gold title is no heading of the page")
         for node in titles:
-            node.set(_ROLE, "title")
+            node.set(ROLE, "title")
         found = 0
         for slot, paragraph in enumerate(paragraphs):
             nodes = [n for n in deepest.get(key(paragraph), []) if not _is_taken(n)]
             if nodes:
                 found += len(paragraph)
                 for node in nodes:
-                    node.set(_ROLE, "short" if len(paragraph) < 80 else "text")
-                    node.set(_SLOT, str(slot))
+                    node.set(ROLE, "short" if len(paragraph) < 80 else "text")
+                    node.set(SLOT, str(slot))
         if found < _LEAST_FOUND * self.size:
             raise Unfit(f"only {found / self.size:.0%} of the gold text stands in elements of its own")
-        if sum(n.get(_ROLE) == "text" for n in self.tree.body.iter()) < 3:
+        if sum(n.get(ROLE) == "text" for n in self.tree.body.iter()) < 3:
             raise Unfit("fewer than three paragraphs")
 
     def _other_titles(self) -> dict[str, int]:
@@ -141,7 +117,7 @@ class Structure:
 
     def _lds(self) -> Iterator[Any]:
         for node in self.tree.iter("script"):
-            if _LD in (node.get("type") or ""):
+            if LD in (node.get("type") or ""):
                 yield node
 
     # ------------------------------------------------------------ filling
@@ -154,7 +130,7 @@ class Structure:
         filled = self.fill(story, new, rng, None)
         tree = lxml.html.document_fromstring(filled.body.decode())
         said = key(text_of(tree.body)) + "".join(key(n.get("content") or "") for n in tree.iter("meta"))
-        lds = "".join(key(n.text or "") for n in tree.iter("script") if _LD in (n.get("type") or ""))
+        lds = "".join(key(n.text or "") for n in tree.iter("script") if LD in (n.get("type") or ""))
         if key(self.title) in said + lds:
             raise Unfit("the title stands in a place that is not found")
         for name in self.authors:
@@ -174,7 +150,7 @@ class Structure:
 
         def dates(tree: Any) -> set[str]:
             texts = [n.get(a) or "" for n in tree.iter("meta", "time") for a in ("content", "datetime")]
-            texts += [n.text or "" for n in tree.iter("script") if _LD in (n.get("type") or "")]
+            texts += [n.text or "" for n in tree.iter("script") if LD in (n.get("type") or "")]
             texts += [t for t in tree.body.itertext() if len(t) < 150]
             return {t for t in texts if move.machine(t) != t or move.seen(t) != t}
 
@@ -199,14 +175,14 @@ class Structure:
         gone = False
         if nameless:
             without = copy.deepcopy(tree)
-            gone = _without_names(without, list(names.values()))
+            gone = without_names(without, list(names.values()))
             tree = without if gone else tree
         if texts is not None:
-            _vary(tree, rng, texts)
+            vary(tree, rng, texts)
         for node in list(tree.iter()):
             if isinstance(node.tag, str):
-                node.attrib.pop(_SLOT, None)
-                node.attrib.pop(_ROLE, None)
+                node.attrib.pop(SLOT, None)
+                node.attrib.pop(ROLE, None)
         body = b"<!doctype html>" + lxml.html.tostring(tree, encoding="utf-8")
         authors = [] if gone else list(names.values())
         return Filled(body, Truth(url, story.title, "\n\n".join(content), authors, self.published + move.by))
@@ -220,7 +196,7 @@ class Structure:
 
 def _is_taken(node: Any) -> bool:
     """It is another paragraph, part of one, or holds one."""
-    return any(n.get(_ROLE) is not None for n in (*node.iterancestors(), *node.iter()) if isinstance(n.tag, str))
+    return any(n.get(ROLE) is not None for n in (*node.iterancestors(), *node.iter()) if isinstance(n.tag, str))
 
 
 class _Swap:
@@ -255,18 +231,18 @@ class _Swap:
         for node in tree.iter():
             if not isinstance(node.tag, str):
                 continue
-            role = node.get(_ROLE)
+            role = node.get(ROLE)
             if role == "title":
                 _set_text(node, self.story.title)
             for name, value in list(node.attrib.items()):
-                if name in _ATTRIBUTES or (name.startswith("data-") and name not in (_SLOT, _ROLE)):
+                if name in _ATTRIBUTES or (name.startswith("data-") and name not in (SLOT, ROLE)):
                     if node.tag == "meta":
                         value = self._description(value)
                     changed = self.text(value, visible=False)
                     if changed != node.get(name):
                         node.set(name, changed)
             if node.tag == "script":
-                if _LD in (node.get("type") or "") and node.text:
+                if LD in (node.get("type") or "") and node.text:
                     node.text = self._ld(node.text)
                 continue
             if node.tag == "style":
@@ -322,7 +298,7 @@ def _loosely(text: str, old: str, new: str) -> str:
 
 def _set_text(node: Any, text: str) -> None:
     for child in list(node):
-        if child.tag not in _SILENT:
+        if child.tag not in SILENT:
             node.remove(child)
         else:
             child.tail = None
@@ -332,17 +308,17 @@ def _set_text(node: Any, text: str) -> None:
 def _write_content(tree: Any, story: Story, rng: random.Random, texts: Any, box: str) -> list[str]:
     """Fills the paragraphs, some cloned, some left out, as articles differ in length; the texts in the page's order."""
     paragraphs, short = iter(story.paragraphs), iter(story.short)
-    nodes = [n for n in tree.body.iter() if isinstance(n.tag, str) and n.get(_ROLE) in ("text", "short")]
-    slots = list(dict.fromkeys(n.get(_SLOT) for n in nodes))
+    nodes = [n for n in tree.body.iter() if isinstance(n.tag, str) and n.get(ROLE) in ("text", "short")]
+    slots = list(dict.fromkeys(n.get(SLOT) for n in nodes))
     many = rng.uniform(0.6, 1.6)
     written: list[str] = []
     by_slot: dict[str, list[Any]] = {}
     for node in nodes:
-        by_slot.setdefault(node.get(_SLOT), []).append(node)
-    longs = [s for s in slots if by_slot[s][0].get(_ROLE) == "text"]
+        by_slot.setdefault(node.get(SLOT), []).append(node)
+    longs = [s for s in slots if by_slot[s][0].get(ROLE) == "text"]
     for slot in slots:
         group = by_slot[slot]
-        if group[0].get(_ROLE) == "short":
+        if group[0].get(ROLE) == "short":
             text = next(short)
             written.append(text)
             for node in group:
@@ -365,7 +341,7 @@ def _write_content(tree: Any, story: Story, rng: random.Random, texts: Any, box:
             written.append(next(paragraphs))
             _inside(twin, written[-1], rng)
         if texts is not None and inner and rng.random() < 0.06:
-            _related(last, rng, texts, box)
+            related(last, rng, texts, box)
     return written
 
 
@@ -390,88 +366,4 @@ def _drop(node: Any) -> None:
     while above is not None and key(text_of(above)) == key(text_of(node)) and above.tag != "body":
         node, above = above, above.getparent()
     if above is not None:
-        _cut(node)
-
-
-def _cut(node: Any) -> None:
-    """Without the text behind it, which lxml keeps with an element."""
-    above, before = node.getparent(), node.getprevious()
-    if node.tail:
-        if before is not None:
-            before.tail = (before.tail or "") + node.tail
-        else:
-            above.text = (above.text or "") + node.tail
-    above.remove(node)
-
-
-def _related(node: Any, rng: random.Random, texts: Any, name: str) -> None:
-    """A list of other articles between two paragraphs, named as sites name it or not at all."""
-    items = "".join(
-        f'<li><a href="/r-{rng.randrange(10**6)}">{_escape(texts.headline(rng))}</a></li>'
-        for _ in range(rng.randint(1, 3))
-    )
-    box = lxml.html.fragment_fromstring(f"<div{name}><ul>{items}</ul></div>")
-    node.addnext(box)
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")
-
-
-def _without_names(tree: Any, names: list[str]) -> bool:
-    """Takes the byline and what metadata say of it away; False when a name is left."""
-    keys = [key(n) for n in names]
-    for node in list(tree.body.iter()):
-        if not isinstance(node.tag, str) or node.tag in _SILENT or node.getparent() is None:
-            continue
-        text = key(text_of(node))
-        if len(text) < 200 and any(k in text for k in keys) and node.get(_ROLE) is None:
-            rest = text
-            for k in keys:
-                rest = rest.replace(k, "")
-            if _BY.match(rest) or (len(rest) < 40 and not re.search(r"\d", rest)):
-                _cut(node)
-    for meta in list(tree.iter("meta")):
-        named = (meta.get("name") or meta.get("property") or "").lower()
-        if "author" in named or any(k in key(meta.get("content") or "") for k in keys):
-            _cut(meta)
-    for node in tree.iter("script"):
-        if _LD in (node.get("type") or "") and node.text:
-            try:
-                node.text = json.dumps(_no_author(json.loads(node.text), keys), ensure_ascii=False)
-            except ValueError:
-                return False
-    lds = "".join(key(n.text or "") for n in tree.iter("script") if _LD in (n.get("type") or ""))
-    whole = key(text_of(tree.body)) + lds
-    return not any(k in whole for k in keys)
-
-
-def _no_author(value: Any, keys: list[str]) -> Any:
-    if isinstance(value, dict):
-        return {
-            k: _no_author(v, keys)
-            for k, v in value.items()
-            if k not in ("author", "creator", "editor") and not (isinstance(v, str) and any(n in key(v) for n in keys))
-        }
-    return [_no_author(v, keys) for v in value] if isinstance(value, list) else value
-
-
-def _vary(tree: Any, rng: random.Random, texts: Any) -> None:
-    """Related lists, teasers and captions are other ones on each page; some items are missing."""
-    mine = {n for n in tree.body.iter() if isinstance(n.tag, str) and n.get(_ROLE)}
-    for node in list(tree.body.iter("a", "figcaption")):
-        if node.getparent() is None or any(a.tag in _CHROME for a in node.iterancestors()):
-            continue
-        if any(a in mine for a in (node, *node.iterancestors())) or any(n in mine for n in node.iter()):
-            continue
-        own = text_of(node)
-        if len(own.strip()) < 25:
-            continue
-        for inner in node.iter():
-            if isinstance(inner.tag, str) and inner.tag not in _SILENT and len((inner.text or "").strip()) >= 20:
-                inner.text = texts.headline(rng)
-            if inner is not node and len((inner.tail or "").strip()) >= 20:
-                inner.tail = texts.sentence(rng)
-        item = node.getparent()
-        if item.tag == "li" and rng.random() < 0.15 and not any(n in mine for n in item.iter()):
-            _cut(item)
+        cut(node)

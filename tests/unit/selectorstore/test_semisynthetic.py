@@ -15,8 +15,9 @@ import lxml.html
 import pytest
 
 from tests.semisynthetic.change import Changed, change
+from tests.semisynthetic.dom import key, text_of
 from tests.semisynthetic.life import FIELDS, Site, live, structures
-from tests.semisynthetic.structure import Structure, key, text_of
+from tests.semisynthetic.structure import Structure
 from tests.semisynthetic.texts import Texts
 
 #: Of all structures: share that reaches an active set with every field right on >= 99 % of fresh pages. Only rises.
