@@ -26,6 +26,8 @@ TITLE_BOOST, EXACT_BOOST, PAIR_BOOST, WHOLE_BOOST = 3.0, 0.15, 0.5, 2.0
 #: Above any other score: a quotation in a row; words as typed where others only fold to them.
 FIRST_OF_ALL = 10_000.0
 RECENT, HALF_LIFE = 0.25, "3d"
+#: Characters; a longer one is stored but not found by. A term may have 32,766 bytes.
+LONGEST_URL = 8_000
 _KEPT_ONLY = {"type": "keyword", "index": False, "doc_values": False}
 _WORDS = {"type": "text", "analyzer": "whitespace"}
 
@@ -37,8 +39,8 @@ ARTICLES: dict[str, Any] = {
     "_source": {"excludes": ["t", "b", "ft", "fb", "a", "bands"]},
     "properties": {
         "t": _WORDS, "b": _WORDS, "ft": _WORDS, "fb": _WORDS, "a": _WORDS,
-        "url": {"type": "keyword", "ignore_above": 8_000},
-        "canonical": {"type": "keyword", "ignore_above": 8_000},
+        "url": {"type": "keyword", "ignore_above": LONGEST_URL},
+        "canonical": {"type": "keyword", "ignore_above": LONGEST_URL},
         "site": {"type": "keyword"},
         "at": {"type": "date", "format": "epoch_millis"},
         "stored": {"type": "date", "format": "epoch_millis"},
@@ -224,7 +226,8 @@ def near_duplicates(bands: list[int], article_id: str, most: int) -> dict[str, A
 
 def named(articles: Sequence[Article]) -> dict[str, Any]:
     """Articles at an address that one of these names as its canonical one, or that name theirs, or the same."""
-    own, others = [a.url for a in articles], [o for a in articles if (o := twins.other_address(a))]
+    own = [a.url for a in articles if len(a.url) <= LONGEST_URL]
+    others = [o for a in articles if (o := twins.other_address(a)) and len(o) <= LONGEST_URL]
     should = [{"terms": {"canonical": own + others}}, {"terms": {"url": others}}]
     conditions = [{"term": {"gone": False}}]
     query = {"bool": {"should": should, "minimum_should_match": 1, "filter": conditions}}
