@@ -94,7 +94,9 @@ SELECTOR_REPAIRED = _stat(
 )
 SELECTOR_ERRORS = _stat("selector/errors", "errors", "background work on selector sets that failed")
 LLM_DIRECT = _stat(
-    "llm/direct", "pages", "pages that rules cannot read, by what came of asking a model for their fields; label: result"
+    "llm/direct",
+    "pages",
+    "pages that rules cannot read, by what came of asking a model for their fields; label: result",
 )
 LLM_CALLS = _stat("llm/calls", "calls", "HTTP requests to the model, answered or not")
 LLM_TOKENS = _stat("llm/tokens", "tokens", "tokens that the model's server counted; label: in or out")

@@ -7,7 +7,18 @@ import difflib
 from newscrawler.items import Article
 
 #: The fields whose change makes a version (codec.digest), then those that only come along.
-FIELDS = ("title", "content", "published", "authors", "credits", "modified", "summary", "section", "image", "canonical_url")
+FIELDS = (
+    "title",
+    "content",
+    "published",
+    "authors",
+    "credits",
+    "modified",
+    "summary",
+    "section",
+    "image",
+    "canonical_url",
+)
 
 
 def changed_fields(old: Article, new: Article) -> list[str]:

@@ -16,7 +16,9 @@ from tests.contract.articles import CORPUS, START, article, article_id, filler
 async def test_putting_twice_changes_nothing(store: ArticleStore) -> None:
     one = article("a", "Tiêu đề", "Nội dung", authors=["An"])
     assert [(r.status, r.version) for r in await store.put([one])] == [("new", 1)]
-    again = replace(one, fetched=datetime(2026, 9, 1, tzinfo=UTC), raw_ref="other:1:2", section="Khác", credits=["TTXVN"])
+    again = replace(
+        one, fetched=datetime(2026, 9, 1, tzinfo=UTC), raw_ref="other:1:2", section="Khác", credits=["TTXVN"]
+    )
     assert [(r.status, r.version) for r in await store.put([again])] == [("unchanged", 1)]
     assert len(await store.versions(one.id)) == 1
 
