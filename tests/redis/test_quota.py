@@ -230,11 +230,12 @@ async def test_shards_share_the_cap(r: Any) -> None:
     names = tuple(f"d{i}.vn" for i in range(80))
     f = await frontier(r, domains=names, shards=4, requests_per_minute=80)
     await f.add([x for name in names for x in links(20, name)])
-    taken = 0
+    taken, began = 0, await f.operator.now_ms()
     for _ in range(60):
         step = await f.step(64)
         taken += len(step.leases)
         await f.step(0, [done(x) for x in step.leases], [ended(x) for x in step.leases])
         for shard in range(4):
             await advance(r, SECOND, shard)
-    assert 60 <= taken <= 80
+    minutes = (await f.operator.now_ms() - began) / (60 * SECOND)  # what the machine takes passes as well
+    assert 60 <= taken <= 80 * minutes + 1
