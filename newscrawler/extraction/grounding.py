@@ -17,8 +17,9 @@ from newscrawler.extraction.blocks import walk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import Extraction, why_not
-from newscrawler.extraction.text import clean_line
+from newscrawler.extraction.text import one_line
 from newscrawler.items import FieldValue
+from newscrawler.web.hostile import hides
 
 ORIGIN = "llm"
 #: Below what any rule gives: a rule that finds the field later is believed over it.
@@ -27,9 +28,6 @@ CONFIDENCE = 0.3
 MENDABLE = frozenset({"no content", "no title", "stub"})
 MOST_PARAGRAPHS = 400
 
-_HIDDEN = re.compile(
-    r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d])|opacity\s*:\s*0(?![.\d])", re.I
-)
 _SENTENCE_END = re.compile(r"[.!?…。！？:;»”\"'’)\]]$")
 
 
@@ -59,10 +57,10 @@ class Visible:
             if (
                 "hidden" in attributes
                 or attributes.get("aria-hidden") == "true"
-                or _HIDDEN.search(attributes.get("style") or "")
+                or hides(attributes.get("style") or "")
             ):
                 hidden.add(node.mem_id)
-        blocks = [fold(b.text) for b in walk(body, hidden)] if body is not None else []
+        blocks = [one_line(b.text) for b in walk(body, hidden)] if body is not None else []
         blocks = [b for b in blocks if b]
         starts, ends, at = set(), set(), 0
         for block in blocks:
@@ -85,10 +83,6 @@ class Visible:
     def has_words(self, words: str) -> bool:
         """Whether ``words`` stand somewhere, not as a part of longer ones."""
         return bool(words) and re.search(rf"(?<!\w){re.escape(words)}(?!\w)", self.flat) is not None
-
-
-def fold(text: str) -> str:
-    return " ".join(clean_line(text).split())
 
 
 def is_stated_article(doc: Document) -> bool:
@@ -125,7 +119,7 @@ def ground(doc: Document, context: PageContext, found: Extraction, answer: Mappi
 
 
 def _content(page: Visible, raw: Any) -> str:
-    paragraphs = [fold(p) for p in raw if isinstance(p, str)] if isinstance(raw, list) else []
+    paragraphs = [one_line(p) for p in raw if isinstance(p, str)] if isinstance(raw, list) else []
     paragraphs = [p for p in paragraphs if p]
     if not paragraphs or len(paragraphs) > MOST_PARAGRAPHS:
         raise NotGrounded("content", f"{len(paragraphs)} paragraphs")
@@ -142,8 +136,8 @@ def _content(page: Visible, raw: Any) -> str:
 
 
 def _title(doc: Document, page: Visible, raw: Any, context: PageContext) -> str:
-    value = fold(raw) if isinstance(raw, str) else ""
-    said = [fold(s) for s in (title.of_document(doc), witnesses.of(doc).headline, doc.meta_first("og:title")) if s]
+    value = one_line(raw) if isinstance(raw, str) else ""
+    said = [one_line(s) for s in (title.of_document(doc), witnesses.of(doc).headline, doc.meta_first("og:title")) if s]
     if not title.has_shape(value, context.site_name):
         raise NotGrounded("title", f"is no headline: {value[:80]!r}")
     if value not in page.blocks and not any(value in s for s in said):
@@ -152,7 +146,7 @@ def _title(doc: Document, page: Visible, raw: Any, context: PageContext) -> str:
 
 
 def _names(page: Visible, raw: Any, context: PageContext) -> list[str]:
-    given = [fold(n) for n in raw if isinstance(n, str)] if isinstance(raw, list) else []
+    given = [one_line(n) for n in raw if isinstance(n, str)] if isinstance(raw, list) else []
     for name in filter(None, given):
         if not page.has_words(name):
             raise NotGrounded("authors", f"is not on the page: {name[:80]!r}")
@@ -160,7 +154,7 @@ def _names(page: Visible, raw: Any, context: PageContext) -> list[str]:
 
 
 def _when(doc: Document, page: Visible, raw: Any, context: PageContext) -> dates.When | None:
-    value = fold(raw) if isinstance(raw, str) else ""
+    value = one_line(raw) if isinstance(raw, str) else ""
     if not value:
         return None
     if not page.has_words(value):

@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborNode
 
 from newscrawler.extraction import witnesses
 from newscrawler.extraction.document import Document
-from newscrawler.extraction.text import clean_line
+from newscrawler.extraction.text import one_line
 from newscrawler.items import FieldValue
 
 _SEPARATOR = re.compile(r"\s+[|\-–—·•»«:/~*]+\s+|\s*[|»｜ㅣ]\s*|\s+--\s+|(?<=\S)[：]")
@@ -39,7 +39,7 @@ def clean(raw: str, site_name: str | None = None) -> str:
     value = html.unescape(html.unescape(raw))
     if "<" in value:
         value = re.sub(r"</?[a-zA-Z][^<>]{0,200}>", "", value)
-    value = _FULL_WIDTH.sub(r"\1", _without_cjk_rubric(" ".join(clean_line(value).split())))
+    value = _FULL_WIDTH.sub(r"\1", _without_cjk_rubric(one_line(value)))
     return cut_site(value, [site_name] if site_name else [])
 
 

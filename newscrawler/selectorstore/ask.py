@@ -12,6 +12,7 @@ from newscrawler.extraction.selectors import SelectorError, check_css
 from newscrawler.selectorstore import css
 from newscrawler.selectorstore.gate import Report
 from newscrawler.selectorstore.samples import Sample, norm, title_agrees
+from newscrawler.web.hostile import fence
 from newscrawler.web.trim import natural_protect, trim
 
 #: Part of provenance and of the cache's key: change it with every change of prompt, trimming or schema.
@@ -65,8 +66,8 @@ def question(samples: list[Sample], fields: list[str], max_chars: int) -> tuple[
     pages = [_page_text(s, max_chars // len(chosen)) for s in chosen]
     head = f"Wanted: {', '.join(fields)}. Give empty lists for the rest.\n"
     digest = hashlib.sha256("\0".join([PROMPT_VERSION, head, *sorted(pages)]).encode()).hexdigest()[:32]
-    nonce = secrets.token_hex(6)  # a page cannot close a fence that it cannot guess
-    fenced = [f"--- page {i + 1} {nonce} ---\n{text}\n--- end {nonce} ---" for i, text in enumerate(pages)]
+    nonce = secrets.token_hex(6)
+    fenced = [fence(f"page {number}", text, nonce) for number, text in enumerate(pages, 1)]
     return head + "\n".join(fenced), digest
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import importlib.resources
 import json
-import re
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ from functools import cache
 from typing import Any
 
 from newscrawler.selectorstore import keys
+from newscrawler.web.hostile import fence, without_unsafe
 
 #: Part of the cache's key: change it with every change of prompt, schema or text.
 PROMPT_VERSION = "direct-2026-11-21.1"
@@ -36,8 +36,6 @@ MOST_WAITING = 500
 #: A worker that died with a page is followed by another after this.
 LOCK_MS = 10 * 60_000
 MOST_TRIES = 3
-# Zero-width signs and the tokens by which chat templates mark speakers: no page needs them to be understood.
-_UNSAFE = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]|<\|[^|>]{0,40}\|>|\[/?INST\]", re.I)
 
 
 @dataclass(frozen=True)
@@ -155,14 +153,13 @@ def question(blocks: Sequence[str], max_chars: int) -> tuple[str, str, int]:
     lines: list[str] = []
     size = 0
     for block in blocks:
-        line = _UNSAFE.sub("", block)
+        line = without_unsafe(block)
         size += len(line) + 1
         if size > max_chars:
             break
         lines.append(line)
     text = "\n".join(lines)
     digest = hashlib.sha256(f"{PROMPT_VERSION}\0{text}".encode("utf-8", "replace")).hexdigest()[:32]
-    nonce = secrets.token_hex(6)  # a page cannot close a fence that it cannot guess
     # An answer is a copy of a part of the text: at most as long as it, bytes / 2.5 tokens, and the JSON around it.
     most = min(8_000, int(len(text.encode("utf-8", "replace")) / 2.5) + 300)
-    return f"--- page {nonce} ---\n{text}\n--- end {nonce} ---", digest, most
+    return fence("page", text, secrets.token_hex(6)), digest, most

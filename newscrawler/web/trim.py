@@ -16,6 +16,8 @@ from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from newscrawler.web.hostile import hides, without_unsafe
+
 _DROP = frozenset(
     {"script", "style", "svg", "iframe", "noscript", "template", "form", "link", "object", "embed", "canvas", "select",
      "button", "input", "video", "audio", "source", "picture", "map", "head", "base"}
@@ -30,9 +32,6 @@ _KEPT = frozenset(
     {"id", "class", "type", "itemprop", "itemtype", "rel", "role", "datetime", "property", "name", "content"}
 )
 _BYLINE = re.compile(r"author|byline|tac-?gia|writer|journalist|nguoi-viet", re.I)
-_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0", re.I)
-# Zero-width signs and the tokens by which chat templates mark speakers: no page needs them to be understood.
-_UNSAFE_TEXT = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]|<\|[^|>]{0,40}\|>|\[/?INST\]", re.I)
 _VOID = frozenset({"meta", "img", "br", "hr", "wbr", "col", "area", "track", "param"})
 _MAX_DEPTH = 120
 _TEXT_CHARS = 60
@@ -157,7 +156,7 @@ class _Walker:
     def _is_chrome(node: LexborNode, tag: str, attributes: dict[str, Any]) -> bool:
         if tag in _DROP or "hidden" in attributes or attributes.get("aria-hidden") == "true":
             return True
-        if _HIDDEN.search(attributes.get("style") or ""):
+        if hides(attributes.get("style") or ""):
             return True
         if tag in _CHROME_TAGS:
             return True
@@ -264,7 +263,7 @@ def _label(tag: str, attributes: dict[str, Any]) -> str:
 
 
 def _short(text: str, full: bool) -> str:
-    text = _UNSAFE_TEXT.sub("", " ".join(text.split()))
+    text = without_unsafe(" ".join(text.split()))
     if not text:
         return ""
     if not full and len(text) > _TEXT_CHARS + 10:
