@@ -20,7 +20,7 @@ from newscrawler.extraction.extract import STUB_CHARS, Extraction, PageContext, 
 from newscrawler.extraction.grounding import MENDABLE, NotGrounded, Visible, ground, is_stated_article
 from newscrawler.items import Article, Kind, Link, Outcome, Page
 from newscrawler.llm import LLM, LLMError
-from newscrawler.pipelines import CleanPipeline
+from newscrawler.pipelines import STORED_AS, CleanPipeline, origin_stat
 from newscrawler.rawstore.errors import RawNotFound, RawStoreUnavailable
 from newscrawler.selectorstore.direct import (
     ANSWER_SCHEMA,
@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Before a page is tried again: a model that is away or busy, a limit of the minute, one of the day.
-_AWAY_MS, _MINUTE_MS, _DAY_MS = 15 * 60_000, 60_000, 3_600_000
+#: Before a page is tried again: a model that is away or busy, a limit of the minute, one of the day (looked at hourly:
+#: an operator may raise it).
+_AWAY_MS, _MINUTE_MS, _SPENT_MS = 15 * 60_000, 60_000, 3_600_000
 #: Pages noted and not yet in Redis, at most.
 _NOTED = 200
 
@@ -81,7 +82,7 @@ class DirectReader:
             result = await self._one(waiting, spent)
         except BudgetSpent as exc:
             result = "budget"
-            await self.queue.later(waiting, _MINUTE_MS if "MINUTE" in str(exc) else _DAY_MS, counts=False)
+            await self.queue.later(waiting, _MINUTE_MS if "MINUTE" in str(exc) else _SPENT_MS, counts=False)
             logger.info("Direct extraction waits url=%s reason=%s", waiting.url, exc)
         except (LLMError, KnownFailure) as exc:
             result = exc.kind
@@ -146,7 +147,7 @@ class DirectReader:
         forbidden = await self.queue.reserve(waiting.domain)
         if forbidden:
             logger.info("Direct extraction waits url=%s reason=%s", waiting.url, forbidden)
-            await self.queue.later(waiting, _DAY_MS, counts=False)
+            await self.queue.later(waiting, _SPENT_MS, counts=False)
             return "budget"
         try:
             prompt, digest, most = question(read.page.blocks, self.max_input_chars)
@@ -187,9 +188,8 @@ class DirectReader:
             return "refused_by_store"
         logger.info("Article of the last resort is stored url=%s status=%s", waiting.url, result.status)
         for name, origin in article.origins.items():
-            self._count(metrics.labelled(metrics.ARTICLE_ORIGIN, f"{name}/{origin.partition(':')[0]}"))
-        if result.status == "new":
-            self._count(metrics.ARTICLES_NEW)
+            self._count(origin_stat(name, origin))
+        self._count(STORED_AS[result.status])
         if result.status in ("new", "updated"):
             try:
                 await EventStream(self.services.redis).announce([(page.article, result)])

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 COUNTED_FIELDS = ("title", "content", "published", "authors", "summary", "section", "image", "language")
 
 
-_STORED_AS = {
+STORED_AS = {
     "new": metrics.ARTICLES_NEW,
     "updated": metrics.ARTICLES_UPDATED,
     "unchanged": metrics.ARTICLES_UNCHANGED,
@@ -45,7 +45,7 @@ def _field_stat(field: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _origin_stat(field: str, origin: str) -> str:
+def origin_stat(field: str, origin: str) -> str:
     return metrics.labelled(metrics.ARTICLE_ORIGIN, f"{field}/{origin.partition(':')[0]}")
 
 
@@ -150,7 +150,7 @@ class ArticleStorePipeline:
         if item.article is None:
             return item
         result = await self._put(item.article)
-        self.stats.inc_value(_STORED_AS[result.status])
+        self.stats.inc_value(STORED_AS[result.status])
         if result.status == "twin":
             item.outcome, item.reason, item.next_visit_ms = Outcome.REDIRECTED, "canonical", None
             item.article, item.stored = None, ""
@@ -160,7 +160,7 @@ class ArticleStorePipeline:
         item.stored = result.status
         fields = ItemAdapter(item.article)
         self._counts.update([_field_stat(field) for field in COUNTED_FIELDS if fields.get(field)])
-        self._counts.update([_origin_stat(field, origin) for field, origin in item.article.origins.items()])
+        self._counts.update([origin_stat(field, origin) for field, origin in item.article.origins.items()])
         return item
 
     def _count(self) -> None:
