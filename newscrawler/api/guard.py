@@ -58,7 +58,7 @@ class Guard:
             return
         if self.access.secret and not scope["path"].startswith(OPEN_PATHS):
             try:
-                check_token(self.access.secret, _token(headers), clock=self.clock)
+                check_token(self.access.secret, token_of(headers), clock=self.clock)
             except TokenError as exc:
                 await self._ask_for_token(scope, send_with_headers, str(exc))
                 return
@@ -82,7 +82,7 @@ class Guard:
         await _refuse(send, 401, f"A bearer token is needed: {reason}", {"WWW-Authenticate": "Bearer"})
 
 
-def _token(headers: Headers) -> str:
+def token_of(headers: Headers) -> str:
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return token.strip()

@@ -414,7 +414,7 @@ def _add_login(app: FastAPI, reader: Reader) -> None:
     @app.post("/login", include_in_schema=False)
     async def login(request: Request) -> Response:
         # Read by hand: a form would need python-multipart for one field.
-        fields = _form_fields((await request.body())[:8192].decode("utf-8", "replace"))
+        fields = form_fields((await request.body())[:8192].decode("utf-8", "replace"))
         token, target = fields.get("token", "").strip(), fields.get("next", "/")
         try:
             check_token(access.secret, token, clock=reader.deps.clock)
@@ -425,7 +425,7 @@ def _add_login(app: FastAPI, reader: Reader) -> None:
         return answer
 
 
-def _form_fields(body: str) -> dict[str, str]:
+def form_fields(body: str) -> dict[str, str]:
     try:
         return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=10))
     except ValueError:  # more fields than our form has

@@ -22,7 +22,7 @@ from newscrawler import selecting
 from newscrawler.api import guard, text
 from newscrawler.api.access import TokenError, check_token
 from newscrawler.api.data import Reader
-from newscrawler.api.pages import Asked, error_page, render
+from newscrawler.api.pages import Asked, error_page, form_fields, render
 from newscrawler.extraction.blocks import walk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
@@ -126,18 +126,16 @@ def _add_changes(app: FastAPI, reader: Reader) -> None:
 
 async def _fields(request: Request, reader: Reader) -> dict[str, str]:
     """The form's fields, from one who may change sets. Origin is checked by the guard."""
-    from newscrawler.api.pages import _form_fields
-
     access = reader.deps.access
     if access.secret:
         try:
-            check_token(access.secret, guard._token(request.headers), role="operator", clock=reader.deps.clock)
+            check_token(access.secret, guard.token_of(request.headers), role="operator", clock=reader.deps.clock)
         except TokenError as exc:
             raise HTTPException(403, f"Only operators change sets: {exc}") from None
     body = await request.body()
     if len(body) > 4 * MOST_CHARS:
         raise HTTPException(413, "the document is too long")
-    return _form_fields(body.decode("utf-8", "replace"))
+    return form_fields(body.decode("utf-8", "replace"))
 
 
 def _store(reader: Reader) -> SelectorStore:
