@@ -18,7 +18,8 @@ from newscrawler import cli
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.explain import explain
 from newscrawler.extraction.extract import FIELD_NAMES, Extraction, PageContext, extract
-from newscrawler.extraction.selectors import SelectorError, SelectorSet
+from newscrawler.extraction.safe_css import SelectorError
+from newscrawler.extraction.selectors import SelectorSet
 
 #: A stored page that unpacks to more than this is not read.
 MAX_FILE_BYTES = 50 * 1024 * 1024

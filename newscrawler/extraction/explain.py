@@ -87,7 +87,7 @@ def _of_set(doc: Document, context: PageContext, selectors: selectors_.SelectorS
                 rows.append(Row(name, candidate.origin, " | ".join(raw[:3]), read, False, note))
         for css in variant.content_root:
             headline = found.title.value
-            read = selectors_.content_text(doc, css, variant.content_exclude, headline, context.site_name)
+            read = selectors_.content_text(doc, css, variant, headline, context.site_name)
             rows.append(Row("content", f"selector:{css}", f"{len(doc.tree.css(css))} nodes", read, False, note))
     return rows
 

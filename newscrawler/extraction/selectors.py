@@ -11,7 +11,9 @@ A set is one JSON document per domain::
      "provenance": {...}}
 
 ``when`` is optional CSS: the variant is for pages that have such a node. ``kind`` is ``css`` (the
-default), ``ld`` (the page's JSON-LD) or ``meta`` (``css`` is then the name of the meta element).
+default), ``ld`` (the page's JSON-LD) or ``meta`` (``css`` is then the name of the meta element); for a title also
+``page``: what the page's headings and statements agree on, where no selector of its own gives the whole headline.
+``content`` may have ``repeats``: paragraphs that stand word for word on most pages and are no article's text.
 """
 
 from __future__ import annotations
@@ -29,28 +31,20 @@ from newscrawler.extraction import dates, published, text, title, witnesses
 from newscrawler.extraction.blocks import Block, collapse, walk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
+from newscrawler.extraction.safe_css import SelectorError, check_css
 from newscrawler.items import FieldValue
 
-MAX_CSS_CHARS = 200
-MAX_COMPOUNDS = 8
 MAX_CANDIDATES = 8
 MAX_VARIANTS = 8
+MAX_REPEATS = 20
 STATES = ("sampling", "candidate", "validated", "probation", "active", "drifting", "await_admin", "disabled")
-KINDS = ("css", "ld", "meta")
+KINDS = ("css", "ld", "meta", "page")
 FIELDS = ("title", "published", "modified", "authors", "summary", "section", "image")
 #: Ends the origin of a date whose hour is not known.
 DAY_ONLY = " (day)"
 #: Without these a set is of no use.
 REQUIRED = ("title", "content")
-
-
-class SelectorError(ValueError):
-    """A selector set that is not taken. ``field``: where in the document; ``reason``: what is wrong with it."""
-
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"{field}: {reason}")
-        self.field = field
-        self.reason = reason
+_TYPE_FIRST = re.compile(r"([a-zA-Z][a-zA-Z0-9-]*)((?:[.#][a-zA-Z_][\w-]*)+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +67,7 @@ class Variant:
     fields: Mapping[str, tuple[Candidate, ...]]
     content_root: tuple[str, ...]
     content_exclude: tuple[str, ...]
+    content_repeats: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +115,8 @@ class SelectorSet:
         for v in self.variants:
             fields: dict[str, Any] = {name: [_candidate_dict(c) for c in cs] for name, cs in v.fields.items()}
             fields["content"] = {"root": list(v.content_root), "exclude": list(v.content_exclude)}
+            if v.content_repeats:
+                fields["content"]["repeats"] = sorted(v.content_repeats)
             variants.append({"template": v.template, **({"when": v.when} if v.when else {}), "fields": fields})
         return {
             "domain": self.domain,
@@ -160,11 +157,21 @@ def _variant(raw: Any, where: str) -> Variant:
     content = fields["content"]
     if not isinstance(content, Mapping):
         raise SelectorError(f"{where}.fields.content", 'must be {"root": [css], "exclude": [css]}')
-    _only(content, f"{where}.fields.content", ("root", "exclude", "mode"))
+    _only(content, f"{where}.fields.content", ("root", "exclude", "repeats", "mode"))
     root = _css_list(content.get("root"), f"{where}.fields.content.root", at_least=1)
     exclude = _css_list(content.get("exclude", []), f"{where}.fields.content.exclude", at_least=0, at_most=40)
+    repeats = _repeats(content.get("repeats", []), f"{where}.fields.content.repeats")
     parsed = {name: _candidates(fields[name], f"{where}.fields.{name}") for name in FIELDS if name in fields}
-    return Variant(template, when, parsed, root, exclude)
+    return Variant(template, when, parsed, root, exclude, repeats)
+
+
+def _repeats(raw: Any, where: str) -> frozenset[str]:
+    if not isinstance(raw, list) or len(raw) > MAX_REPEATS:
+        raise SelectorError(where, f"must be a list of up to {MAX_REPEATS} paragraphs")
+    for i, line in enumerate(raw):
+        if not isinstance(line, str) or not 1 <= len(line) <= 2000:
+            raise SelectorError(f"{where}[{i}]", "must be a paragraph of 1 to 2000 characters")
+    return frozenset(raw)
 
 
 def _css_list(raw: Any, where: str, at_least: int, at_most: int = MAX_CANDIDATES) -> tuple[str, ...]:
@@ -194,6 +201,8 @@ def _candidates(raw: Any, where: str) -> tuple[Candidate, ...]:
         css = item.get("css") or ""
         if kind == "css":
             check_css(css, f"{at}.css")
+        elif kind == "page" and not where.endswith(".title"):
+            raise SelectorError(f"{at}.kind", "page is for a title only")
         elif kind == "meta" and not (isinstance(css, str) and re.fullmatch(r"[\w:.\-]{1,80}", css)):
             raise SelectorError(f"{at}.css", "for kind meta must be the name of a meta element")
         attr = item.get("attr")
@@ -201,73 +210,6 @@ def _candidates(raw: Any, where: str) -> tuple[Candidate, ...]:
             raise SelectorError(f"{at}.attr", f"is not the name of an attribute: {attr!r}")
         out.append(Candidate(css, attr, kind))
     return tuple(out)
-
-
-# ---------------------------------------------------------------- the safe grammar
-_ESCAPE = r"\\[^\n0-9a-fA-F]|\\[0-9a-fA-F]{1,6}\s?"
-# Letters, _ and everything from U+00A0 on, then digits and - as well. Written by what is left out: with \w and a
-# range up to \uffff in one class, compiling _COMPOUND takes half a second at every start.
-_FIRST, _LATER = r"[^\x00-@\[-^`{-\x9f]", r"[^\x00-,./:-@\[-^`{-\x9f]"
-_IDENT = rf"-?(?:{_FIRST}|{_ESCAPE})(?:{_LATER}|{_ESCAPE})*"
-_ATTRIBUTE = rf"""\[\s*{_IDENT}(?:\s*[~|^$*]?=\s*(?:{_IDENT}|"[^"\\\n]*"|'[^'\\\n]*')\s*(?:[iIsS]\s*)?)?\s*\]"""
-_SIMPLE = rf"(?:\.{_IDENT}|\#{_IDENT}|{_ATTRIBUTE})"
-_PLAIN_COMPOUND = rf"(?:(?:{_IDENT}|\*){_SIMPLE}*|{_SIMPLE}+)"
-_PSEUDO = (
-    rf"(?::first-child|:last-child|:first-of-type|:last-of-type|:only-child"
-    rf"|:nth-(?:last-)?(?:of-type|child)\(\s*(?:odd|even|[+-]?\d{{0,3}}n?\s*(?:[+-]\s*\d{{1,3}})?)\s*\)"
-    rf"|:(?:not|is)\(\s*{_PLAIN_COMPOUND}(?:\s*,\s*{_PLAIN_COMPOUND}){{0,5}}\s*\))"
-)
-_COMPOUND = re.compile(rf"(?:(?:{_IDENT}|\*)(?:{_SIMPLE}|{_PSEUDO})*|(?:{_SIMPLE}|{_PSEUDO})+)")
-_TYPE_FIRST = re.compile(r"([a-zA-Z][a-zA-Z0-9-]*)((?:[.#][a-zA-Z_][\w-]*)+)")
-_COMBINATOR = re.compile(r"\s*[>+~]\s*|\s+")
-_COMMA = re.compile(r"\s*,\s*")
-_TOO_BROAD = frozenset({"*", "html", "body"})
-
-
-def check_css(css: Any, where: str) -> None:
-    """Raises :class:`SelectorError` unless ``css`` is inside the grammar of docs/extraction.md.
-
-    A whitelist: types, classes, ids, attributes, descendant, child and sibling combinators, :not() and
-    :is() of plain compounds, positions. No :has (quadratic), nothing that a library adds to CSS.
-    """
-    if not isinstance(css, str) or not css.strip():
-        raise SelectorError(where, "must be a CSS selector")
-    if len(css) > MAX_CSS_CHARS:
-        raise SelectorError(where, f"is longer than {MAX_CSS_CHARS} characters")
-    problem = _css_problem(css)
-    if problem:
-        raise SelectorError(where, f"{problem}: {css!r}")
-
-
-@lru_cache(maxsize=4096)
-def _css_problem(css: str) -> str | None:
-    text = css.strip()
-    if text.startswith(("/", "./", "(/")) or "::" in text:
-        return "is not CSS that is allowed here (XPath or pseudo-element)"
-    position = compounds = 0
-    narrow = False  # the part between two commas names something that not every page has everywhere
-    while True:
-        match = _COMPOUND.match(text, position)
-        if not match or match.end() == position:
-            return "ends with a combinator" if position >= len(text) else _where(position)
-        compounds += 1
-        narrow = narrow or match[0].lower() not in _TOO_BROAD
-        if compounds > MAX_COMPOUNDS:
-            return f"has more than {MAX_COMPOUNDS} compounds"
-        position = match.end()
-        comma = _COMMA.match(text, position)
-        combinator = comma or _COMBINATOR.match(text, position)
-        if combinator is None or comma:
-            if not narrow:
-                return "matches everything"
-            narrow = False
-        if combinator is None:
-            return None if position == len(text) else _where(position)
-        position = combinator.end()
-
-
-def _where(position: int) -> str:
-    return f"not in the allowed grammar at character {position + 1}"
 
 
 # ---------------------------------------------------------------- the executor
@@ -300,12 +242,15 @@ def _apply_variant(doc: Document, variant: Variant, context: PageContext) -> dic
                 origin = candidate.origin + ("" if value.has_time else DAY_ONLY)
                 found[name] = FieldValue(value.value, origin, 0.95 if value.has_time else 0.85)
                 break
+            if isinstance(value, FieldValue):  # kind page: as sure as the page itself lets one be
+                found[name] = FieldValue(value.value, candidate.origin, value.confidence)
+                break
             if value:
                 found[name] = FieldValue(value, candidate.origin, 0.95)
                 break
     headline = found["title"].value if "title" in found else None
     for css in variant.content_root:
-        body = content_text(doc, css, variant.content_exclude, headline, context.site_name)
+        body = content_text(doc, css, variant, headline, context.site_name)
         if body:
             found["content"] = FieldValue(body, f"selector:{css}", 0.95)
             break
@@ -314,28 +259,27 @@ def _apply_variant(doc: Document, variant: Variant, context: PageContext) -> dic
 
 def read(doc: Document, name: str, candidate: Candidate, context: PageContext) -> tuple[list[str], Any]:
     """What one candidate finds: ``(texts as they stand, value or None)``; for the gate and for --explain."""
-    raw = [] if candidate.kind == "ld" else _texts(doc, candidate)
+    raw = [] if candidate.kind in ("ld", "page") else _texts(doc, candidate)
     value = _READERS[name](doc, candidate, context)
-    return raw, (value.value if isinstance(value, dates.When) else value) or None
+    return raw, (value.value if isinstance(value, (dates.When, FieldValue)) else value) or None
 
 
 def content_text(
-    doc: Document,
-    root_css: str,
-    exclude: tuple[str, ...] = (),
-    headline: str | None = None,
-    site_name: str | None = None,
+    doc: Document, root_css: str, variant: Variant, headline: str | None = None, site_name: str | None = None
 ) -> str | None:
     """The cleaned paragraphs below the nodes that match ``root_css``, in page order; None when too short."""
     roots = _outermost(doc.tree.css(cheap(root_css)))
     blocks: list[Block] = []
     for root in roots:
         skip: set[int] = set()
-        for css in exclude:
+        for css in variant.content_exclude:
             skip.update(node.mem_id for node in root.css(cheap(css)))
         skip.discard(root.mem_id)
         blocks.extend(walk(root, skip))
-    return text.content_of(blocks, headline, site_name)
+    body = text.content_of(blocks, headline, site_name)
+    if body and variant.content_repeats:
+        body = "\n\n".join(p for p in body.split("\n\n") if p not in variant.content_repeats)
+    return body or None
 
 
 def _outermost(nodes: list[LexborNode]) -> list[LexborNode]:
@@ -374,7 +318,11 @@ def _texts(doc: Document, candidate: Candidate) -> list[str]:
     return out
 
 
-def _read_title(doc: Document, candidate: Candidate, context: PageContext) -> str | None:
+def _read_title(doc: Document, candidate: Candidate, context: PageContext) -> str | FieldValue | None:
+    if candidate.kind == "page":
+        hint = (context.hint or {}).get("title")
+        found = title.find(doc, context.site_name, hint if isinstance(hint, str) else None)
+        return found if found.value else None
     if candidate.kind == "ld":
         value = witnesses.of(doc).headline
         return title.clean(value, context.site_name) if value else None

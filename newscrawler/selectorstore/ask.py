@@ -8,7 +8,7 @@ import secrets
 from functools import cache
 from typing import Any, Protocol
 
-from newscrawler.extraction.selectors import SelectorError, check_css
+from newscrawler.extraction.safe_css import SelectorError, check_css
 from newscrawler.selectorstore import css
 from newscrawler.selectorstore.gate import Report
 from newscrawler.selectorstore.samples import Sample, norm, title_agrees

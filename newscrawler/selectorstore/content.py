@@ -11,7 +11,7 @@ from typing import Any
 from selectolax.lexbor import LexborNode
 
 from newscrawler.extraction.blocks import Block, walk
-from newscrawler.extraction.selectors import SelectorError, check_css
+from newscrawler.extraction.safe_css import SelectorError, check_css
 from newscrawler.extraction.text import clean_line
 from newscrawler.selectorstore import css
 from newscrawler.selectorstore.samples import Sample, f1, norm, words

@@ -8,7 +8,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from newscrawler.extraction.selectors import MAX_VARIANTS, SelectorError, SelectorSet
+from newscrawler.extraction.safe_css import SelectorError
+from newscrawler.extraction.selectors import MAX_VARIANTS, SelectorSet
 from newscrawler.selectorstore import ask, cluster, gate, keys, rules
 from newscrawler.selectorstore.bylines import label_bylines
 from newscrawler.selectorstore.jobs import BudgetSpent, Jobs

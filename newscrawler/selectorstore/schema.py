@@ -9,7 +9,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from newscrawler.extraction.selectors import SelectorError, SelectorSet
+from newscrawler.extraction.safe_css import SelectorError
+from newscrawler.extraction.selectors import SelectorSet
 
 MADE_BY = ("rule", "llm", "person")
 

@@ -12,7 +12,8 @@ from newscrawler.extraction import generic
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import extract
-from newscrawler.extraction.selectors import SelectorError, SelectorSet, apply, check_css
+from newscrawler.extraction.safe_css import SelectorError, check_css
+from newscrawler.extraction.selectors import SelectorSet, apply
 
 GOOD: dict[str, Any] = {
     "domain": "example.vn", "version": 3, "state": "active",
