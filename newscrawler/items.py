@@ -11,6 +11,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from newscrawler.pickling import by_fields
+
 
 class Kind(StrEnum):
     """What a URL is expected to be. Decides its band in the queue and how its page is read."""
@@ -61,6 +63,7 @@ class Link:
     revisit: bool = False
 
 
+@by_fields
 @dataclass(slots=True)
 class FieldValue:
     """One extracted field. ``value`` is None when the page does not have it."""
@@ -70,6 +73,7 @@ class FieldValue:
     confidence: float = 0.0  # 0..1
 
 
+@by_fields
 @dataclass(slots=True)
 class Article:
     """A stored article. Times are aware; ``content`` is plain text, paragraphs apart by a blank line."""

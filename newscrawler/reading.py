@@ -22,6 +22,7 @@ from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import Extraction, extract
 from newscrawler.extraction.selectors import SelectorSet
 from newscrawler.items import Kind
+from newscrawler.pickling import by_fields
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ logger = logging.getLogger(__name__)
 _FIRST_TRY_CPU_S, _FIRST_TRY_CPU_S_PER_MB, _SECOND_TRY_CPU_S = 1.0, 2.0, 60.0
 
 
+@by_fields
 @dataclass(slots=True)
 class Task:
     """``context`` None: links only. ``robots``: directives of the answer's header. ``selectors``: from :meth:`Reader.packed`.
@@ -49,16 +51,19 @@ class Task:
     guarded: bool = True
 
 
+@by_fields
 @dataclass(slots=True)
 class Html:
-    """``robots``: directives of header and page. ``hrefs``: see Document.links, none with nofollow.
+    """``robots``: directives of header and page. ``hrefs``: those that may be followed, see Document.links;
+    ``nofollow``: links that may not be, by rel; none of either where the page's robots directives say nofollow.
 
     ``extraction`` None: not asked for, or noindex.
     """
 
     robots: frozenset[str]
     base_url: str
-    hrefs: Sequence[tuple[str, bool]] = field(default_factory=list)
+    hrefs: Sequence[str] = field(default_factory=list)
+    nofollow: int = 0
     extraction: Extraction | None = None
 
 
@@ -76,7 +81,9 @@ def read(task: Task) -> Html | Feed | Sitemap:
     robots = doc.meta_robots | task.robots
     found = Html(robots, doc.base_url)
     if "nofollow" not in robots:
-        found.hrefs = doc.links()
+        links = doc.links()
+        found.hrefs = [href for href, is_nofollow in links if not is_nofollow]
+        found.nofollow = len(links) - len(found.hrefs)
     if task.context is not None and "noindex" not in robots:
         found.extraction = extract(doc, task.context, _unpacked(task.selectors) if task.selectors else None)
     return found

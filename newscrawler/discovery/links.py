@@ -31,6 +31,9 @@ class SeenFilter(Protocol):
 
     def seen_local(self, url: str, link: Link | None = None, parent: bytes | None = None, depth: int = 0) -> bool: ...
 
+    def unseen_local(self, links: Sequence[Link], parent: bytes, depth: int, *, verify: bool) -> list[Link]:
+        """The same for the links of a page. ``verify`` False: none of them will be offered."""
+
 
 class LinkFinder:
     """Remembers what raw URLs turned out to be, so that the menu of a site is judged once.
@@ -58,56 +61,54 @@ class LinkFinder:
 
     def find(
         self,
-        hrefs: Sequence[tuple[str, bool]],
+        hrefs: Sequence[str],
         base_url: str,
         *,
         parent: bytes,
         depth: int,
         now_ms: int,
         max_depth: int,
+        nofollow: int = 0,
     ) -> FoundLinks:
-        """``hrefs``: (href, is nofollow) in the order of the page; links keep it."""
-        found = FoundLinks(total=len(hrefs))
+        """``hrefs`` in the order of the page, which links keep; ``nofollow``: so many more that may not be followed."""
+        found = FoundLinks(total=len(hrefs) + nofollow)
         base = urls.Base(base_url)
         rooted, absolute = self._known_of(base.origin), self._known_of("")
         ids, refused = found.ids, found.refused
-        for href, nofollow in hrefs:
-            if nofollow:
-                refused["nofollow"] = refused.get("nofollow", 0) + 1
-                continue
-            judged = rooted.get(href)
-            if judged is None:
-                judged = absolute.get(href)
-                if judged is None:
-                    judged = self._judge(base, href, now_ms)
+        if nofollow:
+            refused["nofollow"] = nofollow
+        links: list[Link] = []
+        for href in hrefs:
+            judged = rooted.get(href) or absolute.get(href) or self._judge(base, href, now_ms)
             if isinstance(judged, Refusal):
                 refused[judged.reason] = refused.get(judged.reason, 0) + 1
             elif judged.url_id not in ids:
                 ids.add(judged.url_id)
-                self._offer(found, judged, parent, depth + 1, max_depth)
+                links.append(judged)
+        self._offer(found, links, parent, depth + 1, max_depth)
         return found
 
-    def _offer(self, found: FoundLinks, judged: Link, parent: bytes, depth: int, max_depth: int) -> None:
-        if self.seen.seen_local(judged.url, judged if depth <= max_depth else None, parent, depth):
-            found.known += 1
-        elif depth > max_depth:
-            found.refused["depth"] = found.refused.get("depth", 0) + 1
-        elif self.max_children and len(found.links) >= self.max_children:
-            found.refused["children"] = found.refused.get("children", 0) + 1
-        else:
-            # the remembered one is a pattern: parent and depth are this page's
-            found.links.append(
-                Link(
-                    url=judged.url,
-                    url_id=judged.url_id,
-                    domain=judged.domain,
-                    kind=judged.kind,
-                    depth=depth,
-                    parent=parent,
-                    band=judged.band,
-                    score=judged.score,
-                )
+    def _offer(self, found: FoundLinks, links: list[Link], parent: bytes, depth: int, max_depth: int) -> None:
+        is_deep = depth > max_depth
+        unseen = self.seen.unseen_local(links, parent, depth, verify=not is_deep)
+        found.known = len(links) - len(unseen)
+        most = 0 if is_deep else self.max_children or len(unseen)
+        if len(unseen) > most:
+            found.refused["depth" if is_deep else "children"] = len(unseen) - most
+        # the remembered ones are patterns: parent and depth are this page's
+        found.links = [
+            Link(
+                url=link.url,
+                url_id=link.url_id,
+                domain=link.domain,
+                kind=link.kind,
+                depth=depth,
+                parent=parent,
+                band=link.band,
+                score=link.score,
             )
+            for link in unseen[:most]
+        ]
 
     def _known_of(self, origin: str) -> dict[str, Link | Refusal]:
         """What the hrefs of an origin's pages are that begin with one slash; of "": absolute URLs."""

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from newscrawler.pickling import by_fields
 
+
+@by_fields
 @dataclass(frozen=True)
 class PageContext:
     """Facts that the caller has; every one may be missing.

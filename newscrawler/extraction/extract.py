@@ -14,6 +14,7 @@ from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.text import clean_line, strip_sapo_prefix
 from newscrawler.items import FieldValue
+from newscrawler.pickling import by_fields
 
 __all__ = ["FIELD_NAMES", "Extraction", "PageContext", "article_values", "extract", "prediction"]
 
@@ -59,6 +60,7 @@ def _none() -> FieldValue:
     return FieldValue(None)
 
 
+@by_fields
 @dataclass(slots=True)
 class Extraction:
     """Every field with its origin; ``value`` None (authors: []) where the page does not have it.

@@ -150,6 +150,10 @@ class Offers:
         """
         return self.local.knows(url, link, parent, depth)
 
+    def unseen_local(self, links: Sequence[Link], parent: bytes, depth: int, *, verify: bool) -> list[Link]:
+        """Of a page's links, each a different URL, those that are to be offered, see :meth:`LocalSeen.unknown`."""
+        return self.local.unknown(links, parent, depth, verify=verify)
+
     def note_seen(self, url: str) -> None:
         """The caller knows from elsewhere that the frontier has this canonical URL."""
         self.local.add(url)

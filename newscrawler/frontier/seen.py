@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from struct import Struct
@@ -119,6 +119,20 @@ class LocalSeen:
         self._remember(url)
         self.unverified[url] = replace(link, parent=parent or link.parent, depth=depth or link.depth)
         return True
+
+    def unknown(self, links: Sequence[Link], parent: bytes | None, depth: int, *, verify: bool) -> list[Link]:
+        """Those for which :meth:`knows` is False, in order: the links of a page at once.
+
+        :param verify: whether they would be offered, so that the filter may be asked
+        """
+        if self.clock() - self._emptied > self.reset_s:
+            self.clear()
+        exact = self._exact
+        rest = [link for link in links if link.url not in exact]
+        self.lru_hits += len(links) - len(rest)
+        if not verify or not self._bloom.count:
+            return rest
+        return [link for link in rest if not self.knows(link.url, link, parent, depth)]
 
     def __contains__(self, url: str) -> bool:
         """Known for certain."""

@@ -338,6 +338,7 @@ class NewsSpider(Spider):
             depth=lease.depth,
             now_ms=self._now_ms(),
             max_depth=self.max_depth,
+            nofollow=read.nofollow,
         )
         if page.kind in LIST_KINDS:
             self._list_page(lease, page, found)

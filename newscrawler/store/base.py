@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from newscrawler.items import Article
+from newscrawler.pickling import by_fields
 
 if TYPE_CHECKING:
     from newscrawler.store.local.job import Elsewhere
@@ -51,6 +52,7 @@ class QueryError(ValueError):
     """The query cannot be answered as written (bad date, page too deep); the text says which part."""
 
 
+@by_fields
 @dataclass(frozen=True, slots=True)
 class PutResult:
     id: str

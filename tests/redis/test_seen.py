@@ -133,7 +133,7 @@ async def test_the_links_of_a_page_reach_redis_although_the_filter_lies(r: Any) 
     f = await frontier(r)
     f.local = always_lying()
     finder = LinkFinder(Sites([Site(id="a.vn", name="A", hosts=("a.vn",), home="https://a.vn/")]), f)
-    hrefs = [(f"/tin-tuc-so-{i}-hom-nay-{100000 + i}.html", False) for i in range(300)]
+    hrefs = [f"/tin-tuc-so-{i}-hom-nay-{100000 + i}.html" for i in range(300)]
     found = finder.find(hrefs, "https://a.vn/", parent=bytes(16), depth=0, now_ms=0, max_depth=4)
     assert found.known > 20 and len(found.links) + found.known == 300
     await f.add(found.links)

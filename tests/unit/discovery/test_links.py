@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,7 +11,7 @@ import pytest
 from newscrawler.discovery.links import FoundLinks, LinkFinder
 from newscrawler.discovery.sitefile import site_from_dict
 from newscrawler.discovery.sites import Sites
-from newscrawler.items import Kind
+from newscrawler.items import Kind, Link
 
 NOW_MS = 1_793_000_000_000
 PARENT = b"p" * 16
@@ -30,6 +31,9 @@ class Seen:
         self.asked.append(url)
         return url in self.known
 
+    def unseen_local(self, links: Sequence[Link], parent: bytes, depth: int, *, verify: bool) -> list[Link]:
+        return [link for link in links if not self.seen_local(link.url)]
+
 
 @dataclass
 class Entry:
@@ -40,11 +44,14 @@ class Entry:
 
 
 def find(
-    finder: LinkFinder, *hrefs: str, depth: int = 1, max_depth: int = 5, base: str = "https://bao.vn/thoi-su/"
+    finder: LinkFinder,
+    *hrefs: str,
+    depth: int = 1,
+    max_depth: int = 5,
+    base: str = "https://bao.vn/thoi-su/",
+    **more: int,
 ) -> FoundLinks:
-    return finder.find(
-        [(href, False) for href in hrefs], base, parent=PARENT, depth=depth, now_ms=NOW_MS, max_depth=max_depth
-    )
+    return finder.find(hrefs, base, parent=PARENT, depth=depth, now_ms=NOW_MS, max_depth=max_depth, **more)
 
 
 def test_links_are_joined_admitted_and_given_parent_and_depth() -> None:
@@ -63,18 +70,18 @@ def test_what_is_not_offered_is_counted_by_reason() -> None:
     found = finder.find(
         [
             ("mailto:a@bao.vn", False),
-            ("javascript:void(0)", False),
-            ("https://other.vn/x", False),
-            ("/anh.jpg", False),
-            ("/x/x/x", False),
-            ("/a-b-1.htm", True),
-            ("http://", False),
+            "javascript:void(0)",
+            "https://other.vn/x",
+            "/anh.jpg",
+            "/x/x/x",
+            "http://",
         ],
         "https://bao.vn/",
         parent=PARENT,
         depth=0,
         now_ms=NOW_MS,
         max_depth=5,
+        nofollow=1,
     )
     assert found.links == [] and found.ids == set()
     assert found.refused == {"scheme": 3, "offsite": 1, "type": 1, "trap": 1, "nofollow": 1}
