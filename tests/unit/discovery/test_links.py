@@ -69,7 +69,7 @@ def test_what_is_not_offered_is_counted_by_reason() -> None:
     finder = LinkFinder(SITES, Seen())
     found = finder.find(
         [
-            ("mailto:a@bao.vn", False),
+            "mailto:a@bao.vn",
             "javascript:void(0)",
             "https://other.vn/x",
             "/anh.jpg",
@@ -119,7 +119,7 @@ def test_children_limit(limit: int, offered: int) -> None:
 def test_a_remembered_link_gets_the_parent_and_depth_of_the_new_page() -> None:
     finder = LinkFinder(SITES, Seen())
     first = find(finder, "/a-1.htm", depth=0).links[0]
-    again = finder.find([("/a-1.htm", False)], "https://bao.vn/", parent=b"q" * 16, depth=3, now_ms=NOW_MS, max_depth=5)
+    again = finder.find(["/a-1.htm"], "https://bao.vn/", parent=b"q" * 16, depth=3, now_ms=NOW_MS, max_depth=5)
     assert (first.depth, first.parent) == (1, PARENT)
     assert (again.links[0].depth, again.links[0].parent) == (4, b"q" * 16)
     assert again.links[0] is not first
