@@ -12,8 +12,10 @@ from selectolax.lexbor import LexborNode
 
 from newscrawler.extraction.blocks import Block, walk
 from newscrawler.extraction.safe_css import SelectorError, check_css
+from newscrawler.extraction.selectors import MAX_REPEATS, SelectorSet
 from newscrawler.extraction.text import clean_line
 from newscrawler.selectorstore import css
+from newscrawler.selectorstore.reading import read_all
 from newscrawler.selectorstore.samples import Sample, f1, norm, words
 
 _ROOTS = 24
@@ -26,6 +28,8 @@ _EXCLUDE_COST = 0.003
 #: A kind of child that holds less of the labelled text than this, over so many paragraphs, holds none of the article.
 _STRAY = 0.08
 _MANY_BLOCKS = 40
+#: Of a text's length: more that is the same on most pages is a wrong root, and no note at its end.
+_MOST_REPEATED = 0.25
 
 
 def valid(selector: str) -> bool:
@@ -95,6 +99,19 @@ def content_of(samples: list[Sample]) -> dict[str, Any] | None:
     best = (best[0], best[1], (*best[2], *_strange_children(bodies, best[1], best[2])))
     others = [r for _, r in scored if r != best[1] and r not in best[1]][:1]
     return {"root": [best[1], *others], "exclude": list(best[2])}
+
+
+def repeats_of(selectors: SelectorSet, samples: list[Sample]) -> list[str]:
+    """Paragraphs that the set takes in on half of the pages, word for word: a note on the translation, a call to subscribe.
+
+    Where they are much of the text the root is wrong, which is the gate's to say: none then.
+    """
+    texts = [found["content"].value for s in samples if "content" in (found := read_all(s, selectors))]
+    pages = [text.split("\n\n") for text in texts]
+    seen = Counter(line for page in pages for line in set(page))
+    repeated = [line for line, count in seen.items() if count >= max(3, len(pages) / 2) and len(line) <= 2000]
+    share = sum(len(line) for page in pages for line in page if line in repeated) / max(1, sum(map(len, texts)))
+    return sorted(repeated) if len(repeated) <= MAX_REPEATS and share <= _MOST_REPEATED else []
 
 
 def content_label(sample: Sample, common: set[str]) -> str | None:

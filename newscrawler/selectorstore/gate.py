@@ -24,6 +24,7 @@ from newscrawler.selectorstore.samples import (
     dates_agree,
     f1,
     norm,
+    same_words,
     title_agrees,
     words,
 )
@@ -155,6 +156,12 @@ def _fault(name: str, report: FieldReport, found: list[Any], pages: list[Sample]
     bad = sum(not shape(f) for f in present)
     if bad > len(present) * (1 - COVERAGE):
         return f"{bad} of {len(present)} values have not the shape of this field"
+    if name == "title":
+        # Agreement forgives a site's name behind a headline; a kicker or a form cut short on most pages it must not.
+        sure = [(f, s.labels.title) for f, s in zip(found, pages, strict=True) if f and s.labels.title_sure]
+        whole = sum(same_words(f, label or "") for f, label in sure)
+        if len(sure) >= LEAST_WITNESSES and whole < AGREE * len(sure):
+            return f"more or less than the headline on {len(sure) - whole} of {len(sure)} pages"
     if name == "content":
         share = _common_share([str(f) for f in present], common)
         if share > BOILERPLATE:

@@ -12,6 +12,7 @@ from newscrawler.extraction.safe_css import SelectorError
 from newscrawler.extraction.selectors import MAX_VARIANTS, SelectorSet
 from newscrawler.selectorstore import ask, cluster, gate, keys, rules
 from newscrawler.selectorstore.bylines import label_bylines
+from newscrawler.selectorstore.content import repeats_of
 from newscrawler.selectorstore.jobs import BudgetSpent, Jobs
 from newscrawler.selectorstore.reading import read_all
 from newscrawler.selectorstore.samples import Sample
@@ -139,12 +140,15 @@ class Proposer:
                 len(held_out),
             )
             return
-        doc = _document(result, [_variant(fields)], induce, held_out, extra)
         try:
-            selectors = SelectorSet.from_dict(doc)
+            selectors = SelectorSet.from_dict(_document(result, [_variant(fields)], induce, held_out, extra))
         except SelectorError as exc:
             result.reason = str(exc)
             return
+        repeats = await asyncio.to_thread(repeats_of, selectors, induce)
+        if repeats:
+            fields = {**fields, "content": {**fields["content"], "repeats": repeats}}
+            selectors = SelectorSet.from_dict(_document(result, [_variant(fields)], induce, held_out, extra))
         report = await asyncio.to_thread(gate.judge, selectors, induce, held_out)
         result.report = report
         if not report.passed:

@@ -12,9 +12,9 @@ from newscrawler.items import FieldValue
 from newscrawler.selectorstore.samples import Sample
 
 
-def read_field(sample: Sample, name: str, candidate: Candidate) -> Any:
-    """The value of one field by one candidate, None (authors: []) without one."""
-    variant = Variant("article", None, {name: (candidate,)}, (), ())
+def read_field(sample: Sample, name: str, *candidates: Candidate) -> Any:
+    """The value of one field by the first candidate that finds one, None (authors: []) without one."""
+    variant = Variant("article", None, {name: candidates}, (), ())
     found = apply(sample.doc, SelectorSet("candidate", 1, "candidate", (variant,)), sample.context)
     empty: Any = [] if name == "authors" else None
     return found[name].value if name in found else empty

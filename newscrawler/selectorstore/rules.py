@@ -71,12 +71,17 @@ def _title(samples: list[Sample]) -> list[dict[str, Any]]:
     labelled = [s for s in samples if s.labels.title]
 
     def nodes(sample: Sample) -> list[LexborNode]:
-        found = []
+        found: list[LexborNode] = []
+        label = norm(sample.labels.title or "")
         for node in css.hits(sample.doc.tree, _TITLE_NODES)[:200]:
             text = node.text(deep=True, separator=" ").strip()
             if len(text) < 300 and title_agrees(text, sample.labels.title or ""):
                 found.append(node)
-        return sorted(found, key=lambda n: n.tag != "h1")[:1]
+                # A kicker beside it, in the same heading: the piece that is the headline alone.
+                found += [
+                    n for n in node.css("span, strong, b, em, div, p, a")[:12] if norm(n.text(deep=True)) == label
+                ]
+        return sorted(found, key=lambda n: (norm(n.text(deep=True, separator=" ")) != label, n.tag != "h1"))[:2]
 
     def agrees(sample: Sample, value: Any) -> bool:
         return title_agrees(value, sample.labels.title or "")
@@ -84,7 +89,13 @@ def _title(samples: list[Sample]) -> list[dict[str, Any]]:
     def exact(sample: Sample, value: Any) -> bool:
         return norm(str(value or "")) == norm(sample.labels.title or "")
 
-    return _choose("title", labelled, nodes, [], agrees, exact)
+    chosen = _choose("title", labelled, nodes, [], agrees, exact)
+    if chosen and sum(s.labels.title_sure for s in labelled) >= AGREE * len(labelled):
+        candidates = tuple(Candidate(c["css"], c.get("attr"), c.get("kind", "css")) for c in chosen)
+        whole = sum(exact(s, read_field(s, "title", *candidates)) for s in labelled)
+        if whole < AGREE * len(labelled):  # part of it, or more: as the page's headings and statements have it
+            return [{"css": "", "kind": "page"}]
+    return chosen
 
 
 def _published(samples: list[Sample]) -> list[dict[str, Any]]:

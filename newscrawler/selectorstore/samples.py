@@ -17,6 +17,9 @@ from newscrawler.extraction.extract import extract
 #: Origins that are no more than the generic chain's opinion: not independent evidence of a value.
 _WEAK = ("generic", "trafilatura", "blocks", "h1", "title-tag", "")
 
+#: Confidence of a headline that a heading and a statement agree on (extraction.title.find).
+_SURE = 0.75
+
 
 @dataclass
 class Labels:
@@ -27,6 +30,7 @@ class Labels:
     authors: list[str]
     content: str | None
     strong: frozenset[str]
+    title_sure: bool = False  # a visible heading that a statement for machines agrees with
     authors_by: str = ""  # origin of the names: metadata state them, a byline is read from the layout
 
 
@@ -59,6 +63,7 @@ def make_sample(url: str, body: bytes, context: PageContext, content_type: str |
         authors=list(values["authors"].value or []),
         content=values["content"].value,
         strong=strong,
+        title_sure=found.title.origin.startswith("generic:") and found.title.confidence >= _SURE,
         authors_by=values["authors"].origin,
     )
     return Sample(url, doc, context, labels, hashlib.sha256(body).hexdigest()[:32])
@@ -104,6 +109,11 @@ def title_agrees(value: Any, label: str) -> bool:
         or (len(left) >= 12 and (left in right or right in left))
         or f1(Counter(words(left)), Counter(words(right))) >= 0.9
     )
+
+
+def same_words(value: Any, label: str) -> bool:
+    """A headline that is whole and nothing more, signs apart."""
+    return words(str(value or "")) == words(label)
 
 
 def authors_agree(value: Any, label: list[str]) -> bool:
