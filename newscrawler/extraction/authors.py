@@ -164,7 +164,7 @@ def clean(
 
     ``nicknames``: a single word in lower case counts as a name (blogs); for places that are marked as author.
     """
-    own = {key(n) for n in (site_name, *sites) if n}
+    own = _keys((site_name, *sites))
     out: list[str] = []
     seen: set[str] = set()
     for item in raw:
@@ -180,6 +180,11 @@ def clean(
             if len(out) >= MAX_NAMES:
                 return out
     return out
+
+
+@lru_cache(maxsize=1024)
+def _keys(names: tuple[str | None, ...]) -> frozenset[str]:
+    return frozenset(key(n) for n in names if n)
 
 
 def is_agency(name: str) -> bool:
@@ -219,8 +224,9 @@ def split(text: str) -> tuple[str, ...]:
     return tuple(part for part in (p.strip() for p in _SPLIT.split(text)) if part)
 
 
-def _one(name: str, own: set[str], nicknames: bool) -> str | None:
-    """One cleaned name; None when it is not a person's."""
+@lru_cache(maxsize=4096)
+def _one(name: str, own: frozenset[str], nicknames: bool) -> str | None:
+    """One cleaned name; None when it is not a person's. Those who write for a site write often."""
     name = re.sub(r"^\W*(?:theo|nguồn)\b.*", "", name, flags=re.I)
     for _ in range(2):
         name = _LEAD.sub("", name)

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from newscrawler.extraction.context import PageContext
@@ -85,12 +86,19 @@ def rules(context: PageContext | None = None, host: str = "", language: str | No
     context = context or PageContext()
     top = host.rpartition(".")[2].lower()
     lang = (context.language or language or "")[:2].lower()
+    zone, day_first = _habits(context.zone, top, lang, locale)
+    return Rules(zone, day_first, context.fetched, zone is not UTC)
+
+
+@lru_cache(maxsize=4096)
+def _habits(stated: str | None, top: str, lang: str, locale: str) -> tuple[tzinfo, bool]:
+    """Zone, and whether the day comes before the month."""
     zone: tzinfo = UTC
-    offset = re.fullmatch(r"([+-])(\d{1,2}):?(\d{2})", context.zone or "")
+    offset = re.fullmatch(r"([+-])(\d{1,2}):?(\d{2})", stated or "")
     if offset:
         delta = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
         zone = timezone(-delta if offset[1] == "-" else delta)
-    name = None if offset else context.zone or ZONES.get(top) or ZONES.get(LANGUAGE_ZONES.get(lang, ""))
+    name = None if offset else stated or ZONES.get(top) or ZONES.get(LANGUAGE_ZONES.get(lang, ""))
     if name:
         try:
             zone = ZoneInfo(name)
@@ -99,8 +107,7 @@ def rules(context: PageContext | None = None, host: str = "", language: str | No
     region = locale.replace("_", "-").rpartition("-")[2].lower() if "-" in locale.replace("_", "-") else ""
     region = {"gb": "uk"}.get(region, region)
     english = lang in ("en", "") and top not in ZONES
-    day_first = not english or top in DAY_FIRST_ENGLISH or region in DAY_FIRST_ENGLISH
-    return Rules(zone, day_first, context.fetched, zone is not UTC)
+    return zone, not english or top in DAY_FIRST_ENGLISH or region in DAY_FIRST_ENGLISH
 
 
 def parse(raw: str, given: Rules | PageContext | None = None) -> When | None:

@@ -102,6 +102,7 @@ class Document:
         self.text_html = text
         self.tree = LexborHTMLParser(encoded)
         self.witnesses: Any = None  # filled by extraction.witnesses.of()
+        self.date_rules: Any = None  # filled by extraction.published.rules_for()
 
     def _bounded(self, text: str, encoded: bytes) -> tuple[str, bytes]:
         """The markup without what would cost the parser quadratic time."""

@@ -52,6 +52,13 @@ class Times:
 
 
 def rules_for(doc: Document, context: PageContext) -> Rules:
+    if doc.date_rules is None or doc.date_rules[0] is not context:
+        doc.date_rules = context, _rules_for(doc, context)
+    how: Rules = doc.date_rules[1]
+    return how
+
+
+def _rules_for(doc: Document, context: PageContext) -> Rules:
     host = re.sub(r"^https?://", "", doc.url).partition("/")[0].partition(":")[0]
     root = doc.tree.root
     locale = (root.attributes.get("lang") or "") if root is not None else ""
