@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,7 +89,9 @@ def stock(kind: str, web: NewswebProcess, folder: Path, redis_url: str) -> Resul
     )
 
 
-def ours(web: NewswebProcess, folder: Path, redis_url: str, trace: str | None = None) -> Result:
+def ours(
+    web: NewswebProcess, folder: Path, redis_url: str, trace: str | None = None, more: Sequence[str] = ()
+) -> Result:
     data = folder / "data"
     stats_file = folder / "stats.json"
     settings = {
@@ -104,7 +107,8 @@ def ours(web: NewswebProcess, folder: Path, redis_url: str, trace: str | None = 
         "PROGRESS": "off",
         "LOG_LEVEL": "WARNING",
     }
-    options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+    stated = [*(f"{name}={value}" for name, value in settings.items()), *more]
+    options = [part for setting in stated for part in ("-s", setting)]
     subprocess.run(
         [sys.executable, "-m", "scrapy", "selectors", "load", *options], check=True, cwd=ROOT, stdout=subprocess.DEVNULL
     )
@@ -142,9 +146,11 @@ def table(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
-def one(name: str, web: NewswebProcess, folder: Path, redis_url: str, trace: str | None) -> Result:
+def one(
+    name: str, web: NewswebProcess, folder: Path, redis_url: str, trace: str | None, more: Sequence[str] = ()
+) -> Result:
     print(f"running {name} ... (load {os.getloadavg()[0]:.1f})", file=sys.stderr, flush=True)
-    result = ours(web, folder, redis_url, trace) if name == "ours" else stock(name, web, folder, redis_url)
+    result = ours(web, folder, redis_url, trace, more) if name == "ours" else stock(name, web, folder, redis_url)
     print(
         f"  {result.pages} pages in {result.wall_s:.1f} s, {result.cpu_ms:.2f} ms CPU per page",
         file=sys.stderr,
@@ -161,6 +167,7 @@ def main() -> None:
     parser.add_argument(
         "--profile", metavar="FILE", help="write a cProfile of our worker (its time is then not the bench's)"
     )
+    parser.add_argument("-s", "--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of ours")
     parser.add_argument("--keep", metavar="FOLDER", help="keep logs and data here")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="newscrawler-bench-") as tmp:
@@ -172,7 +179,7 @@ def main() -> None:
             with NewswebProcess("bench", folder / "web", hosts=args.hosts, pages=args.pages_per_host) as web:
                 for name in ("memory", "redis", "ours"):
                     if args.only in (None, name):
-                        results.append(one(name, web, folder, url, args.profile))
+                        results.append(one(name, web, folder, url, args.profile, args.set))
         finally:
             embedded.stop(folder / "redis")
     print(table(results))
