@@ -181,7 +181,17 @@ class CrawlReporter:
         """After Scrapy's own last words (it dumps the stats), so that the table is what stays in sight."""
         self.log_file.stop()
         if self.ended and self.mode != "off":
-            progress.print_summary(self.rows, self.elapsed_s, self.ended, self.status().queued, sys.stderr)
+            progress.print_summary(
+                self.rows, self.elapsed_s, self.ended, self.status().queued, sys.stderr, self._what_stays()
+            )
+
+    def _what_stays(self) -> progress.Stays | None:
+        """Of what is still queued where the crawl ended by itself."""
+        stats = self.crawler.stats
+        next_s = stats.get_value(metrics.FRONTIER_NEXT) if stats else None
+        if stats is None or next_s is None or self.ended != "finished":
+            return None
+        return progress.Stays(next_s, stats.get_value(metrics.FRONTIER_SUSPECTS, 0))
 
     async def mark(self) -> None:
         self.rows.mark(time.monotonic())

@@ -69,6 +69,10 @@ FRONTIER_CALLS = _stat("frontier/calls", "calls", "script calls to Redis by the 
 PUMP_ERRORS = _stat("frontier/pump_errors", "errors", "unexpected errors in the pump that it survived")
 FRONTIER_QUEUED = _stat("frontier/queued", "urls", "URLs queued in the whole frontier", "gauge")
 FRONTIER_LEASED = _stat("frontier/leased", "urls", "URLs leased in the whole frontier", "gauge")
+FRONTIER_NEXT = _stat("frontier/next_s", "seconds", "until something was due, when nothing was left to do", "gauge")
+FRONTIER_SUSPECTS = _stat(
+    "frontier/suspects", "urls", "queued URLs that may kill workers and rest, when nothing was left to do", "gauge"
+)
 
 # processes
 CHILDREN_PEAK = _stat(

@@ -14,6 +14,7 @@ from scrapy import Request
 
 from newscrawler import metrics
 from newscrawler.frontier.queue import Ack, AddResult, Fetched, Frontier, FrontierUnavailable, Lease, Step
+from newscrawler.frontier.suspects import resting
 from newscrawler.items import Kind, Link, Outcome, Page
 from newscrawler.web.outcomes import retry_after_s
 from newscrawler.web.robots import RobotsRules
@@ -366,13 +367,8 @@ class Pump:
         for end in fetches:
             state = await self.frontier.operator.state(end.lease.domain)
             if state is not None:
-                logger.info(
-                    "Throttle domain=%s delay_ms=%d latency_ms=%d size=%d",
-                    end.lease.domain,
-                    state.delay,
-                    end.latency_ms,
-                    end.size,
-                )
+                text = "Throttle domain=%s delay_ms=%d latency_ms=%d size=%d"
+                logger.info(text, end.lease.domain, state.delay, end.latency_ms, end.size)
 
     async def _renew(self) -> None:
         now = time.monotonic()
@@ -418,14 +414,18 @@ class Pump:
         elif k and self.drained_since is None:  # only a call that asked for work can say there is none
             self.drained_since = time.monotonic()
             if step.queued and not self.forever:
-                logger.info(
-                    "Nothing is due soon, what waits stays queued urls=%d next_in_s=%.0f",
-                    step.queued,
-                    step.wait_ms / 1000,
-                )
+                await self._note_what_stays(step)
         engine = self.crawler.engine
         if engine is not None and engine._slot is not None and (step.leases or self.drained_since):
             engine._slot.nextcall.schedule()  # without a delay: a delayed call swallows the later ones
+
+    async def _note_what_stays(self, step: Step) -> None:
+        """The crawl ends though URLs are queued: until when, and how many of them rest because workers died of them."""
+        rest, next_s = await resting(self.frontier.operator), round(step.wait_ms / 1000)
+        self.stats.set_value(metrics.FRONTIER_NEXT, next_s)
+        self.stats.set_value(metrics.FRONTIER_SUSPECTS, rest.urls)
+        text = "Nothing is due soon, what waits stays queued urls=%d next_in_s=%d suspects=%d"
+        logger.info(text, step.queued, next_s, rest.urls)
 
     def _count_links(self, offered: AddResult) -> None:
         if offered.added:

@@ -206,7 +206,27 @@ def site_table(sites: Sequence[SiteRow], width: int) -> Table:
     return table
 
 
-def summary(rows: Rows, elapsed_s: float, reason: str, queued: int | None) -> RenderableType:
+@dataclass(frozen=True)
+class Stays:
+    """What is queued at the end of a crawl: seconds until the first of it is due, and how much of it rests because
+    workers died while they had it."""
+
+    next_s: float
+    suspects: int
+
+    def text(self) -> str:
+        text = f"The first is due in {clock_text(self.next_s)}."
+        if self.suspects:
+            text += (
+                f" Pages that may kill workers are resting: {self.suspects:,} of them; "
+                "`scrapy frontier why URL` says until when, a run that is still going then tries each by itself."
+            )
+        return text
+
+
+def summary(
+    rows: Rows, elapsed_s: float, reason: str, queued: int | None, stays: Stays | None = None
+) -> RenderableType:
     """The table at the end of a crawl."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=True)
     total = rows.total
@@ -230,16 +250,20 @@ def summary(rows: Rows, elapsed_s: float, reason: str, queued: int | None) -> Re
     tail = [f"{total.pages:,} pages in {clock_text(elapsed_s)} ({speed:.1f} pages/s), ended: {reason}."]
     if queued:
         tail.append(f"{queued:,} URLs are queued; the next run goes on with them.")
+        if stays is not None:
+            tail.append(stays.text())
     if total.pages and not total.answered:
         tail.append("No site sent any answer: is there a network?")
     return Group(table, Text(" ".join(tail)))
 
 
-def print_summary(rows: Rows, elapsed_s: float, reason: str, queued: int | None, stream: TextIO) -> None:
+def print_summary(
+    rows: Rows, elapsed_s: float, reason: str, queued: int | None, stream: TextIO, stays: Stays | None = None
+) -> None:
     console = Console(file=stream, highlight=False)
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
     try:
-        console.print(summary(rows, elapsed_s, reason, queued))
+        console.print(summary(rows, elapsed_s, reason, queued, stays))
     except OSError:
         pass  # nobody reads it

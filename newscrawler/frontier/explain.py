@@ -7,13 +7,17 @@ from typing import Any
 
 from newscrawler.frontier.extras import FOR_GOOD
 from newscrawler.frontier.records import DomainState
-from newscrawler.frontier.types import CLASSES, Record
+from newscrawler.frontier.types import CLASSES, FrontierConfig, Record
+from newscrawler.items import LIST_KINDS
 
 ROBOTS_STATES = ("unknown", "rules", "free", "unreachable")
 #: {f}:caps: its time ms, requests and bytes that may still be asked, likely size of a page, both caps of this shard.
 CAPS = struct.Struct(">dddddd")
 #: gate ms, then two names with their lengths: the member being fetched, the front.
 GROUP = struct.Struct(">dB")
+#: Deaths from which on a URL is a suspect, and those during its trials that prove it; no setting changes them.
+SUSPECT_AFTER = FrontierConfig().suspect_after
+MAX_TRIALS = FrontierConfig().max_trials
 
 
 def group_gate(data: bytes) -> tuple[int, str]:
@@ -124,8 +128,9 @@ def why(record: Record | None, state: DomainState | None, now: int, waits: str =
         return "the domain is not one of the frontier's: links to it are refused (offsite)"
     if record is None:
         return "the frontier does not know this URL: no fetched page linked to it, or the link was refused by a rule"
+    doubt = suspicion_of(record)
     if record.state == "leased":
-        return f"being fetched by {record.worker}"
+        return f"being fetched by {record.worker}" if not doubt else f"held by {record.worker}; {doubt}"
     if record.state in ("queued", "waiting"):
         text = f"in the queue, {state.queued} of this domain are queued"
         if record.due_ms and record.due_ms > now:
@@ -136,7 +141,7 @@ def why(record: Record | None, state: DomainState | None, now: int, waits: str =
         if waits:
             open_at = open_from(state)
             text += f"; the domain: {waits}" + (f" {until(open_at, now)}" if open_at > now else "")
-        return text
+        return f"{text}; {doubt}" if doubt else text
     what = f"{record.outcome}({record.reason})" if record.reason else str(record.outcome)
     text = f"{record.state} as {what}, visited {span((now - record.last_visit_ms) / 1000)} ago"
     if record.next_visit_ms:
@@ -144,6 +149,25 @@ def why(record: Record | None, state: DomainState | None, now: int, waits: str =
     elif record.reason == "robots":
         text += "; offered again when robots.txt has changed"
     return text
+
+
+def is_suspect(record: Record) -> bool:
+    return record.crashes >= SUSPECT_AFTER
+
+
+def suspicion_of(record: Record) -> str:
+    """What is told of a suspect; empty for any other URL."""
+    if not is_suspect(record) or record.state not in ("queued", "waiting", "leased"):
+        return ""
+    text = f"suspected to kill workers ({SUSPECT_AFTER} died while they held it, among others"
+    deaths = record.crashes - SUSPECT_AFTER
+    if deaths:
+        text += f", and {deaths} while it was tried by itself"
+        text += "" if record.kind in LIST_KINDS else f"; {MAX_TRIALS} such are its end, in quarantine"
+    text += ")"
+    if record.state == "leased":
+        return f"{text}: {'on trial, by itself' if record.on_trial else 'waits in its worker to be tried by itself'}"
+    return f"{text}: {'rests, then' if record.due_ms else 'next it'} is tried by itself"
 
 
 def _from(at: int, now: int) -> str:

@@ -184,6 +184,7 @@ class Operator:
             if lease is not None:
                 entry = records.unpack_lease_entry(lease)
                 record.state, record.worker, record.deadline_ms = "leased", entry.worker, int(deadline or 0)
+                record.on_trial = entry.on_trial
             elif due is not None:
                 record.due_ms = int(due)
                 if record.outcome not in (None, "RETRY", "CHALLENGE"):

@@ -286,12 +286,14 @@ class LeaseEntry:
     is_robots: bool
     domain: str
     worker: str
+    on_trial: bool = False
 
 
 def unpack_lease_entry(data: bytes) -> LeaseEntry:
     fence, granted, _, state, robots, size = LEASE.unpack_from(data)
     domain = data[LEASE.size : LEASE.size + size].decode()
-    return LeaseEntry(int(fence), int(granted), state % 2 == 1, robots == 1, domain, data[LEASE.size + size :].decode())
+    worker = data[LEASE.size + size :].decode()
+    return LeaseEntry(int(fence), int(granted), state % 2 == 1, robots == 1, domain, worker, state > 1)
 
 
 @dataclass(slots=True)

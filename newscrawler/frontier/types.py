@@ -316,3 +316,4 @@ class Record:
     hint: dict[str, Any] | None = None
     worker: str | None = None  # of the lease
     deadline_ms: int | None = None
+    on_trial: bool = False  # leased, as the one suspect that its worker is trying

@@ -8,6 +8,7 @@ from typing import Any
 
 from newscrawler.frontier import keys
 from newscrawler.frontier.queue import Frontier, Lease, RobotsAnswer
+from newscrawler.frontier.suspects import resting
 from newscrawler.items import Kind
 from tests.redis.helpers import advance, check, done, ended, frontier, links, run_out
 
@@ -74,6 +75,44 @@ async def test_a_trial_that_ends_well_or_is_not_begun_acquits(r: Any) -> None:
     await f.step(0, [done(lease)], [ended(lease)])
     assert (await f.record(lease.url_id, "a.vn")).crashes == 0  # type: ignore[union-attr]
     assert not await f.begin_trial(lease), "it is no longer ours"
+
+
+async def test_why_tells_of_a_suspect_where_it_stands(r: Any) -> None:
+    f = await frontier(r)
+    await f.add(links(1))
+    (lease,) = (await f.step(1)).leases
+
+    async def why() -> str:
+        return str((await f.operator.why(lease.url_id, "a.vn"))["text"])
+
+    assert await why() == "being fetched by w1"
+    for _ in range(2):
+        await die_holding(f, lease, on_trial=False)
+        assert "suspected" not in await why()
+        (lease,) = (await f.step(1)).leases
+    await die_holding(f, lease, on_trial=False)
+    assert "comes again in " in await why() and "; suspected to kill workers (3 died" in await why()
+    assert (await why()).endswith("among others): rests, then is tried by itself")
+    found = await resting(f.operator)
+    assert found.urls == 1
+    now = await f.operator.now_ms()
+    assert now < found.until_ms <= now + 60_000
+    await advance(r, 60_000)
+    (lease,) = (await f.step(1)).leases
+    assert "held by w1; suspected" in await why()
+    assert "waits in its worker to be tried by itself" in await why()
+    assert await f.begin_trial(lease)
+    assert (await why()).endswith("on trial, by itself")
+    await run_out(r, lease)
+    await f.step(0)
+    assert "and 1 while it was tried by itself; 4 such are its end, in quarantine" in await why()
+    assert (await resting(f.operator)).urls == 1
+    await advance(r, 240_000)
+    assert (await resting(f.operator)).urls == 0, "its time has come"
+    (lease,) = (await f.step(1)).leases
+    assert await f.begin_trial(lease)
+    await f.step(0, [done(lease)], [ended(lease)])
+    assert "suspected" not in await why()
 
 
 async def test_a_list_page_that_kills_its_workers_is_tried_every_six_hours(r: Any) -> None:

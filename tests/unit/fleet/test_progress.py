@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from newscrawler.fleet import progress
-from newscrawler.fleet.progress import PlainDisplay, Status, choose_mode, plain_line, print_summary, render
+from newscrawler.fleet.progress import PlainDisplay, Status, Stays, choose_mode, plain_line, print_summary, render
 from newscrawler.fleet.rows import Place, Rows, Visit
 
 
@@ -115,6 +115,18 @@ def test_the_summary_names_every_site_and_the_next_step() -> None:
     assert "name not found (dns)" in text
     assert "3 pages in 00:01:01" in text and "ended: finished" in text
     assert "12 URLs are queued" in " ".join(text.split())
+
+
+def test_the_summary_says_until_when_what_stays_waits() -> None:
+    def told(stays: Stays | None) -> str:
+        out = io.StringIO()
+        print_summary(crawl(("a.vn", "DONE", "")), 61.0, "finished", 12, out, stays)
+        return " ".join(out.getvalue().split())
+
+    assert "due in" not in told(None)
+    assert told(Stays(1320, 0)).endswith("The first is due in 00:22:00.")
+    text = told(Stays(1320, 2))
+    assert "Pages that may kill workers are resting: 2 of them" in text and "scrapy frontier why URL" in text
 
 
 def test_a_crawl_without_any_answer_says_so() -> None:
