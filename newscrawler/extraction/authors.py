@@ -38,7 +38,7 @@ _LEAD = re.compile(
     r"|compiled|submitted|contributed|created|review|reviewed|interview|geschrieben|verfasst|erstellt"
     r"|gepostet|veröffentlicht)\s+(?:by|von)"
     r"|by|von|vom|par|por|di|da|door|av|af|autor(?:en|in|innen|a|es|as)?|author(?:s|\(s\))?|auteur|autore|tác giả"
-    r"|bài và ảnh|bài|thực hiện|người viết|phóng viên"
+    r"|bài và ảnh|bài|thực hiện|người viết|(?:nhóm )?(?:phóng viên|pv|ctv|btv)|biên tập viên|cộng tác viên|nhà báo"
     r"|(?:ein )?(?:blog ?)?(?:beitrag|artikel|gastbeitrag|interview|kommentar|bericht|text|review) von|gespeichert von"
     r"|eingestellt von|text und fotos? von|(?:photos?|words) and (?:text|photos?|words) by"
     r"|text und fotos?|redaktion|redakteur(?:in)?|text|texte|words|reporter"
@@ -72,7 +72,7 @@ _ROLE = re.compile(
     r"|publié(?: le)?|publicado(?: el)?|entfolgen|folgen|edit|startseite|aktualisiert|datum"
     r"|chefredakteur(?:in)?|ressortleiter(?:in)?|volontär(?:in)?|korrespondent(?:in)?|freier journalist"
     r"|freie journalistin|mehr|alle artikel|homepage|home|search|login|subscribe|(?:see|view) all.*|more .*"
-    r"|all posts.*|posts by.*|artikel von.*|about the author)$",
+    r"|all posts.*|posts by.*|artikel von.*|about the author|thứ (?:hai|ba|tư|năm|sáu|bảy|[2-7])|chủ nhật|t[2-7]|cn)$",
     re.I,
 )
 _AGENCY_NAMES = (
@@ -85,6 +85,14 @@ _AGENCY_NAMES = (
     "keystone|imago|google|wordpress|youtube"
 )
 _AGENCY = frozenset(_AGENCY_NAMES.split("|"))
+# Names of places that a column or a tag is often called after, as key() writes them.
+_PLACES = frozenset(
+    "việt nam|hà nội|hồ chí minh|thành phố hồ chí minh|sài gòn|đà nẵng|hải phòng|cần thơ|huế|thừa thiên huế|quảng ninh|"
+    "quảng nam|quảng ngãi|quảng trị|quảng bình|nghệ an|hà tĩnh|thanh hóa|bắc ninh|bắc giang|hưng yên|nam định|"
+    "thái nguyên|lào cai|lâm đồng|đắk lắk|gia lai|đồng nai|đồng tháp|"
+    "an giang|kiên giang|cà mau|tiền giang|tây ninh|hoa kỳ|trung quốc|hàn quốc|"
+    "nhật bản|đông nam á|biển đông|trung đông|châu á|châu âu".split("|")
+)
 #: Words in the names of bodies.
 CORPORATE = re.compile(
     r"\b(?:redaktion\w*|rédaction|redacci[oó]n|redazione|editorial|editors?|newsroom|news|team|staff|desk|agency"
@@ -118,7 +126,7 @@ _PARTICLES = words(
 )
 _TITLES = re.compile(
     r"^(?:(?:prof|dr|dipl|ing|mag|med|phil|rer|nat|h\.c|mr|mrs|ms|sir|herr|frau|ths|ts|pgs|gs|bs|rechtsanw[aä]lt(?:in)?|notar(?:in)?|luật sư|nhà báo"
-    r"|bác sĩ|nsnd|nsưt)\.?[\s-]+)+(?=\w)",
+    r"|bác sĩ|nsnd|nsưt|bscki{1,2}|ls)(?:\.[\s-]*|[\s-]+))+(?=\w)",
     re.I,
 )
 _SPLIT = re.compile(
@@ -128,10 +136,16 @@ _SPLIT = re.compile(
     r"|ve)\s+(?=(?-i:[^\W\d_a-zß-öø-ÿ])))\s*",
     re.I,
 )
+# Two Vietnamese names with a bare hyphen between them: a double-barrelled one has no accents.
+_TWO_GLUED = re.compile(
+    r"^(?=[^-]*[ăâđêôơưáàảãạấầẩẫậắằẳẵặéèẻẽẹếềểễệíìỉĩịóòỏõọốồổỗộớờởỡợúùủũụứừửữựýỳỷỹỵ])"
+    r"((?:[^\W\d_]{1,7} ){1,4}[^\W\d_]{1,7})-((?:[^\W\d_]{1,7} ){1,4}[^\W\d_]{1,7})$",
+    re.I,
+)
 _TAIL = re.compile(
     r"\s*(?:[,(\[|•·–—-]+\s*)?(?:(?<!\w)(?:cập nhật|updated|published|posted|aktualisiert|veröffentlicht|stand"
     r"|erstellt|last updated|am|on|um|at|vor|il|le|el)\b:?\s*)*"
-    r"(?:(?:mo|di|mi|do|fr|sa|so|mon|tue|wed|thu|fri|sat|sun)\w*[,.]?\s+)?"
+    r"(?:(?:(?:mo|di|mi|do|fr|sa|so|mon|tue|wed|thu|fri|sat|sun)[,.]|(?:mon|tue|wed|fri|sat|sun|\w{3,6}day|\w{3,7}tag|mittwoch)[,.]?)\s+)?"
     r"(?:\d{1,2}[:.h]\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}\.?\s+\w{3,9}\.?,?\s+\d{4}"
     r"|\w{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,?\s+\d{4}|\d{4}-\d\d-\d\d|\d+\s*(?:min|minutes?|hours?|giờ|phút"
     r"|ngày)\b).*$",
@@ -221,6 +235,7 @@ def split(text: str) -> tuple[str, ...]:
     text = _CREDIT.sub("", text)
     text = re.sub(r"^\W*(?:theo|according to)\s.*$", "", text, flags=re.I)
     text = re.sub(r"\((?:theo|nguồn|source|via)[^)]*\)", " ", text, flags=re.I)
+    text = _TWO_GLUED.sub(r"\1 - \2", text)
     return tuple(part for part in (p.strip() for p in _SPLIT.split(text)) if part)
 
 
@@ -271,7 +286,7 @@ def looks_like_person(name: str, own: set[str] | frozenset[str] = frozenset()) -
         return False
     if any(len(o) > 5 and (o in folded) for o in own):
         return False
-    if is_agency(name):
+    if is_agency(name) or folded in _PLACES:
         return False
     parts = name.split()
     if re.search("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\u0e00-\u0e7f]", name):

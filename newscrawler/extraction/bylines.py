@@ -13,6 +13,7 @@ from newscrawler.extraction.blocks import Block, collapse, walk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.regions import foreign
+from newscrawler.extraction.text import SIGNED_ROLE, is_vietnamese
 from newscrawler.items import FieldValue
 
 _FOREIGN = re.compile(
@@ -46,9 +47,11 @@ _OWN = re.compile(
 )
 _FOREIGN_TAGS = ("footer", "aside", "nav", "figure", "figcaption", "blockquote")
 _MARKED_FOREIGN_TAGS = tuple(tag for tag in _FOREIGN_TAGS if tag != "nav")  # a byline may be a row of links
+# A date and the name behind it in one line; elements set apart by style alone leave nothing between them.
 _DATED = re.compile(
-    r"^(?:\d{1,2}\.\d{1,2}\.\d{4}|\d{1,2}/\d{1,2}/\d{4})[\s,|–-]+(?:\d{1,2}:\d{2}(?: Uhr)?[\s,"
-    r"|–-]+)?(?:von\s+)?(?P<name>[^\W\d_][^\d|]{4,40})$",
+    r"^(?:[^\W\d_]{2,10}(?: [^\W\d_]{2,6})?,\s*)?(?:\d{1,2}\.\d{1,2}\.\d{4}|\d{1,2}/\d{1,2}/\d{4})[\s,|–-]*"
+    r"(?:\d{1,2}:\d{2}(?::\d{2})?(?: Uhr| ?\(?(?:GMT|UTC) ?[+-]\d{1,2}\)?)?[\s,|–-]*)?(?:von\s+)?"
+    r"(?P<name>[^\W\d_][^\d|]{4,60})$",
     re.I,
 )
 # An account or a given name, in a line that has a date as well.
@@ -64,7 +67,7 @@ _BLOGS = re.compile(
 _HAS_DAY = re.compile(r"\b(?:19|20)\d\d\b")
 _VCARD = re.compile(r"\b(?:vcard|fn)(?:\s|$)")
 _META = re.compile(r"meta|info|byline|credit|sign", re.I)
-_LAST_LINE = re.compile(r"text-align:\s*right")
+_LAST_LINE = re.compile(r"text-align:\s*right|text-right|align-?right", re.I)
 _CLASSES = (
     "author", "Author", "byline", "Byline", "autor", "Autor", "writer", "journalist", "tacgia", "tac-gia",
     "redakteur", "auteur", "contributor", "creator", "signature", "verfasser", "reporter", "AUTHOR",
@@ -79,6 +82,7 @@ Found = tuple[list[str], str]  # names, origin
 Named = tuple[list[str], str, float]  # names, origin, trust
 # Blocks of a page that are read for a byline; a long menu alone may have 500.
 _MAX_BLOCKS = 1500
+_FULL_STOP = '.!?…”"»'
 # So many further places are asked whether they agree.
 _MORE = 4
 
@@ -98,7 +102,7 @@ def find(doc: Document, context: PageContext) -> FieldValue:
             return FieldValue(visible[0], visible[1], visible[2])
         whole = _fuller(from_ld, from_meta, visible)
         return whole or FieldValue(from_ld, "json-ld", 0.88)
-    if visible is not None and visible[1] == "byline:end" and (named.persons or from_meta):
+    if visible is not None and visible[1] == "byline:end" and (from_meta or _states_another(named, sites)):
         visible = None  # the page states its author: who signs the end is a source or a person of the story
     if from_meta:
         # A template may name the uploader or the publisher there: a reader must see the same.
@@ -119,6 +123,12 @@ def find(doc: Document, context: PageContext) -> FieldValue:
 
 def _set(names: list[str]) -> frozenset[str]:
     return frozenset(map(authors.key, names))
+
+
+def _states_another(named: witnesses.Witnesses, sites: list[str]) -> bool:
+    """JSON-LD names an author that is not the site itself; a template's own name says nothing about who wrote."""
+    own = {authors.key(site).replace(" ", "") for site in sites}
+    return any(authors.key(person.name).replace(" ", "") not in own for person in named.persons)
 
 
 def _fuller(stated: list[str], meta: Found | None, visible: Named | None) -> FieldValue | None:
@@ -280,7 +290,8 @@ def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterato
     closing: list[str] | None = None
     user: list[str] | None = None  # an account's name: the text may name its writer better
     label: Block | None = None
-    running = -9  # the last block that is long
+    since, vietnamese = 9, False  # blocks since running text, lists of links apart; whether it is Vietnamese
+    beside: int | None = None  # the element that holds the closing line
     for order, block in enumerate(walk(body)):
         if order > _MAX_BLOCKS:
             break
@@ -313,19 +324,27 @@ def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterato
                     return
                 if begins and len(line) <= 60:
                     _note(doc, line)
-            if order - running <= 3 and _closes(block):
+            if since < 3 and (_closes(block) or (vietnamese and _is_bare_name(block))):
                 names = authors.clean([block.text], context.site_name, sites)
                 whole = bool(names) and all(2 <= len(n.split()) <= 5 for n in names)
                 if whole and not foreign(block.node, _FOREIGN, parts, _FOREIGN_TAGS, _OWN):
-                    closing = names
-        if closing and len(block.text) > 200 and block.node.tag == "p":
+                    closing, beside = names, _holder(block)
+        runs = len(block.text) > 120 or (len(block.text) > 60 and block.text[-1] in _FULL_STOP and not block.link_chars)
+        if closing and runs and block.node.tag == "p" and (len(block.text) > 200 or _holder(block) == beside):
             closing = None  # the text goes on: it was a sub-heading
-        if len(block.text) > 120:
-            running = order
+        if runs:
+            since, vietnamese = 0, is_vietnamese(block.text)
+        elif block.link_chars < 0.5 * len(block.text):
+            since += 1
     if closing:
         yield closing, "byline:end", 0.66
     elif user:
         yield user, "byline:text", 0.7
+
+
+def _holder(block: Block) -> int | None:
+    parent = block.node.parent
+    return None if parent is None else parent.mem_id
 
 
 def _closes(block: Block) -> bool:
@@ -340,6 +359,18 @@ def _closes(block: Block) -> bool:
     if block.bold_chars >= 0.8 * len(block.text) or _LAST_LINE.search(style) or "author" in style:
         return True
     return any(len(e.text(deep=True).strip()) >= 0.8 * len(block.text) for e in block.node.css("em,i")[:2])
+
+
+def _is_bare_name(block: Block) -> bool:
+    """Nothing but capitalised words, no link, no list: how Vietnamese papers sign whatever the element is called.
+
+    Sub-headings and labels there have a capital in the first word alone; names of places have not.
+    """
+    if block.tag == "li" or block.tag.startswith("h") or block.link_chars or len(block.text) > 80:
+        return False
+    names = SIGNED_ROLE.sub("", block.text.partition("/")[0])
+    words = [word for word in re.split(r"[\s,&–-]+", names) if word and word != "và"]
+    return 2 <= len(words) <= 10 and all(word.isalpha() and word[0].isupper() for word in words)
 
 
 def _visible(node: LexborNode) -> str:

@@ -86,8 +86,8 @@ _DATE_LINE = re.compile(
     re.I,
 )
 _SAPO_PREFIX = re.compile(
-    r"^(?:\(\s*(?P<name>[A-ZĐÀ-Ỹ][\w.ĐÀ-ỹ ]{1,24})\s*\)\s*[-–—]?\s+|(?P<code>[A-ZĐ]{3,6}"
-    r"|BNEWS)\s*[-–—]\s+)(?=[A-ZĐÀ-Ỹ\"“'])"
+    r"^(?:\(\s*(?P<name>[A-ZĐÀ-Ỹ][\w.&ĐÀ-ỹ ]{1,24})\s*\)\s*[-–—]?\s+|(?P<code>[A-ZĐ][A-ZĐ&]{1,5}|[A-Z]\w{1,14}\.(?:vn|VN)"
+    r"|BNEWS)\s*[-–—]\s+(?!.{3,60} [-–—] )|BNEWS\s+)(?=[A-ZĐÀ-Ỹ\"“'])"
 )
 _VIETNAMESE = re.compile("[ăđơưạảấầẩẫậắằẳẵặẹẻẽếềểễệỉịọỏốồổỗộớờởỡợụủứừửữựỳỵỷỹ]", re.I)
 # Wire services' and desks' notes under a story.
@@ -119,6 +119,12 @@ _BIO = re.compile(
     r"(?=.{0,200}\b(?i:reporter\w*|redakteur\w*|[ck]orrespond\w*|journalist\w*|editor|writer|columnist|kolumnist\w*"
     r"|autor(?:in)?|author|rédact\w+|journaliste|periodista|redactora?)\b)",
     re.S,
+)
+#: What may stand beside the name in a Vietnamese signature.
+SIGNED_ROLE = re.compile(
+    r"^\W*(?:tác giả|bài và ảnh|bài|thực hiện)\s*:\s*|\s*\([^()]{2,40}\)\s*$"
+    r"|\s+(?:tổng hợp|thực hiện|biên dịch|lược dịch|lược ghi|ghi|dịch)\s*$",
+    re.I,
 )
 _SENTENCE_END = re.compile(r"[.!?…。！？:;»”\"'’)]$")
 
@@ -298,9 +304,9 @@ def _is_tail(block: Block, position: int) -> bool:
 
 
 def _is_signature(block: Block) -> bool:
-    text = block.text.strip()
+    text = SIGNED_ROLE.sub("", block.text.strip()) if len(block.text) <= 80 else block.text
     names = [w for w in (part.strip("()[]-,") for part in text.split()) if w]
-    if not 1 <= len(names) <= 6 or len(text) > 50 or text[-1] in '.!?:;”"' or block.tag == "li":
+    if not 1 <= len(names) <= 6 or len(text) > 50 or not text or text[-1] in '.!?:;”"' or block.tag == "li":
         return False
     return all(w[:1].isupper() or w in ("và", "-", "/", "&", "und", "and", "von", "van", "de") for w in names)
 
@@ -319,9 +325,14 @@ def _without_repeated_lead(blocks: list[Block]) -> list[Block]:
 def strip_sapo_prefix(line: str) -> str:
     """ "(Dân trí) - Hà Nội ..." -> "Hà Nội ...": the site's own name before a Vietnamese lead."""
     match = _SAPO_PREFIX.match(line)
-    if match and len(_VIETNAMESE.findall(line[:200])) >= 5:
+    if match and is_vietnamese(line):
         return line[match.end() :]
     return line
+
+
+def is_vietnamese(line: str) -> bool:
+    """Whether a sentence has the letters that Vietnamese alone is full of."""
+    return len(_VIETNAMESE.findall(line[:200])) >= 5
 
 
 def one_line(text: str) -> str:
