@@ -30,7 +30,7 @@ from typing import Any
 import msgpack
 import uvloop
 
-from newscrawler.frontier import connect, keys, server
+from newscrawler.frontier import allocator, connect, keys, server
 from newscrawler.frontier.queue import Ack, DomainPolicy, Fetched, Frontier, FrontierConfig
 from newscrawler.items import Kind, Link, Outcome
 from newscrawler.store.finished import LocalFinished
@@ -358,7 +358,8 @@ async def main() -> None:
         client: Any = connect(url)
         try:
             info = await client.info("server")
-            print(json.dumps({"redis": info["redis_version"], "urls": urls, "domains": domains}))
+            loaded = allocator.in_use(info["process_id"]) or (await client.info("memory"))["mem_allocator"]
+            print(json.dumps({"redis": info["redis_version"], "allocator": loaded, "urls": urls, "domains": domains}))
             await client.config_set("slowlog-log-slower-than", SLOW_MS * 1000)
             await client.config_set("slowlog-max-len", 1000)
             bench = Bench(client, urls, domains, Path(folder))

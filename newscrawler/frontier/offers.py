@@ -28,6 +28,13 @@ MAX_LOOKS = 256
 LOOK_BACK = 500
 
 
+def _even_piece(links: Sequence[Link], most: int) -> tuple[Sequence[Link], Sequence[Link]]:
+    """What goes first, and the rest: as few calls as may be, all of them alike, so that the longest is short."""
+    calls = -(-len(links) // most) if most else 0
+    piece = -(-len(links) // calls) if calls else 0
+    return links[:piece], links[piece:]
+
+
 class Offers:
     """What it needs of the frontier whose part it is."""
 
@@ -55,8 +62,7 @@ class Offers:
             result, unknown, doubtful = await self._look(shard, links)
         while unknown or doubtful:
             asked, doubtful = doubtful[:MAX_LINKS], doubtful[MAX_LINKS:]
-            room = MAX_LINKS - len(asked)
-            offered, unknown = unknown[:room], unknown[room:]
+            offered, unknown = _even_piece(unknown, MAX_LINKS - len(asked))
             groups, order = packing.group_links(offered, moved=moved)
             archived = b""
             if asked:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from newscrawler.frontier import connect, keys, scripts, server
+from newscrawler.frontier import allocator, connect, keys, scripts, server
 from newscrawler.frontier.queue import FrontierUnavailable
 from newscrawler.items import Outcome
 from tests.redis.helpers import advance, check, done, drain, ended, frontier, link, links
@@ -353,3 +353,45 @@ async def test_nothing_is_logged_as_an_error_on_the_way(r: Any, caplog: pytest.L
         await f.step(0, [done(lease, Outcome.GONE, status=404)])
     assert caplog.records == []
     assert not await r.exists(keys.quarantine(0))
+
+
+# ---------------------------------------------------------------- its allocator
+def test_the_embedded_server_runs_on_another_allocator_than_glibcs(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    program = server.find_binary()
+    expected = allocator.environment(program)
+    if sys.platform != "linux" or "malloc=libc" not in _version(program):
+        assert expected == {}, "this redis-server brings its own"
+        return
+    assert expected, "requirements.txt installs mimalloc"
+    server.ensure(data_dir)
+    assert allocator.in_use(pid_of(data_dir)) in Path(expected["LD_PRELOAD"]).name
+
+
+def _version(program: str) -> str:
+    return subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("library", ["", "/lib/no-such-library.so"])
+def test_who_preloads_himself_is_not_overruled(data_dir: Path, monkeypatch: pytest.MonkeyPatch, library: str) -> None:
+    monkeypatch.setenv("LD_PRELOAD", library)
+    assert allocator.environment(server.find_binary()) == {}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="skipped: there is no LD_PRELOAD here")
+def test_a_server_that_dies_of_the_library_is_started_without(
+    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    real = server.find_binary()
+    broken = tmp_path / "redis-server"
+    broken.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] || [ -z "$BREAKS" ] || {{ echo it broke; exit 1; }}\nexec {real} "$@"\n'
+    )
+    broken.chmod(0o755)
+    monkeypatch.setattr(allocator, "environment", lambda program: {"BREAKS": "1", "LD_PRELOAD": ""})
+    with caplog.at_level(logging.WARNING):
+        url = server.ensure(data_dir, str(broken))
+    assert url.startswith("unix://") and "it broke" in caplog.text
+    assert server.stop(data_dir)
