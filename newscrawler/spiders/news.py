@@ -7,7 +7,6 @@ packages; here it is put together: status -> outcome, body -> unchanged?, docume
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
@@ -18,17 +17,17 @@ from scrapy import Spider
 from scrapy.http import Request, Response
 from twisted.python.failure import Failure
 
-from newscrawler import metrics
+from newscrawler import answers, metrics
 from newscrawler.discovery import revisits
 from newscrawler.discovery.feeds import Feed
 from newscrawler.discovery.links import FoundLinks, LinkFinder
 from newscrawler.discovery.seeds import seed_links
 from newscrawler.discovery.sitemaps import Sitemap
-from newscrawler.discovery.sites import Refusal, Site, Sites
+from newscrawler.discovery.sites import Refusal, Sites
 from newscrawler.discovery.watch import Watch
-from newscrawler.extraction.extract import Extraction, PageContext, article_values
+from newscrawler.extraction.extract import Extraction
 from newscrawler.frontier.queue import RobotsAnswer
-from newscrawler.items import LIST_KINDS, Article, Kind, Link, Outcome, Page
+from newscrawler.items import LIST_KINDS, Kind, Link, Outcome, Page
 from newscrawler.reading import Html, Task, Unreadable
 from newscrawler.web import urls
 from newscrawler.web.outcomes import judge_error, judge_status, retry_after_s
@@ -124,7 +123,7 @@ class NewsSpider(Spider):
         lease: Lease = response.meta["lease"]
         page = self._page(response, lease)
         outcome, reason = judge_status(response.status)
-        if challenge := _challenge(response):
+        if challenge := answers.challenge_of(response):
             page.outcome, page.reason = Outcome.CHALLENGE, challenge
         elif outcome is Outcome.REDIRECTED:
             self._redirect(response, lease, page)
@@ -267,8 +266,8 @@ class NewsSpider(Spider):
                 self.lists.moved(page, self._now_ms(), target)
 
     async def _read(self, response: Response, lease: Lease, page: Page) -> None:
-        page.etag = _header(response, b"ETag")
-        page.last_modified = _header(response, b"Last-Modified")
+        page.etag = answers.header(response, b"ETag")
+        page.last_modified = answers.header(response, b"Last-Modified")
         digest = xxhash.xxh3_128_digest(response.body)
         if digest == lease.digest:
             self._unchanged(lease, page)
@@ -282,12 +281,14 @@ class NewsSpider(Spider):
             body=response.body,
             url=response.url,
             kind=page.kind,
-            content_type=_header(response, b"Content-Type"),
+            content_type=answers.header(response, b"Content-Type"),
             language=site.language,
-            robots=_x_robots(response),
+            robots=answers.robots_of(response),
         )
-        if page.kind not in LIST_KINDS and (page.kind is not Kind.PAGE or _asked(lease) or _claims_article(task.body)):
-            task.context = _context(lease, page, site)
+        if page.kind not in LIST_KINDS and (
+            page.kind is not Kind.PAGE or answers.is_asked_for(lease) or answers.claims_article(task.body)
+        ):
+            task.context = answers.context_of(lease, page, site)
             selectors = services.selectors.active(lease.site)
             task.selectors = services.reader.packed(selectors) if selectors else None
         try:
@@ -362,13 +363,13 @@ class NewsSpider(Spider):
             if (page.fetched - published).total_seconds() > self.max_age_s:
                 page.outcome, page.reason, page.keep_raw = Outcome.REFUSED, "age", False
                 return
-        fields_digest = _fields_digest(extraction)
+        fields_digest = answers.fields_digest(extraction)
         page.next_visit_ms = revisits.article_visit_ms(self._now_ms(), lease.discovered_ms)
         if fields_digest == lease.links_digest:
             page.outcome, page.keep_raw = Outcome.UNCHANGED, False  # only what surrounds the article changed
             return
         page.links_digest = fields_digest
-        page.outcome, page.article = Outcome.DONE, _article(extraction, lease, page)
+        page.outcome, page.article = Outcome.DONE, answers.article_of(extraction, lease, page)
         selectors = Services.of(self.crawler).selectors
         if self.learns and selectors.is_missing(lease.site):
             page.keep_raw = True  # a site without a selector set: pages to learn from
@@ -412,70 +413,3 @@ def asked_links(sites: Sites, asked: list[str]) -> list[Link]:
     for link in links:
         link.revisit, link.band = True, 0
     return links
-
-
-def _header(response: Response, name: bytes) -> str | None:
-    value = response.headers.get(name)
-    return value.decode("latin-1") if value else None
-
-
-def _x_robots(response: Response) -> frozenset[str]:
-    """Directives of X-Robots-Tag that are for everybody or for us."""
-    words: set[str] = set()
-    for value in response.headers.getlist(b"X-Robots-Tag"):
-        text = value.decode("latin-1").lower()
-        agent, colon, rest = text.partition(":")
-        if colon and agent.strip() != "newscrawler" and "unavailable_after" not in agent:
-            continue
-        words |= {w.strip() for w in (rest if colon else text).split(",")}
-    return frozenset({"noindex", "nofollow"} | words if "none" in words else words)
-
-
-def _challenge(response: Response) -> str | None:
-    for flag in response.flags:
-        if flag.startswith("challenge:"):
-            return flag.partition(":")[2]
-    return None
-
-
-def _asked(lease: Lease) -> bool:
-    return bool((lease.hint or {}).get("asked"))
-
-
-def _context(lease: Lease, page: Page, site: Site) -> PageContext:
-    return PageContext(
-        site_name=site.name,
-        language=site.language,
-        zone=site.zone,
-        fetched=page.fetched or datetime.now(UTC),
-        hint=lease.hint,
-        url_is_article=(page.kind is Kind.ARTICLE and not _asked(lease)) or None,
-    )
-
-
-def _claims_article(body: bytes) -> bool:
-    """A page that no URL rule calls an article, but that says it is one."""
-    return b"NewsArticle" in body or b'content="article"' in body
-
-
-def _fields_digest(extraction: Extraction) -> bytes:
-    """Equal when title, text, dates and authors compare equal; one digit makes it another."""
-    published = extraction.published.value
-    parts = (
-        extraction.title.value or "",
-        extraction.content.value or "",
-        published.isoformat() if published else "",
-        "|".join(extraction.authors.value or []),
-    )
-    return hashlib.blake2b("\x00".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _article(extraction: Extraction, lease: Lease, page: Page) -> Article:
-    return Article(
-        id=lease.url_id.hex(),
-        url=lease.url,
-        site=lease.site,
-        discovered=datetime.fromtimestamp(lease.discovered_ms / 1000, UTC),
-        fetched=page.fetched,
-        **article_values(extraction),
-    )

@@ -23,6 +23,7 @@ ADAPTERS = {
     "reparsing",
     "tracing",
     "reading",
+    "answers",
     "storing",
     "generation_ext",
     "drift_ext",
@@ -45,7 +46,7 @@ SERVICES = {
     "httpclient",
     "children",
 }
-PURE = {"extraction", "web", "items", "metrics"}
+PURE = {"extraction", "web", "items", "metrics", "pickling"}
 FREE = {"settings", "__init__"}
 
 #: Third-party packages that only some parts may know.
