@@ -50,6 +50,11 @@ class Result:
         return 1000 * self.cpu_s / max(1, self.pages)
 
 
+def environment(**more: str) -> dict[str, str]:
+    """Compiled modules are kept, as on a user's machine, whatever this one says: else each start compiles again."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | more
+
+
 def measure(command: list[str], env: dict[str, str], log: Path) -> tuple[float, resource.struct_rusage, str]:
     """Wall seconds, resource usage of the process and the children it waited for, and its stdout."""
     with log.open("wb") as err, tempfile.TemporaryFile() as out:
@@ -76,7 +81,7 @@ def stock(kind: str, web: NewswebProcess, folder: Path, redis_url: str) -> Resul
     seeds.write_text("\n".join(web.homes()) + "\n")
     before = redis_cpu(redis_url)
     command = [sys.executable, "-m", "benchmarks.stock_spiders", kind, str(seeds), redis_url]
-    wall, usage, out = measure(command, dict(os.environ), folder / f"stock-{kind}.log")
+    wall, usage, out = measure(command, environment(), folder / f"stock-{kind}.log")
     stats = json.loads(out.strip().splitlines()[-1])
     return Result(
         name="stock Scrapy, in memory" if kind == "memory" else "stock scrapy-redis",
@@ -110,12 +115,16 @@ def ours(
     stated = [*(f"{name}={value}" for name, value in settings.items()), *more]
     options = [part for setting in stated for part in ("-s", setting)]
     subprocess.run(
-        [sys.executable, "-m", "scrapy", "selectors", "load", *options], check=True, cwd=ROOT, stdout=subprocess.DEVNULL
+        [sys.executable, "-m", "scrapy", "selectors", "load", *options],
+        check=True,
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        env=environment(),
     )
     before = redis_cpu(redis_url)
     runner = ["-m", "cProfile", "-o", trace] if trace else []
     command = [sys.executable, *runner, "-m", "scrapy", "crawl", "news", *options]
-    env = {**os.environ, "NEWSCRAWLER_STATS_FILE": str(stats_file)}
+    env = environment(NEWSCRAWLER_STATS_FILE=str(stats_file))
     wall, usage, _ = measure([*command, "-s", f"STATS_FILE={stats_file}"], env, folder / "ours.log")
     stats = json.loads(stats_file.read_text())
     return Result(

@@ -13,6 +13,7 @@ import ssl
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -129,17 +130,7 @@ class FetchRules:
 
     def ssl_context(self) -> ssl.SSLContext:
         """:raises ValueError: EXTRA_CA_FILE cannot be read"""
-        context = ssl.create_default_context(cafile=_fallback_authorities())
-        context.set_alpn_protocols(["http/1.1"])
-        if self.ca_file:
-            try:
-                context.load_verify_locations(self.ca_file)
-            except (OSError, ssl.SSLError) as exc:
-                raise ValueError(f"EXTRA_CA_FILE={self.ca_file} is not a readable PEM file: {exc}") from exc
-        if not self.verify_certificates:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        return context
+        return _ssl_context(self.ca_file, self.verify_certificates)
 
     def refusal(self, ip: str) -> str | None:
         """Why this address may not be connected to; None when it may."""
@@ -147,6 +138,21 @@ class FetchRules:
         if why is None and self.loopback_only and not ipaddress.ip_address(ip.partition("%")[0]).is_loopback:
             return "not loopback, and the delay is 0"
         return why
+
+
+@lru_cache(maxsize=2)  # 30 ms: the system's authorities are read
+def _ssl_context(ca_file: str, verify_certificates: bool) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=_fallback_authorities())
+    context.set_alpn_protocols(["http/1.1"])
+    if ca_file:
+        try:
+            context.load_verify_locations(ca_file)
+        except (OSError, ssl.SSLError) as exc:
+            raise ValueError(f"EXTRA_CA_FILE={ca_file} is not a readable PEM file: {exc}") from exc
+    if not verify_certificates:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 class GuardedResolver(AbstractResolver):

@@ -30,8 +30,8 @@ REFUSALS = {
 
 async def trace(url: str, operator: Operator, settings: BaseSettings) -> dict[str, Any]:
     """``text`` is a sentence; then, each ``None`` where there is none: ``url`` (canonical), ``refused`` (reason),
-    ``found_on``, ``record``, ``fetches`` (among the last of its domain), ``domain`` (its row of the report), ``robots``, ``shape`` (share of its budget),
-    ``selector_set`` (in use for the site), ``article``.
+    ``found_on``, ``record``, ``fetches`` (among the last of its domain), ``domain`` (its row of the report),
+    ``robots``, ``shape`` (share of its budget), ``selector_set`` (in use for the site), ``article``.
 
     :raises newscrawler.discovery.sites.SitesError: the sites file cannot be read
     :raises newscrawler.frontier.queue.FrontierUnavailable: Redis is away

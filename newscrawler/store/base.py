@@ -116,7 +116,8 @@ class ArticleStore(Protocol):
         """Store a batch, durable on return, one result per article in order. An article whose title, content,
         published and authors equal the stored ones is "unchanged" and writes nothing (a gone one comes
         back). A new one of which its site has the same text under an address that one of the two names as its
-        canonical one is a "twin" and not stored (store.twins). ``version`` and ``cluster`` of what is handed in are not read. Raises StoreRefused."""
+        canonical one is a "twin" and not stored (store.twins). ``version`` and ``cluster`` of what is handed in
+        are not read. Raises StoreRefused."""
         ...
 
     async def get(self, article_id: str) -> Article | None:

@@ -29,7 +29,6 @@ from newscrawler.store.base import (
     StoreUnavailable,
 )
 from newscrawler.store.elastic import Server
-from newscrawler.store.fold import index_words
 from newscrawler.store.search import Ask, Correct, Count, Frequencies, Plan, ladder, parse
 from newscrawler.web.urls import canonicalize
 
@@ -127,7 +126,7 @@ class ElasticStore:
             if old is not None and old.digest == digest.hex() and not old.gone:
                 outcome.results.setdefault(article.id, PutResult(article.id, "unchanged", old.version))
                 continue
-            hashes = neardup.shingles(index_words(article.content).folded)
+            hashes = neardup.shingles_of(article.content)
             bands = neardup.band_keys(hashes)
             version = old.version + 1 if old else 1
             doc = dsl.document(article, digest=digest, version=version, bands=bands, now_ms=self._now_ms())
@@ -200,7 +199,7 @@ class ElasticStore:
                 answers[w.article.id] = answer["hits"]["hits"] if "hits" in answer else []
         for i, w in enumerate(writes):
             stored = [
-                (h["_source"]["cluster"], neardup.shingles(index_words(h["_source"]["data"].get("content", "")).folded))
+                (h["_source"]["cluster"], neardup.shingles_of(h["_source"]["data"].get("content", "")))
                 for h in answers.get(w.article.id, ())
             ]
             here = [(b.doc["cluster"], b.shingles) for b in writes[:i] if not set(w.bands).isdisjoint(b.bands)]

@@ -11,6 +11,8 @@ from functools import cache
 
 import numpy as np
 
+from newscrawler.store.fold import index_words
+
 SHINGLE = 3  # words
 VALUES, BANDS, ROWS = 64, 21, 3
 #: Two articles with at least this Jaccard index of their shingles are one story in two places.
@@ -75,6 +77,11 @@ def shingles(folded: str) -> np.ndarray:
         mixed = (mixed ^ (mixed >> np.uint64(29))) * _STEPS[i] + hashes[i : i + rows]
     mixed = (mixed ^ (mixed >> np.uint64(32))) * _STEPS[0]
     return mixed ^ (mixed >> np.uint64(29))
+
+
+def shingles_of(text: str) -> np.ndarray:
+    """:func:`shingles` of a content as it is stored."""
+    return shingles(index_words(text).folded)
 
 
 def band_keys(shingle_hashes: np.ndarray) -> list[int]:

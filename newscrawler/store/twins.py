@@ -10,7 +10,6 @@ import numpy as np
 
 from newscrawler.items import Article
 from newscrawler.store import neardup
-from newscrawler.store.fold import index_words
 from newscrawler.web.urls import canonicalize
 
 #: Jaccard index of the shingles from which two pages of one site hold one text; an edit between the two fetches is
@@ -28,4 +27,4 @@ def is_alike(content: str, shingles: np.ndarray, other: str) -> bool:
     """``shingles``: :func:`neardup.shingles` of ``content``, empty for a text too short to have some."""
     if content == other:
         return True
-    return neardup.jaccard(shingles, neardup.shingles(index_words(other).folded)) >= ALIKE
+    return neardup.jaccard(shingles, neardup.shingles_of(other)) >= ALIKE

@@ -16,7 +16,6 @@ import apsw
 
 from newscrawler.store import codec, neardup
 from newscrawler.store.base import StoreUnavailable
-from newscrawler.store.fold import index_words
 
 VERSION = 2
 BUSY_MS = 10_000
@@ -113,7 +112,7 @@ def _rebuild_bands(connection: apsw.Connection) -> None:
     articles = connection.execute("SELECT n, data FROM article WHERE gone = 0")
     for n, data in articles:
         text = codec.unpack(data, version=0, cluster=None, gone=False).content
-        keys = neardup.band_keys(neardup.shingles(index_words(text).folded))
+        keys = neardup.band_keys(neardup.shingles_of(text))
         connection.executemany("INSERT OR IGNORE INTO band(key, n) VALUES(?,?)", [(k, n) for k in sorted(keys)])
 
 

@@ -189,7 +189,7 @@ class Writer:
                 continue
             data, cluster = self._db.execute("SELECT data, cluster FROM article WHERE n = ?", (other,)).get
             text = codec.unpack(data, version=0, cluster=None, gone=False).content
-            if neardup.jaccard(new.shingles, neardup.shingles(index_words(text).folded)) < neardup.SAME:
+            if neardup.jaccard(new.shingles, neardup.shingles_of(text)) < neardup.SAME:
                 continue
             # The version makes the label unique: an article may leave a cluster that it gave its label to.
             label = (n << 16 | min(version, 0xFFFF)) if cluster is None else cluster
@@ -199,7 +199,7 @@ class Writer:
     def _forget_bands(self, old: _Old) -> None:
         data = self._db.execute("SELECT data FROM article WHERE n = ?", (old.n,)).get
         text = codec.unpack(data, version=0, cluster=None, gone=False).content
-        keys = neardup.band_keys(neardup.shingles(index_words(text).folded))
+        keys = neardup.band_keys(neardup.shingles_of(text))
         self._db.executemany("DELETE FROM band WHERE key = ? AND n = ?", [(k, old.n) for k in keys])
         if old.cluster is not None:
             rest = [
