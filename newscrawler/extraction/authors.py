@@ -86,13 +86,14 @@ _AGENCY_NAMES = (
 )
 _AGENCY = frozenset(_AGENCY_NAMES.split("|"))
 # Names of places that a column or a tag is often called after, as key() writes them.
-_PLACES = frozenset(
+_PLACE_NAMES = (
     "việt nam|hà nội|hồ chí minh|thành phố hồ chí minh|sài gòn|đà nẵng|hải phòng|cần thơ|huế|thừa thiên huế|quảng ninh|"
     "quảng nam|quảng ngãi|quảng trị|quảng bình|nghệ an|hà tĩnh|thanh hóa|bắc ninh|bắc giang|hưng yên|nam định|"
     "thái nguyên|lào cai|lâm đồng|đắk lắk|gia lai|đồng nai|đồng tháp|"
     "an giang|kiên giang|cà mau|tiền giang|tây ninh|hoa kỳ|trung quốc|hàn quốc|"
-    "nhật bản|đông nam á|biển đông|trung đông|châu á|châu âu".split("|")
+    "nhật bản|đông nam á|biển đông|trung đông|châu á|châu âu"
 )
+_PLACES = frozenset(_PLACE_NAMES.split("|"))
 #: Words in the names of bodies.
 CORPORATE = re.compile(
     r"\b(?:redaktion\w*|rédaction|redacci[oó]n|redazione|editorial|editors?|newsroom|news|team|staff|desk|agency"

@@ -55,6 +55,10 @@ _FLAT = words(
     "td th tr tbody thead tfoot caption colgroup html head body a"
 )
 _MAX_OPEN_FORMATTING = 16
+# Shapes of a drawing end in themselves, where HTML would leave an unknown element open: they are closed in words, so
+# that they end wherever they stand.
+_DRAWN = words("path use circle rect line polyline polygon ellipse stop")
+_SELF_CLOSED = re.compile(r"""<\w++(?:\s++[\w:-]++=(?:"[^"<>]*+"|'[^'<>]*+'))*+\s*+/>""")
 _STATED_BY = {"a": "href", "base": "href", "link": "href", "meta": "content", "script": "type"}
 # A start tag up to its end, quotes respected; possessive, so that no input makes it backtrack.
 # A quote opens a value behind "=" only (a stray one belongs to a name): else half a page may look like one tag.
@@ -271,7 +275,7 @@ def max_depth(root: LexborNode | None) -> int:
 
 
 def _flatten(text: str) -> tuple[str, bool]:
-    """``(text, changed)``: start tags below MAX_DEPTH, and tags after MAX_TAGS, are taken out."""
+    """``(text, whether tags are missing)``: start tags below MAX_DEPTH, and tags after MAX_TAGS, are taken out."""
     depth = formatting = tags = position = 0
     kept: list[str] = []
     dropped = 0
@@ -282,6 +286,11 @@ def _flatten(text: str) -> tuple[str, bool]:
             kept.append(text[position : match.start()])
             return "".join(kept), True
         if name in _FLAT:
+            continue
+        if name in _DRAWN and _SELF_CLOSED.fullmatch(match[0]):
+            kept.append(f"{text[position : match.end()]}</{name}>")
+            position = match.end()
+            tags += 1
             continue
         is_formatting = name in _FORMATTING
         if match[1]:
@@ -296,7 +305,7 @@ def _flatten(text: str) -> tuple[str, bool]:
             kept.append(text[position : match.start()])
             position = match.end()
             dropped += 1
-    if not dropped:
+    if not kept:
         return text, False
     kept.append(text[position:])
-    return "".join(kept), True
+    return "".join(kept), dropped > 0

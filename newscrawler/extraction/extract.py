@@ -116,6 +116,8 @@ def extract(doc: Document, context: PageContext, selectors: selectors_.SelectorS
             out.authors = bylines.find(doc, context)
     if not by_set:
         out.content = _without_byline(generic.content(doc, out.title.value), out.authors.value)
+        if out.content.value and not out.title.origin.startswith("selector:"):
+            out.title = title.above_text(doc, out.content.value, out.title, context.site_name)
     out.credits = credits.find(doc, context, out.authors.value, out.content.value)
     _rest(out, doc, context)
     if by_set:

@@ -21,7 +21,7 @@ from newscrawler.items import FieldValue
 _CLUTTER = re.compile(
     r"(?:^|[\s_-])(?:comments?|kommentare?|disqus|respond|replies|relate[ds]?|related\w*|\w*related|recommend\w*|empfehl\w*"
     r"|share|sharing|shares|social\w*|"
-    r"newsletter\w*|promo\w*|sidebar|side-bar|rail|footer|foot|nav|navi|navigation|navbar|menu\w*|breadcrumbs?"
+    r"news-?letter\w*|promo\w*|sidebar|side-bar|rail|footer|foot|nav|navi|navigation|navbar|menu\w*|breadcrumbs?"
     r"|cookies?|consent|banner|"
     r"ad|ads|adv|advert\w*|anzeige\w*|werbung|sponsor\w*|popup|modal|overlay|login|signin|signup|register"
     r"|registration|subscribe|subscription|abo|"
@@ -40,17 +40,18 @@ _CLUTTER = re.compile(
     r"search|suche|app-?download|donate|donation|spenden|paywall|legal|impressum|jump-?to|figcaption|sticky"
     r"|jp-relatedposts|sharedaddy|"
     r"wp-caption-text|nextpost|prevpost|post-nav\w*|similar|further|also-?read|see-?also|inline-?related|embed"
+    r"|disclosures?|reviewed|vcard"
     r"|aside|supplement\w*|"
     r"list-?item-?link|follow-?us|follow|whatsapp|facebook|twitter|telegram|contact-?form|form"
     r"|language-?switch\w*|notification\w*)(?:$|[\s_-])",
     re.I,
 )
 _CLUTTER_PARAGRAPH = re.compile(
-    r"(?:^|[\s_-])(?:caption\w*|credits?|byline|dateline|timestamp|copyright|comments?|share|sharing|social|tags?"
+    r"(?:^|[\s_-])(?:\w*caption\w*|credits?|byline|dateline|timestamp|copyright|comments?|share|sharing|social|tags?"
     r"|date|disclaimer|newsletter\w*|promo\w*|"
     r"read-?more|readmore|related\w*|advert\w*|author|bio|hidden|sr-only|screen-reader-text|nav|menu|breadcrumbs?"
     r"|follow|subscribe|also-?read|"
-    r"source|teaser-?(?:title|text)|postdate|ads?|wp-caption-text)(?:$|[\s_-])",
+    r"source|teaser-?(?:title|text)|postdate|post-?meta(?:data)?|ads?|wp-caption-text)(?:$|[\s_-])",
     re.I,
 )
 _TEXT_TAGS = words("p h2 h3 h4 blockquote")
@@ -70,10 +71,15 @@ _SHORT_PIECE = re.compile(r"[A-Z][a-z0-9]?(?![a-z0-9])")
 _PART_OF_TEXT = re.compile(
     r"(?<!\S)(?:article|content|story|text|body)[-_]?widgets?(?:[-_](?:text|content|body)\w*)?(?!\S)", re.I
 )
+_OWN_TAG = re.compile(r"<([a-zA-Z][a-zA-Z0-9]{0,20}(?:-[a-zA-Z0-9]{1,20}){1,4})[\s>/]")
+_MAX_OWN = 200
+# Boxes about who wrote it; what they say is no summary.
+_ABOUT_AUTHOR = re.compile(r"author|autor(?!en?text)|\bbio\b|vcard|tac-?gia", re.I)
 _SKIPPED_TAGS = words("nav footer aside form figure figcaption header dialog menu")
 _HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.I)
 _SENTENCE = re.compile(r"[.!?…。！？»”\"]['”\"’)\]]?$")
-_PARAGRAPH_TAGS = words("p li blockquote div td section article pre dd body main center span h2 h3 h4 h5 h6")
+# A noscript of fewer characters is a notice.
+_NOSCRIPT_CHARS = 1000
 
 
 @dataclass(slots=True)
@@ -135,8 +141,9 @@ def clutter(doc: Document) -> set[int]:
             bad = cache[pattern, names] = len(names) < 300 and _is_clutter(pattern, names)
         if bad or "hidden" in attributes or ("style" in attributes and _HIDDEN_STYLE.search(attributes["style"] or "")):
             suspects.append(node)
-    if not suspects:
-        return set()
+    for tag in {m[1].lower() for m in _OWN_TAG.finditer(doc.text_html)}:
+        if _CLUTTER.search(tag):  # <amp-ad>, <x-inline-teaser>: elements that a site has made and named
+            suspects.extend(body.css(tag)[:_MAX_OWN])
     total = _text_weight(body)
     skip: set[int] = set()
     for node in suspects:
@@ -250,6 +257,8 @@ def _leads(reading: Reading, first: int, headline: str | None, description: str 
         length = len(block.text)
         if length < 35 or length > 900 or block.link_chars > 0.3 * length or text.leads_away(block):
             continue
+        if reading.cluttered[i] and _is_about_author(block.node):
+            continue
         names = " ".join(
             f"{n.attributes.get('class') or ''} {n.attributes.get('itemprop') or ''}"
             for n in (block.node, block.node.parent)
@@ -269,6 +278,17 @@ def _leads(reading: Reading, first: int, headline: str | None, description: str 
     return found
 
 
+def _is_about_author(node: LexborNode) -> bool:
+    one: LexborNode | None = node
+    for _ in range(5):
+        if one is None or one.tag in ("article", "main", "body"):
+            return False
+        if _ABOUT_AUTHOR.search(one.attributes.get("class") or ""):
+            return True
+        one = one.parent
+    return False
+
+
 def vote(
     reading: Reading, other: str | None, headline: str | None = None, description: str | None = None
 ) -> tuple[list[Block], float]:
@@ -282,7 +302,10 @@ def vote(
     mine, yours = (sum(n for n, f in zip(size, flags, strict=True) if f) for flags in (reading.own, theirs))
     agreement = 2 * both / (mine + yours) if mine + yours else 0.0
     if agreement < 0.3:
-        return [b for b, t in zip(reading.blocks, theirs, strict=True) if t], agreement
+        found = [(b, c) for b, t, c in zip(reading.blocks, theirs, reading.cluttered, strict=True) if t]
+        clean = [b for b, cluttered in found if not cluttered]
+        enough = 2 * sum(len(b.text) for b in clean) > sum(len(b.text) for b, _ in found)
+        return clean if enough else [b for b, _ in found], agreement
     agreed = [i for i, (o, t) in enumerate(zip(reading.own, theirs, strict=True)) if o and t and size[i] > 40]
     first, last = (agreed[0], agreed[-1]) if agreed else (0, -1)
     leads = _leads(reading, first, headline, description)
@@ -333,8 +356,20 @@ def library_text(doc: Document) -> str | None:
     return found
 
 
+def _open_noscript(body: LexborNode) -> None:
+    """A noscript that is not closed in order swallows the page, which browsers show: then its content counts."""
+    inside = [node for node in body.css("noscript") if node.css_first("p") is not None]
+    if inside:
+        most = 0.5 * len(body.text(deep=True))
+        for node in inside:
+            if len(node.text(deep=True)) > max(most, _NOSCRIPT_CHARS):
+                node.unwrap()
+
+
 def content(doc: Document, headline: str | None = None) -> FieldValue:
     """The article's text by vote of own scorer and trafilatura; else JSON-LD's articleBody; value None without text."""
+    if doc.tree.body is not None:
+        _open_noscript(doc.tree.body)
     reading = read(doc)
     other = library_text(doc)
     seen = witnesses.of(doc)

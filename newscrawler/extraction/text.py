@@ -61,6 +61,18 @@ _BOX = re.compile(
     r"|meistgelesen|latest news\W*$)",
     re.I,
 )
+# Asks the reader for something and links to it.
+_APPEAL = re.compile(
+    r"(?=.{0,300}\b(?:newsletters?|inbox|posteingang|posteingänge|boletín|infolettre|bản tin)\b)"
+    r".{0,300}\b(?:sign up|subscribe|register|anmelden|melde dich|melden sie|abonnier\w*|suscr[ií]b\w*|inscr[ií]\w*"
+    r"|abonnez|iscriv\w*|assine|đăng ký)\b|.{0,160}\b(?:findest du|finden sie|gibt es|lesen sie|liest du|find (?:it|them)"
+    r"|klicken sie|klicke|click|hier klicken|nhấn|bấm)\s(?:hier|here|vào đây|tại đây)\b",
+    re.I | re.S,
+)
+# The firm that has sent a press release, described by itself behind it.
+_ABOUT = re.compile(
+    r"^\W{0,3}(?:about|über(?: die| das| den)?|à propos de|acerca de|sobre|om|over)\s+(?P<name>\S.{1,50}?)\W*$", re.I
+)
 _CREDIT = re.compile(
     r"^\W{0,3}(?:ảnh(?: minh họa)?|video|clip|đồ họa|nguồn(?: ảnh)?|photos?(?: by| credit| courtesy)?"
     r"|image(?: credit| source)?|picture|credit|source|foto(?:s|graf|credit)?|(?:titel)?bild(?:er|quelle|nachweis|credit)?"
@@ -189,6 +201,8 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
                 continue
             if written > 300 and _running(blocks[position + 1 :]) < (0.15 if _BOX.match(text) else 0.5) * written:
                 break
+        if len(text) < 70 and kept and _is_about_firm(text, blocks[position + 1 :], kept):
+            break
         if leads_away(block):
             continue
         if len(text) > 40 and _is_repeated(text, seen):  # the lead again, a quote shown twice
@@ -198,10 +212,22 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
     return _without_repeated_lead(_without_tail(kept))
 
 
+def _is_about_firm(text: str, rest: list[Block], kept: list[Block]) -> bool:
+    """ "About Example": the last and lesser part of the text, which begins with that name."""
+    about = _ABOUT.match(text)
+    if about is None or not rest:
+        return False
+    return about["name"].casefold() in rest[0].text[:120].casefold() and 3 * _running(rest) < sum(
+        len(b.text) for b in kept
+    )
+
+
 def _is_headline(block: Block, head: str, kept: list[Block]) -> bool:
     """The title again, above the text or in it. ``head`` is its key."""
     if block.tag == "h1" and sum(len(b.text) for b in kept) < 400:
         return True
+    if not kept and len(block.text) < 250 and " | " in block.text and key(block.text).startswith(head):
+        return True  # the page's title, site and rubric behind it
     if len(block.text) > 4 * len(head) + 40:  # too long whatever its signs: keys are dear
         return False
     k = key(block.text)
@@ -252,6 +278,8 @@ def leads_away(block: Block) -> bool:
     if length < 250 and (_AWAY.match(text) and (length < 90 or block.link_chars > 0.3 * length)):
         return True
     if length < 160 and _CREDIT.match(text):
+        return True
+    if length < 300 and 0 < block.link_chars and _APPEAL.match(text):
         return True
     if length < 320 and _DESK.match(text):
         return True

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import re
+from collections import deque
 from collections.abc import Iterable
 
 from selectolax.lexbor import LexborNode
 
 from newscrawler.extraction import witnesses
+from newscrawler.extraction.blocks import walk
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.text import one_line
 from newscrawler.items import FieldValue
@@ -24,6 +26,11 @@ _CRUMB = re.compile(r"bread-?(?:crumb|bar)", re.IGNORECASE)
 _CRUMB_LEVELS = 6
 #: Words that a heading without any witness needs to be believed over statements that name something else.
 _LONE_WORDS = 4
+# A title of so little confidence is held against the heading above the text, looked for in so many blocks.
+_WEAK = 0.45
+_ABOVE = 8
+_BEGIN = 60
+_HEADLINE_CLASS = re.compile(r"head-?line|tieu-?_?de|(?:^|[\s_-])title", re.IGNORECASE)
 # Headings of a page that are never an article's headline.
 _NOT_HEADLINE = re.compile(
     r"^(?:home|homepage|news|menu|search|login|sign in|subscribe|newsletter|blog|video|videos|untitled|index"
@@ -168,6 +175,38 @@ def find(doc: Document, site_name: str | None = None, hint: str | None = None) -
         value, origin = lone or seen[0]
         return FieldValue(value, f"generic:{origin.partition(':')[0]}", 0.4 if lone and said else 0.35)
     return FieldValue(None)
+
+
+def above_text(doc: Document, content: str, found: FieldValue, site_name: str | None = None) -> FieldValue:
+    """For a title that nothing confirms: the heading that stands right above the text, whatever the page is called.
+
+    Templates without a headline's mark, whose every page has the site's or the section's name as its title.
+    """
+    if found.confidence > _WEAK or doc.tree.body is None:
+        return found
+    begin = content[:_BEGIN]
+    best: tuple[int, str] | None = None  # level, text: the nearest of the highest level
+    above: deque[tuple[int, str]] = deque(maxlen=_ABOVE)
+    for block in walk(doc.tree.body):
+        if block.text[:_BEGIN] == begin:
+            break
+        level = int(block.tag[1]) if block.tag[0] == "h" and block.tag[1:].isdigit() else 9
+        marked = (
+            level == 9 and len(block.text) < 300 and _HEADLINE_CLASS.search(block.node.attributes.get("class") or "")
+        )
+        above.append((1 if marked else level, block.text))
+    else:
+        return found
+    names = site_names(doc, site_name)
+    for level, text in above:
+        value = cut_site(clean(text), names)
+        if level == 9 or not has_shape(value, site_name) or len(tokens(value)) < _LONE_WORDS:
+            continue
+        if found.value and _key(value) == _key(found.value):
+            return found
+        if best is None or level <= best[0]:
+            best = level, value
+    return found if best is None else FieldValue(best[1], "generic:above", 0.4)
 
 
 def statements(doc: Document, names: list[str], hint: str | None = None) -> list[tuple[str, str, float]]:
@@ -347,7 +386,7 @@ def headings(doc: Document, names: list[str]) -> list[tuple[str, str]]:
     for css, what, limit in (
         ("h1", "h1", 12),
         ('[itemprop="headline"]', "itemprop", 4),
-        ('[class*="headline"],[class*="title"]', "class", 12),
+        ('[class*="headline"],[class*="title"],[class*="tieude"],[class*="tieu-de"]', "class", 12),
         ("h2", "h2", 15),
     ):
         for node in doc.tree.css(css)[:limit]:

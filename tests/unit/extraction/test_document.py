@@ -24,6 +24,10 @@ HOSTILE = {
     "nested table": b"<table><tr><td>" * 50_000,
     "nested rt": b"<rt>" * 100_000,
     "formatting times paragraphs": b"".join(b"<b id=%d>" % i for i in range(50_000)) + b"<p>x" * 50_000,
+    "drawn shapes outside a drawing": b'<path d="x"/>' * 150_000,
+    "drawn shapes behind a comment": b"<!--<svg>-->" + b"<path />" * 150_000,
+    "drawn shapes that only look closed": b"<svg>" + b'<path a="/>">' * 150_000,
+    "drawn shapes in odd quotes": b"<svg>" + b"<path a=x/>" * 75_000 + b"<path a= />" * 75_000,
     "attributes": b"<div " + b" ".join(b"a%d=1" % i for i in range(100_000)) + b">text",
     "quoted attributes": b"<div " + b" ".join(b'a%d=">"' % i for i in range(60_000)) + b">text",
     "less than": b"<" * 2_000_000,
@@ -79,6 +83,15 @@ def test_stray_quotes_do_not_swallow_the_page(odd: str) -> None:
     )
     doc = Document(f"<body>{odd}{text}</body>".encode(), URL)
     assert len(doc.tree.css("p")) == 400
+
+
+def test_shapes_of_drawings_do_not_nest() -> None:
+    """Icons of a large page: their elements have no end tags, and what stands behind them kept its place."""
+    icon = '<svg viewBox="0 0 9 9"><g><path d="M0 0"/><path d="M1 1" /><use xlink:href="#a"/></g></svg>'
+    doc = Document(f"<body>{icon * 1500}<div><p>text</p></div></body>".encode(), URL)
+    assert not doc.flattened and doc.lxml is not None
+    assert max_depth(doc.tree.root) < 10
+    assert len(doc.tree.css("svg path")) == 3000 and len(doc.tree.css("body > div > p")) == 1
 
 
 def test_ordinary_page_is_not_touched() -> None:
