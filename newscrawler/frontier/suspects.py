@@ -41,7 +41,7 @@ async def resting(operator: Operator) -> Resting:
         with translated():
             due = await operator.client.zrangebyscore(
                 keys.due(shard, state.domain),
-                now,
+                f"({now}",
                 now + LONGEST_MS,
                 start=0,
                 num=MOST - looked,

@@ -163,7 +163,7 @@ def test_workers_whose_clocks_jump_by_days_change_nothing(
             check=True,
         )
         assert abs(float(shown.stdout) - time.time() - skew_s) < 60, "the clock was to be wrong"
-        scrapy = scrapy_of(tmp_path / name, web, redis, env=env, DATA_DIR=data, DOWNLOAD_DELAY=0.2, FRONTIER_LEASE_S=3)
+        scrapy = scrapy_of(tmp_path / name, web, redis, env=env, DATA_DIR=data, DOWNLOAD_DELAY=0.2, FRONTIER_LEASE_S=20)
         workers.append(scrapy.start("crawl", "news"))
     try:
         for worker in workers:

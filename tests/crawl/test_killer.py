@@ -17,7 +17,7 @@ from tests.crawl.harness import until
 from tests.crawl.killer import PIPELINES
 from tests.crawl.small import QUIET, Queue, complaints, crawler, expected, stored
 from tests.fixtures_newsweb import StartNewsweb
-from tests.redis.helpers import advance, check
+from tests.redis.helpers import check, leap
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ async def rest(frontier: Frontier, client: Any) -> None:
     """The death is noticed, as by the next worker that starts, and two hours go by."""
     frontier.is_dead = is_dead_worker
     await frontier.open()
-    await advance(client, 120 * 60_000)
+    await leap(client, 120 * 60_000)
 
 
 def test_a_page_that_kills_its_worker_each_time_ends_in_quarantine(

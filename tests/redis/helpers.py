@@ -127,10 +127,32 @@ async def _check_shard(r: Any, shard: int, put: Any, place: dict[bytes, str]) ->
     assert [int(x or 0) for x in counted] == [queued, waiting], f"counters {counted}, contents {[queued, waiting]}"
 
 
+async def freeze(r: Any, shard: int = 0) -> None:
+    """The frontier's clock stands still, so that a busy machine lets no delay pass; waits (``Step.wait_ms``), which are
+    told in real time, are of no use then: :func:`opens_in`."""
+    if not await r.hexists(keys.clock(shard), "factor"):
+        seconds, micros = await r.time()
+        await r.hset(keys.clock(shard), mapping={"factor": "1e-15", "offset": seconds * 1000 + micros // 1000})
+
+
 async def advance(r: Any, ms: float, shard: int = 0) -> None:
-    """The frontier's clock goes on by ``ms`` at once (set_clock itself refuses a frontier that is in use)."""
-    await r.hsetnx(keys.clock(shard), "factor", "1")
+    """The frontier's clock goes on by ``ms`` at once (set_clock itself refuses a frontier that is in use), and by
+    nothing else from then on, unless it has a clock of its own."""
+    await freeze(r, shard)
     await r.hincrbyfloat(keys.clock(shard), "offset", ms)
+
+
+async def leap(r: Any, ms: float) -> None:
+    """The same for a frontier that is at work: its clock is ahead, and goes on."""
+    await r.hsetnx(keys.clock(0), "factor", "1")
+    await r.hincrbyfloat(keys.clock(0), "offset", ms)
+
+
+async def opens_in(f: Frontier, domain: str = "a.vn") -> float:
+    """Ms until a URL of the domain may be leased, by the frontier's clock; of a frozen one exact."""
+    scores = [await f.client.zscore(f"{keys.prefix(0)}:ready:{c}", domain) for c in range(3)]
+    (at,) = [score for score in scores if score is not None]
+    return float(at) - await f.operator.now_ms()
 
 
 async def run_out(r: Any, *leases: Lease) -> None:

