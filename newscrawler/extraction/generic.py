@@ -6,7 +6,7 @@ General rules only: no name of a publisher may stand here.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lxml import etree
@@ -72,12 +72,14 @@ _PART_OF_TEXT = re.compile(
     r"(?<!\S)(?:article|content|story|text|body)[-_]?widgets?(?:[-_](?:text|content|body)\w*)?(?!\S)", re.I
 )
 _OWN_TAG = re.compile(r"<([a-zA-Z][a-zA-Z0-9]{0,20}(?:-[a-zA-Z0-9]{1,20}){1,4})[\s>/]")
-_MAX_OWN = 200
+_MAX_OWN = 20
 # Boxes about who wrote it; what they say is no summary.
 _ABOUT_AUTHOR = re.compile(r"author|autor(?!en?text)|\bbio\b|vcard|tac-?gia", re.I)
 _SKIPPED_TAGS = words("nav footer aside form figure figcaption header dialog menu")
 _HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.I)
 _SENTENCE = re.compile(r"[.!?…。！？»”\"]['”\"’)\]]?$")
+# A cell that is longer is text, not a value.
+_CELL_CHARS = 60
 # A noscript of fewer characters is a notice.
 _NOSCRIPT_CHARS = 1000
 
@@ -107,7 +109,7 @@ def paragraph_weight(block: Block) -> float:
     weight = min(length, 1500) * (1 - linked)
     if block.tag in ("p", "blockquote"):
         weight *= 1.2
-    elif block.tag in ("li", "td", "dd"):
+    elif block.tag in ("li", "td", "dd", "tr"):
         weight *= 0.6
     elif block.tag[0] == "h" and block.tag != "hr":
         weight *= 0.2
@@ -141,9 +143,10 @@ def clutter(doc: Document) -> set[int]:
             bad = cache[pattern, names] = len(names) < 300 and _is_clutter(pattern, names)
         if bad or "hidden" in attributes or ("style" in attributes and _HIDDEN_STYLE.search(attributes["style"] or "")):
             suspects.append(node)
-    for tag in {m[1].lower() for m in _OWN_TAG.finditer(doc.text_html)}:
-        if _CLUTTER.search(tag):  # <amp-ad>, <x-inline-teaser>: elements that a site has made and named
-            suspects.extend(body.css(tag)[:_MAX_OWN])
+    # <amp-ad>, <x-inline-teaser>: elements that a site has made and named.
+    own = [tag for tag in dict.fromkeys(m[1].lower() for m in _OWN_TAG.finditer(doc.text_html)) if _CLUTTER.search(tag)]
+    if own:
+        suspects.extend(body.css(",".join(own[:_MAX_OWN])))
     total = _text_weight(body)
     skip: set[int] = set()
     for node in suspects:
@@ -167,13 +170,40 @@ def _text_weight(node: LexborNode) -> int:
     return sum(len(t) for p in node.css("p") if len(t := p.text(deep=True)) > 60)
 
 
+def _with_rows(blocks: Iterable[Block]) -> list[Block]:
+    """The blocks with the cells of a table's row as one: a score is read across. Tables that lay out a page stay."""
+    out: list[Block] = []
+    cells: list[Block] = []
+    row: LexborNode | None = None
+
+    def end_row() -> None:
+        if row is not None and len(cells) > 1 and all(len(c.text) <= _CELL_CHARS for c in cells):
+            linked = sum(c.link_chars for c in cells)
+            out.append(Block(" ".join(c.text for c in cells), "tr", row, linked))
+        else:
+            out.extend(cells)
+        cells.clear()
+
+    for block in blocks:
+        parent = block.node.parent if block.tag in ("td", "th") else None
+        if parent is None or row is None or parent.mem_id != row.mem_id:
+            end_row()
+            row = parent
+        if parent is None:
+            out.append(block)
+        else:
+            cells.append(block)
+    end_row()
+    return out
+
+
 def read(doc: Document) -> Reading:
     """The page's blocks, judged by own scoring; nothing is ``own`` when the page has no running text."""
     body = doc.tree.body
     if body is None:
         return Reading([], [], [], [])
     skip = clutter(doc)
-    blocks = list(walk(body))
+    blocks = _with_rows(walk(body))
     cluttered = _below(skip, {body.mem_id})
     bad = [cluttered(b.node) for b in blocks]
     weights = [0.0 if c else paragraph_weight(b) for b, c in zip(blocks, bad, strict=True)]
@@ -321,7 +351,7 @@ def vote(
             near = between or abs(i - last) < 3 or abs(first - i) < 3
             keep = (
                 heading
-                or (near and (running or (between and block.tag in ("p", "li", "blockquote"))))
+                or (near and (running or (between and block.tag in ("p", "li", "blockquote", "tr"))))
                 or (i > last and running and block.tag == "p" and _shape(block) in shapes)
             )
         elif theirs[i]:

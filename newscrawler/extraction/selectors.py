@@ -13,7 +13,7 @@ A set is one JSON document per domain::
 ``when`` is optional CSS: the variant is for pages that have such a node. ``kind`` is ``css`` (the
 default), ``ld`` (the page's JSON-LD) or ``meta`` (``css`` is then the name of the meta element); for a title also
 ``page``: what the page's headings and statements agree on, where no selector of its own gives the whole headline.
-``content`` may have ``repeats``: paragraphs that stand word for word on most pages and are no article's text.
+``content`` may have ``repeats``: how paragraphs begin (60 characters) that stand on most pages and are no article's text.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from newscrawler.items import FieldValue
 MAX_CANDIDATES = 8
 MAX_VARIANTS = 8
 MAX_REPEATS = 20
+#: A paragraph is one of the repeats by so many of its first characters: its end may hold a date or a link that changes.
+REPEAT_CHARS = 60
 STATES = ("sampling", "candidate", "validated", "probation", "active", "drifting", "await_admin", "disabled")
 KINDS = ("css", "ld", "meta", "page")
 FIELDS = ("title", "published", "modified", "authors", "summary", "section", "image")
@@ -169,9 +171,9 @@ def _repeats(raw: Any, where: str) -> frozenset[str]:
     if not isinstance(raw, list) or len(raw) > MAX_REPEATS:
         raise SelectorError(where, f"must be a list of up to {MAX_REPEATS} paragraphs")
     for i, line in enumerate(raw):
-        if not isinstance(line, str) or not 1 <= len(line) <= 2000:
-            raise SelectorError(f"{where}[{i}]", "must be a paragraph of 1 to 2000 characters")
-    return frozenset(raw)
+        if not isinstance(line, str) or not line:
+            raise SelectorError(f"{where}[{i}]", "must be the beginning of a paragraph")
+    return frozenset(line[:REPEAT_CHARS] for line in raw)
 
 
 def _css_list(raw: Any, where: str, at_least: int, at_most: int = MAX_CANDIDATES) -> tuple[str, ...]:
@@ -278,7 +280,7 @@ def content_text(
         blocks.extend(walk(root, skip))
     body = text.content_of(blocks, headline, site_name)
     if body and variant.content_repeats:
-        body = "\n\n".join(p for p in body.split("\n\n") if p not in variant.content_repeats)
+        body = "\n\n".join(p for p in body.split("\n\n") if p[:REPEAT_CHARS] not in variant.content_repeats)
     return body or None
 
 

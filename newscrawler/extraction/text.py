@@ -22,7 +22,7 @@ _KEY = re.compile(r"[^\W_]+")
 _AWAY = re.compile(
     r"^\W{0,4}(?:>>|→|►|▶|»|đọc thêm|xem thêm|đọc tiếp|tin liên quan|tin cùng chuyên mục|bài liên quan"
     r"|mời (?:bạn |quý )?(?:độc giả |đọc giả )?(?:xem|đọc)"
-    r"|từ khóa|ý kiến của bạn|lưu bài viết|chia sẻ|theo dõi\b.{0,60}\btrên|bình luận|read more\b|read also"
+    r"|tags?\s*(?::|\n)|\d{1,2}:\d{2} min\b|video verfügbar|verfügbar bis|từ khóa|ý kiến của bạn|lưu bài viết|chia sẻ|theo dõi\b.{0,60}\btrên|bình luận|read more\b|read also"
     r"|also read|read next|see also|related\s*:|related (?:articles?|stories|posts|news|topics|coverage)"
     r"|more on this"
     r"|more from|click here|sign up|subscribe|follow us|join us on|share this|share on|download (?:the|our) app"
@@ -182,6 +182,8 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
     kept: list[Block] = []
     seen: dict[str, list[str]] = {}
     blocks = list(blocks)
+    ahead: _Ahead | None = None
+    written = 0  # characters kept
     box: frozenset[int] | None = None  # set while in a box: the elements beside whose paragraphs it stands
     for position, block in enumerate(blocks):
         text = block.text
@@ -191,47 +193,59 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
             box = None
         if not _KEY.search(text) and not clean_line(text).strip("_*-–— "):
             continue
-        if head and _is_headline(block, head, kept):
+        if head and _is_headline(block, head, written):
             continue
         if len(text) < 80 and (_END.match(text) or _BOX.match(text)):
-            written = sum(len(b.text) for b in kept)
+            ahead = ahead or _Ahead(blocks)
             beside = _beside(block, kept)
-            if any(_parent(b) in beside and _is_running(b) for b in blocks[position + 1 :]):
+            if ahead.goes_on(beside, position):
                 box = beside
                 continue
-            if written > 300 and _running(blocks[position + 1 :]) < (0.15 if _BOX.match(text) else 0.5) * written:
+            if written > 300 and ahead.running[position] < (0.15 if _BOX.match(text) else 0.5) * written:
                 break
-        if len(text) < 70 and kept and _is_about_firm(text, blocks[position + 1 :], kept):
-            break
+        if len(text) < 70 and (about := _ABOUT.match(text)) and position + 1 < len(blocks):
+            ahead = ahead or _Ahead(blocks)
+            named = about["name"].casefold() in blocks[position + 1].text[:120].casefold()
+            if named and 3 * ahead.running[position] < written:
+                break
         if leads_away(block):
             continue
         if len(text) > 40 and _is_repeated(text, seen):  # the lead again, a quote shown twice
             continue
         kept.append(block)
+        written += len(text)
     kept = _without_front(_without_repeated_links(kept))
     return _without_repeated_lead(_without_tail(kept))
 
 
-def _is_about_firm(text: str, rest: list[Block], kept: list[Block]) -> bool:
-    """ "About Example": the last and lesser part of the text, which begins with that name."""
-    about = _ABOUT.match(text)
-    if about is None or not rest:
-        return False
-    return about["name"].casefold() in rest[0].text[:120].casefold() and 3 * _running(rest) < sum(
-        len(b.text) for b in kept
-    )
+class _Ahead:
+    """What comes behind each block. ``running``: characters of whole sentences that are not links."""
+
+    def __init__(self, blocks: list[Block]) -> None:
+        self.running = [0] * len(blocks)
+        self._last: dict[int, int] = {}  # element -> position of its last running paragraph
+        total = 0
+        for position in range(len(blocks) - 1, -1, -1):
+            self.running[position] = total
+            if _is_running(blocks[position]):
+                total += len(blocks[position].text)
+                self._last.setdefault(_parent(blocks[position]), position)
+
+    def goes_on(self, parents: frozenset[int], position: int) -> bool:
+        """Whether running text follows in one of these elements."""
+        return any(self._last.get(parent, -1) > position for parent in parents)
 
 
-def _is_headline(block: Block, head: str, kept: list[Block]) -> bool:
-    """The title again, above the text or in it. ``head`` is its key."""
-    if block.tag == "h1" and sum(len(b.text) for b in kept) < 400:
+def _is_headline(block: Block, head: str, written: int) -> bool:
+    """The title again, above the text or in it. ``head`` is its key; ``written``: characters kept before it."""
+    if block.tag == "h1" and written < 400:
         return True
-    if not kept and len(block.text) < 250 and " | " in block.text and key(block.text).startswith(head):
+    if not written and len(block.text) < 250 and " | " in block.text and key(block.text).startswith(head):
         return True  # the page's title, site and rubric behind it
     if len(block.text) > 4 * len(head) + 40:  # too long whatever its signs: keys are dear
         return False
     k = key(block.text)
-    return k == head or (not kept and len(k) < 1.3 * len(head) and head in k)
+    return k == head or (not written and len(k) < 1.3 * len(head) and head in k)
 
 
 def _is_repeated(text: str, seen: dict[str, list[str]]) -> bool:
@@ -246,11 +260,6 @@ def _is_repeated(text: str, seen: dict[str, list[str]]) -> bool:
             return True
     same.append(text)
     return False
-
-
-def _running(blocks: list[Block]) -> int:
-    """Characters of whole sentences that are not links."""
-    return sum(len(b.text) for b in blocks if _is_running(b))
 
 
 def _is_running(block: Block) -> bool:
@@ -279,7 +288,7 @@ def leads_away(block: Block) -> bool:
         return True
     if length < 160 and _CREDIT.match(text):
         return True
-    if length < 300 and 0 < block.link_chars and _APPEAL.match(text):
+    if length < 300 and block.link_chars > 0 and _APPEAL.match(text):
         return True
     if length < 320 and _DESK.match(text):
         return True

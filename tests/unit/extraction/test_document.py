@@ -37,6 +37,11 @@ HOSTILE = {
     "wide json": b'<script type="application/ld+json">[' + b'{"@type":"Article"},' * 50_000 + b"{}]</script>",
     "ten megabytes": b"<p>" + VIETNAMESE.encode() * 100_000,
     "ten megabytes of paragraphs": b"<p>a lot of text in many short paragraphs.</p>" * 220_000,
+    "heads of boxes": b"<p>%s</p>" % (VIETNAMESE.encode() * 5) * 8
+    + b"<h4>Tags</h4><div><p>About us</p></div>us." * 10_000,
+    "first headings": b"<title>a title of it</title>" + b"<h1>a b</h1><h1>a title of it</h1>" * 15_000,
+    "signatures": b"<p>%s</p><p>Thu H\xc3\xa0</p>" % VIETNAMESE.encode() * 30_000,
+    "elements of a site's own": b"".join(b"<ad-x%d>text</ad-x%d>" % (i, i) for i in range(20_000)),
     "truncated": b"<html><body><article><h1>Title of it</h1><p>Some te",
     "nul bytes": b"<p>a\0b</p>" * 1000,
     "entities": b"&amp;" * 500_000,
