@@ -38,6 +38,12 @@ class Block:
     bold_chars: int = 0
     ancestors: tuple[int, ...] = field(default=())  # mem_ids, nearest first; filled on request
 
+    @property
+    def holder(self) -> int:
+        """``mem_id`` of the element above its own; 0 at the top."""
+        parent = self.node.parent
+        return 0 if parent is None else parent.mem_id
+
 
 def collapse(text: str) -> str:
     return " ".join(text.split())

@@ -328,9 +328,9 @@ def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterato
                 names = authors.clean([block.text], context.site_name, sites)
                 whole = bool(names) and all(2 <= len(n.split()) <= 5 for n in names)
                 if whole and not foreign(block.node, _FOREIGN, parts, _FOREIGN_TAGS, _OWN):
-                    closing, beside = names, _holder(block)
+                    closing, beside = names, block.holder
         runs = len(block.text) > 120 or (len(block.text) > 60 and block.text[-1] in _FULL_STOP and not block.link_chars)
-        if closing and runs and block.node.tag == "p" and (len(block.text) > 200 or _holder(block) == beside):
+        if closing and runs and block.node.tag == "p" and (len(block.text) > 200 or block.holder == beside):
             closing = None  # the text goes on: it was a sub-heading
         if runs:
             since, vietnamese = 0, is_vietnamese(block.text)
@@ -340,11 +340,6 @@ def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterato
         yield closing, "byline:end", 0.66
     elif user:
         yield user, "byline:text", 0.7
-
-
-def _holder(block: Block) -> int | None:
-    parent = block.node.parent
-    return None if parent is None else parent.mem_id
 
 
 def _closes(block: Block) -> bool:

@@ -14,7 +14,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.months import MONTHS
-from newscrawler.extraction.zones import ABBREVIATIONS, DAY_FIRST_ENGLISH, LANGUAGE_ZONES, NAMED_ZONES, ZONES
+from newscrawler.extraction.zones import (
+    ABBREVIATIONS,
+    DAY_FIRST_ENGLISH,
+    LANGUAGE_ZONES,
+    MONTH_FIRST_ENGLISH,
+    NAMED_ZONES,
+    ZONES,
+)
 
 EARLIEST_YEAR = 1990
 #: A date is looked for in the first characters of a text only; longer ones are not bylines.
@@ -106,7 +113,7 @@ def _habits(stated: str | None, top: str, lang: str, locale: str) -> tuple[tzinf
             zone = UTC
     region = locale.replace("_", "-").rpartition("-")[2].lower() if "-" in locale.replace("_", "-") else ""
     region = {"gb": "uk"}.get(region, region)
-    english = lang in ("en", "") and top not in ZONES
+    english = lang in ("en", "") and (top not in ZONES or top in MONTH_FIRST_ENGLISH)
     return zone, not english or top in DAY_FIRST_ENGLISH or region in DAY_FIRST_ENGLISH
 
 

@@ -48,13 +48,13 @@ _CLUTTER = re.compile(
 )
 _CLUTTER_PARAGRAPH = re.compile(
     r"(?:^|[\s_-])(?:\w*caption\w*|credits?|byline|dateline|timestamp|copyright|comments?|share|sharing|social|tags?"
-    r"|date|disclaimer|newsletter\w*|promo\w*|"
+    r"|autor(?:in)?|autorname|tac-?gia|date|disclaimer|newsletter\w*|promo\w*|"
     r"read-?more|readmore|related\w*|advert\w*|author|bio|hidden|sr-only|screen-reader-text|nav|menu|breadcrumbs?"
     r"|follow|subscribe|also-?read|"
     r"source|teaser-?(?:title|text)|postdate|post-?meta(?:data)?|ads?|wp-caption-text)(?:$|[\s_-])",
     re.I,
 )
-_TEXT_TAGS = words("p h2 h3 h4 blockquote")
+_TEXT_TAGS = words("p h2 h3 h4 blockquote tr td th")
 _LEAD = re.compile(
     r"lead|lede|standfirst|sapo|sub-?title|subtitle|sub-?head|dek|deck|excerpt|summary|abstract|intro|chapo"
     r"|chapeau|vorspann|teaser|description|perex|ingress"
@@ -360,7 +360,26 @@ def vote(
             keep = False
         if keep or i in leads:
             kept.append(block)
-    return kept, agreement
+    return _without_boxes_behind(kept, reading.blocks), agreement
+
+
+def _without_boxes_behind(kept: list[Block], every: list[Block]) -> list[Block]:
+    """Without what follows the title of a box ("Related links") behind the element that holds most of the text."""
+    held: dict[int, int] = {}
+    for block in kept:
+        held[block.holder] = held.get(block.holder, 0) + len(block.text)
+    most = max(held, key=held.__getitem__, default=0)
+    if len(held) < 2 or held[most] < 0.6 * sum(held.values()):
+        return kept
+    mine = {id(block) for block in kept}
+    position = {id(block): i for i, block in enumerate(every)}
+    last = max(i for i, block in enumerate(kept) if block.holder == most)
+    for block in every[position[id(kept[last])] + 1 :]:
+        if len(block.text) < 60 and text.is_box_title(block.text):
+            return kept[: last + 1]
+        if id(block) in mine:
+            last += 1
+    return kept
 
 
 def _shape(block: Block) -> tuple[str, str, str, str]:

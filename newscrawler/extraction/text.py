@@ -55,7 +55,7 @@ _END = re.compile(
 # Titles of boxes: at the end they end the article, in the middle they are one line of clutter.
 _BOX = re.compile(
     r"^\W{0,3}(?:tin liên quan|tin cùng chuyên mục|bài liên quan|đọc thêm|xem thêm|related (?:articles?|stories"
-    r"|posts|news|topics|content)\W*$|mehr zum thema\W*$|das könnte (?:sie|dich)|auch interessant\W*$|you (?:may"
+    r"|posts|news|topics|content|links|coverage)\W*$|top stories\W*$|mehr zum thema\W*$|das könnte (?:sie|dich)|auch interessant\W*$|you (?:may"
     r"|might) also like"
     r"|more (?:stories|news|articles)\b.{0,30}$|recommended for you|read more on|most (?:read|popular)\W*$"
     r"|meistgelesen|latest news\W*$)",
@@ -188,7 +188,7 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
     for position, block in enumerate(blocks):
         text = block.text
         if box is not None:
-            if _parent(block) not in box:
+            if block.holder not in box:
                 continue
             box = None
         if not _KEY.search(text) and not clean_line(text).strip("_*-–— "):
@@ -208,7 +208,7 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
             named = about["name"].casefold() in blocks[position + 1].text[:120].casefold()
             if named and 3 * ahead.running[position] < written:
                 break
-        if leads_away(block):
+        if leads_away(block) or (len(kept) < 3 and len(text) < 70 and block.tag == "p" and _BYLINE.match(text)):
             continue
         if len(text) > 40 and _is_repeated(text, seen):  # the lead again, a quote shown twice
             continue
@@ -229,7 +229,7 @@ class _Ahead:
             self.running[position] = total
             if _is_running(blocks[position]):
                 total += len(blocks[position].text)
-                self._last.setdefault(_parent(blocks[position]), position)
+                self._last.setdefault(blocks[position].holder, position)
 
     def goes_on(self, parents: frozenset[int], position: int) -> bool:
         """Whether running text follows in one of these elements."""
@@ -269,13 +269,13 @@ def _is_running(block: Block) -> bool:
 
 def _beside(heading: Block, kept: list[Block]) -> frozenset[int]:
     """The elements that hold the last paragraphs, where the heading of a box stands in another one of its own."""
-    parents = frozenset(_parent(b) for b in kept[-5:] if b.tag == "p" and _is_running(b))
-    return frozenset() if _parent(heading) in parents else parents
+    parents = frozenset(b.holder for b in kept[-5:] if b.tag == "p" and _is_running(b))
+    return frozenset() if heading.holder in parents else parents
 
 
-def _parent(block: Block) -> int:
-    parent = block.node.parent
-    return 0 if parent is None else parent.mem_id
+def is_box_title(line: str) -> bool:
+    """Whether a line by itself announces other articles, comments or tags."""
+    return bool(_BOX.match(line) or _END.match(line))
 
 
 def leads_away(block: Block) -> bool:

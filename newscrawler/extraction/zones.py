@@ -65,6 +65,25 @@ ZONES = {
     "ar": "America/Argentina/Buenos_Aires",
     "co": "America/Bogota",
     "pe": "America/Lima",
+    "cl": "America/Santiago",
+    "uy": "America/Montevideo",
+    "ve": "America/Caracas",
+    "ec": "America/Guayaquil",
+    "bo": "America/La_Paz",
+    "py": "America/Asuncion",
+    "br": "America/Sao_Paulo",
+    "ca": "America/Toronto",
+    "pt": "Europe/Lisbon",
+    "is": "Atlantic/Reykjavik",
+    "by": "Europe/Minsk",
+    "ge": "Asia/Tbilisi",
+    "az": "Asia/Baku",
+    "sa": "Asia/Riyadh",
+    "ae": "Asia/Dubai",
+    "mm": "Asia/Yangon",
+    "gh": "Africa/Accra",
+    "ma": "Africa/Casablanca",
+    "tn": "Africa/Tunis",
 }
 # Where the domain says nothing: languages that are written in one zone.
 LANGUAGE_ZONES = {
@@ -94,6 +113,8 @@ LANGUAGE_ZONES = {
 }
 # English that writes the day first.
 DAY_FIRST_ENGLISH = words("uk ie au nz za in sg my hk ke ng pk lk bd np gh eu")
+# Countries with a zone of their own whose English puts the month first.
+MONTH_FIRST_ENGLISH = words("us ca ph")
 ABBREVIATIONS = {
     "utc": 0,
     "gmt": 0,
