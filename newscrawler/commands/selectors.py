@@ -422,7 +422,7 @@ def _print_set(doc: dict[str, Any]) -> None:
                 for css in value.get("exclude", []):
                     print(f"      without  {css}")
                 for line in value.get("repeats", []):
-                    print(f"      without  the paragraph {line[:70]!r}")
+                    print(f"      without  paragraphs that begin {line!r}")
                 continue
             shown = [c if isinstance(c, str) else _candidate(c) for c in value]
             print(f"    {name:<10} {' | '.join(shown)}")

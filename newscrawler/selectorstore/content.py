@@ -10,9 +10,10 @@ from typing import Any
 
 from selectolax.lexbor import LexborNode
 
+from newscrawler.extraction import witnesses
 from newscrawler.extraction.blocks import Block, walk
 from newscrawler.extraction.safe_css import SelectorError, check_css
-from newscrawler.extraction.selectors import MAX_REPEATS, SelectorSet
+from newscrawler.extraction.selectors import MAX_REPEATS, REPEAT_CHARS, SelectorSet
 from newscrawler.extraction.text import clean_line
 from newscrawler.selectorstore import css
 from newscrawler.selectorstore.reading import read_all
@@ -30,6 +31,14 @@ _STRAY = 0.08
 _MANY_BLOCKS = 40
 #: Of a text's length: more that is the same on most pages is a wrong root, and no note at its end.
 _MOST_REPEATED = 0.25
+_LEAST_REPEATED = 6
+#: Above the first labelled block: what a page names so is the article's lead, which the labels often lack.
+_LEAD = re.compile(
+    r"\b(?:lead|lede|intro|introduction|standfirst|sapo|chapeau|excerpt|abstract|epigraph|deck|dek|vorspann|"
+    r"(?:article|post|news)-{0,2}(?:lead|intro|description|summary))\b",
+    re.I,
+)
+_LEAD_CHARS = (40, 800)
 
 
 def valid(selector: str) -> bool:
@@ -102,15 +111,17 @@ def content_of(samples: list[Sample]) -> dict[str, Any] | None:
 
 
 def repeats_of(selectors: SelectorSet, samples: list[Sample]) -> list[str]:
-    """Paragraphs that the set takes in on half of the pages, word for word: a note on the translation, a call to subscribe.
+    """How paragraphs begin that the set takes in on half of the pages: a note on the translation, a call to subscribe.
 
     Where they are much of the text the root is wrong, which is the gate's to say: none then.
     """
     texts = [found["content"].value for s in samples if "content" in (found := read_all(s, selectors))]
     pages = [text.split("\n\n") for text in texts]
-    seen = Counter(line for page in pages for line in set(page))
-    repeated = [line for line, count in seen.items() if count >= max(3, len(pages) / 2) and len(line) <= 2000]
-    share = sum(len(line) for page in pages for line in page if line in repeated) / max(1, sum(map(len, texts)))
+    seen = Counter(start for page in pages for start in {line[:REPEAT_CHARS] for line in page})
+    often = max(3, len(pages) / 2)
+    repeated = {start for start, count in seen.items() if count >= often and len(start) >= _LEAST_REPEATED}
+    chars = sum(len(line) for page in pages for line in page if line[:REPEAT_CHARS] in repeated)
+    share = chars / max(1, sum(map(len, texts)))
     return sorted(repeated) if len(repeated) <= MAX_REPEATS and share <= _MOST_REPEATED else []
 
 
@@ -132,20 +143,44 @@ def _body(sample: Sample, common: set[str]) -> _Body | None:
     whole = norm(label)
     paragraphs = {norm(line) for part in label.split("\n\n") for line in (part, *part.split("\n"))}
     lead = norm(sample.doc.meta_first("description", "og:description") or "")
+    stated = norm(witnesses.of(sample.doc).body or "")
+    if len(stated) < 0.8 * len(whole):
+        stated = ""  # a teaser, or cut short
     labelled = []
     for block in blocks:
         text = norm(clean_line(block.text))
         # The lead often stands in the description; on the page a desk's sign may come before it ("TPO - ").
         is_lead = len(lead) > 40 and lead in text and len(text) <= len(lead) + 25
-        known = text in paragraphs or (len(text) > 40 and text in whole) or is_lead
+        known = text in paragraphs or (len(text) > 40 and (text in whole or text in stated)) or is_lead
         if known and text not in common and not _is_aside(block, text, sample):
             labelled.append(block)
     if not labelled:
         return None
+    labelled = [*_named_leads(blocks, labelled[0], common, sample), *labelled]
     labelled = _with_siblings(blocks, labelled, common, sample)
     counts = [Counter(words(b.text)) for b in blocks]
     chains = [frozenset(n.mem_id for n in (b.node, *css.ancestors(b.node, 400))) for b in blocks]
     return _Body(sample, blocks, labelled, Counter(w for b in labelled for w in words(b.text)), chains, counts)
+
+
+def _named_leads(blocks: list[Block], first: Block, common: set[str], sample: Sample) -> list[Block]:
+    """Between the headline and the first labelled block: what is named a lead, is running text and no other page's."""
+    headline = norm(sample.labels.title or "-")
+    above = blocks[: next(i for i, b in enumerate(blocks) if b is first)]
+    start = next((i for i, b in enumerate(above) if b.tag == "h1" or headline in norm(clean_line(b.text))), None)
+    found = []
+    for block in above[start + 1 :] if start is not None else []:
+        text = norm(clean_line(block.text))
+        named = " ".join(n.attributes.get("class") or "" for n in (block.node, *css.ancestors(block.node, 1)))
+        if (
+            _LEAD_CHARS[0] < len(text) < _LEAD_CHARS[1]
+            and _LEAD.search(named.replace("_", "-"))
+            and block.link_chars < 0.3 * len(block.text)
+            and text not in common
+            and not _is_aside(block, text, sample)
+        ):
+            found.append(block)
+    return found
 
 
 def _with_siblings(blocks: list[Block], labelled: list[Block], common: set[str], sample: Sample) -> list[Block]:
@@ -255,8 +290,9 @@ def _strange_children(bodies: list[_Body], root: str, exclude: tuple[str, ...]) 
             selector = f"{part.strip()} > {kind}"
             if not valid(selector):
                 continue
-            inside = strays = blocks = 0
+            inside = strays = blocks = pages = 0
             for body in bodies:
+                before = strays
                 tree = body.sample.doc.tree
                 tops = {n.mem_id for n in css.hits(tree, part)}
                 boxes = {n.mem_id for n in css.hits(tree, selector)}
@@ -268,8 +304,10 @@ def _strange_children(bodies: list[_Body], root: str, exclude: tuple[str, ...]) 
                     blocks += 1
                     inside += len(block.text)
                     strays += 0 if boxes.isdisjoint(chain) else len(block.text)
+                pages += strays > before
             # Some text there is labelled: the generic chain takes a box of running text for the article's.
-            if blocks >= _MANY_BLOCKS and strays <= _STRAY * inside:
+            # A little on every page is a lead in a box of its own.
+            if blocks >= _MANY_BLOCKS and strays <= _STRAY * inside and pages < len(bodies) / 2:
                 found.append(selector)
     return found[:4]
 

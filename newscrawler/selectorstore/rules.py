@@ -28,6 +28,8 @@ from newscrawler.selectorstore.reading import read_field
 from newscrawler.selectorstore.samples import Sample, authors_agree, dates_agree, norm, title_agrees
 
 AGREE = 0.9
+#: Of the pages on which a headline has to be the label word for word. The label itself is wrong on some.
+WHOLE = 0.7
 #: Named selectors per field and nodes per page that are tried: bounds of the work, not of quality.
 _TRIED = 40
 _KEPT = 3
@@ -93,7 +95,7 @@ def _title(samples: list[Sample]) -> list[dict[str, Any]]:
     if chosen and sum(s.labels.title_sure for s in labelled) >= AGREE * len(labelled):
         candidates = tuple(Candidate(c["css"], c.get("attr"), c.get("kind", "css")) for c in chosen)
         whole = sum(exact(s, read_field(s, "title", *candidates)) for s in labelled)
-        if whole < AGREE * len(labelled):  # part of it, or more: as the page's headings and statements have it
+        if whole < WHOLE * len(labelled):  # part of it, or more: as the page's headings and statements have it
             return [{"css": "", "kind": "page"}]
     return chosen
 

@@ -48,6 +48,7 @@ def report(lives: list[Life]) -> None:
     early = [x for x in active if x.pages <= 42]
     print(f"structures {len(lives)}, active {len(active)}, of them after at most 42 pages {len(early)}")
     print(f"all four fields >= 99 %: {len(good)} ({len(good) / max(1, len(lives)):.0%})")
+    print(f"wrong in a field by their own selectors: {sum(x.silently_wrong for x in active)}")
     for name in FIELDS:
         right, of = sum(x.right[name] for x in active), sum(x.fresh for x in active)
         print(f"  {name:10} {right / max(1, of):.4f} of {of} pages with an active set")

@@ -55,6 +55,7 @@ class Life:
     pages: int
     reason: str = ""
     right: Counter[str] = field(default_factory=Counter)
+    misread: Counter[str] = field(default_factory=Counter)  # wrong, and by a selector: not left to the generic chain
     fresh: int = 0
     wrong: list[str] = field(default_factory=list)
     doc: dict[str, object] | None = None
@@ -62,6 +63,11 @@ class Life:
     @property
     def good(self) -> bool:
         return self.state == "active" and all(self.right[n] >= 0.99 * self.fresh for n in FIELDS)
+
+    @property
+    def silently_wrong(self) -> bool:
+        """By its own selectors, on more than 1 % of the pages."""
+        return self.state == "active" and any(n > 0.01 * self.fresh for n in self.misread.values())
 
 
 def structures(folder: Path, most: int | None = None, every: int = 1) -> Iterator[tuple[Structure, Texts]]:
@@ -168,4 +174,5 @@ def _measure(site: Site, selectors: SelectorSet, life: Life, fresh: int) -> None
         found = extract(Document(page.body, page.truth.url), site.context(), selectors)
         wrong = wrong_fields(found, page.truth)
         life.right.update(n for n in FIELDS if n not in wrong)
+        life.misread.update(n for n in wrong if getattr(found, n).origin.startswith("selector:"))
         life.wrong += [f"{n}: {what}" for n, what in wrong.items()]

@@ -19,6 +19,7 @@ import lxml.html
 from selectolax.lexbor import LexborHTMLParser
 
 from newscrawler.extraction.document import Document
+from newscrawler.extraction.extract import PageContext, extract
 from tests.newsweb.language import slugify
 from tests.semisynthetic.dates import Move
 from tests.semisynthetic.dom import LD, ROLE, SILENT, SLOT, cut, key, related, text_of, vary, without_names
@@ -144,6 +145,9 @@ class Structure:
             raise Unfit("no date of the page is of a form that can be moved")
         if whole.tree.body is None:
             raise Unfit("no body")
+        read = extract(whole, PageContext(language=self.lang, url_is_article=True))
+        if {key(n) for n in read.authors.value} & {key(n) for n in self.authors}:
+            raise Unfit("an author's name stands in a place that only extraction finds")
 
     def _moved(self, before: Any, after: Any, new: date) -> bool:
         move = Move(self.published.date(), new)

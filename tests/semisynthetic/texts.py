@@ -14,6 +14,8 @@ _SENTENCE = re.compile(r"(?<=[.!?。])\s+|(?<=。)")
 #: People of two plain names. Desks and signs have tests of their own; here a wrong name is to be the set's fault.
 _NAME = re.compile(r"[^\W\d_]{3,} [^\W\d_]{3,}")
 _NO_PERSON = re.compile(r"Press|Foundation|Today|Reporter|Justice|Hora|Frau|Redaktion|News|Presse", re.I)
+#: Where it appeared: cut off in front of a paragraph with reason, and no part of a story.
+_NOTICE = re.compile(r"(?:originally|first) (?:published|appeared)\b|zuerst (?:erschienen|veröffentlicht)\b", re.I)
 #: Fewer sentences of a language than this would repeat too often: then English serves.
 _LEAST_SENTENCES = 150
 
@@ -81,9 +83,9 @@ class Texts:
 
 def _sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     found = {
-        " ".join(s.split())
+        " ".join(s.replace("\xad", "").split())
         for r in rows
         for paragraph in r.get("content", "").split("\n")
         for s in _SENTENCE.split(paragraph)
     }
-    return sorted(s for s in found if 30 <= len(s) <= 300)
+    return sorted(s for s in found if 30 <= len(s) <= 300 and not _NOTICE.match(s))
