@@ -42,7 +42,7 @@ _LEAD = re.compile(
     r"|(?:ein )?(?:blog ?)?(?:beitrag|artikel|gastbeitrag|interview|kommentar|bericht|text|review) von|gespeichert von"
     r"|eingestellt von|text und fotos? von|(?:photos?|words) and (?:text|photos?|words) by"
     r"|text und fotos?|redaktion|redakteur(?:in)?|text|texte|words|reporter"
-    r"|yazan|oleh|penulis|автор|текст|от|skrevet av|skriven av|tekst|tekst og foto|szerző|napisał|文|取材|撮影・文"
+    r"|yazan|muhabir|haber|รายงานโดย|โดย|كتبت?|بقلم|लेखक|מאת|نویسنده|به قلم|خبرنگار|oleh|penulis|автор|текст|от|skrevet av|skriven av|tekst|tekst og foto|szerző|napisał|文|取材|撮影・文"
     r"|autorin\s?/\s?autor|autor\s?/\s?autorin|auteur|escribe|作者|记者|記者|著者|执笔|責任編輯|责任编辑|责编|编辑)"
     r"(?:\s*[:：]\s*|\s+)(?=\S)",
     re.I,
@@ -260,7 +260,7 @@ def _one(name: str, own: frozenset[str], nicknames: bool) -> str | None:
     half = len(name) // 2
     if half > 3 and name[:half].strip() == name[-half:].strip():
         name = name[:half]  # the name of a picture and of a link, without a space
-    name = re.sub(r"\s*(?:기자|특파원|记者|記者|さん|氏|著|文)$", "", name)
+    name = re.sub(r"\s*(?:선임기자|기자|특파원|记者|記者|さん|氏|著|文)$", "", name)
     name = _TITLES.sub("", name).strip(" .,;:|-–—•·/\"'„“”‚‘’()[]*_>»«…")
     name = re.sub(r"^(?:\w)\s+(?=(?:\w+\s+){1,5}\w+$)", lambda m: "" if _avatar(m[0], name) else m[0], name)
     if not name or _ROLE.match(name):

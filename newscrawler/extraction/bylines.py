@@ -30,7 +30,9 @@ _BYLINE_START = re.compile(
     r"|verfasst von|geschrieben von|ein (?:beitrag|artikel|gastbeitrag|interview|kommentar) von"
     r"|autorin\s?/\s?autor|autor\s?/\s?autorin)(?:\s*:\s*|\s+)"
     r"|(?:autor(?:in|en|a|:in)?|author|auteure?|autore|tác giả|bài và ảnh|bài|text|texte|interview|автор|penulis)\s*:\s*"
-    r"|(?:责任编辑|责编|编辑|作者|记者|著者|文)\s*[:：]\s*)(?=[^\W\d_])",
+    r"|(?:责任编辑|责编|编辑|作者|记者|記者|著者|文|كتبت?|بقلم|تحرير|लेखक|מאת|نویسنده|به قلم|خبرنگار|yazan|haber|muhabir"
+    r"|รายงานโดย|โดย|автори?|текст)\s*[:：]\s*|(?:โดย|بقلم|מאת)\s+)(?=[^\W\d_])"
+    r"|^\W{0,3}[가-힣]{2,4}\s?(?:선임기자|기자|특파원)(?=$|[\s=(·])",
     re.I,
 )
 # A label in an element of its own; the name follows in the next one.
@@ -65,6 +67,7 @@ _BLOGS = re.compile(
     r"\.(?:wordpress\.com|blogspot\.\w|tumblr\.com|substack\.com|over-blog\.com|typepad\.com|livejournal\.com)"
 )
 _HAS_DAY = re.compile(r"\b(?:19|20)\d\d\b")
+_AUTHOR_PAGE = re.compile(r"/(?:authors?|autor(?:en|es)?|auteurs?|tac-gia)/[^/?#]+/?$")
 _VCARD = re.compile(r"\b(?:vcard|fn)(?:\s|$)")
 _META = re.compile(r"meta|info|byline|credit|sign", re.I)
 _LAST_LINE = re.compile(r"text-align:\s*right|text-right|align-?right", re.I)
@@ -237,7 +240,7 @@ def _from_classes(doc: Document, context: PageContext, sites: list[str]) -> Iter
         names = authors.clean(inner, context.site_name, sites, nicknames=True) if inner else []
         names = (
             [n for n in names if len(n.split()) > 1]
-            or (names[:1] if _VCARD.search(node.attributes.get("class") or "") else [])
+            or (names[:1] if _VCARD.search(node.attributes.get("class") or "") or _links_author(node) else [])
             or (authors.clean([text], context.site_name, sites) if len(text) <= 160 and not _is_trail(node) else [])
         )
         if not names or (all(len(n.split()) == 1 for n in names) and (len(names) > 1 or not inner)):
@@ -249,6 +252,12 @@ def _from_classes(doc: Document, context: PageContext, sites: list[str]) -> Iter
             early = found
     if early is not None:
         yield early
+
+
+def _links_author(node: LexborNode) -> bool:
+    """One link, to the page of an author: a given name alone is believed there."""
+    links = node.css("a[href]")
+    return len(links) == 1 and bool(_AUTHOR_PAGE.search(links[0].attributes.get("href") or ""))
 
 
 def _is_trail(node: LexborNode) -> bool:

@@ -66,7 +66,7 @@ _EAST = re.compile(r"(?<!\d)(\d{4})\s*[年년]\s*(\d{1,2})\s*[月월]\s*(\d{1,2}
 _YMD = re.compile(r"(?<!\d)(\d{4})\s?[./-]\s?(\d{1,2})\s?[./-]\s?(\d{1,2})(?!\d)")
 _DMY = re.compile(r"(?<![\d:])(\d{1,2})\s?([./\-‐–−])\s?(\d{1,2})\s?[./\-‐–−]\s?(\d{4}|\d{2})(?![\d:])")
 _VIET = re.compile(r"(?<!\d)(\d{1,2})\s*(?:tháng|thg\.?|th\.)\s*(\d{1,2})\s*(?:,|năm|-|/)?\s*(\d{4})(?!\d)", re.I)
-_NAME = r"(?:[^\W\d_]|[\u0300-\u036f\u0900-\u0e7f]){3,24}"
+_NAME = r"(?:(?:[^\W\d_]|[\u0300-\u036f\u0900-\u0e7f]){3,24}|[\u0900-\u097f]{2})"
 _DAY_MONTH = re.compile(
     rf"(?<![\d:.])(\d{{1,2}})(?:\.|st|nd|rd|th|er|re|º|°|ª|η|-го|ú)?\s*[,\-–/.]?\s*(?:de\s+|di\s+|of\s+|d['’]\s?|del\s+)?"
     rf"({_NAME})\.?(?:\s*/\s*{_NAME})?\s*[,\-–/.]?\s*(?:de\s+|del\s+|d['’]\s?|в\s+)?(?:(\d{{4}})(?!\d)|['’](\d{{2}})(?!\d)|(?<=-)(\d{{2}})(?!\d))",
@@ -82,6 +82,9 @@ _DOTNET = re.compile(r"([1-9]|1[0-2])/([1-9]|[12]\d|3[01])/(\d{4}) (?:[1-9]|1[0-
 _JS = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{1,2}) (\d{2}:\d{2}:\d{2}) (?:([A-Z]{2,5}) )?(\d{4})")
 _ARABIC_HALF = re.compile(r"(?<=\d)\s*(?:مساءً|مساءا|مساء|صباحًا|صباحاً|صباحا|صباح)")
 _BUDDHIST = re.compile(r"(?<!\d)(25[4-9]\d)(?!\d)")
+# "3 พ.ค. 67": short months of two letters with dots, and the last two digits of the year.
+_THAI_MONTHS = ("มค", "กพ", "มีค", "เมย", "พค", "มิย", "กค", "สค", "กย", "ตค", "พย", "ธค")
+_THAI_SHORT = re.compile(r"(?<!\d)(\d{1,2})\s*((?:มี?|มิ|เม|[กพสตธ])\.?[คพย])\.?\s*(25[4-9]\d|\d{2}(?!\d))(?!\d)")
 
 
 def rules(context: PageContext | None = None, host: str = "", language: str | None = None, locale: str = "") -> Rules:
@@ -148,7 +151,15 @@ def _buddhist(text: str) -> str:
     """Thai years count from 543 BC."""
     if not re.search("[\u0e00-\u0e7f]", text):
         return text
-    return _BUDDHIST.sub(lambda m: str(int(m[1]) - 543), text)
+    return _BUDDHIST.sub(lambda m: str(int(m[1]) - 543), _THAI_SHORT.sub(_thai_day, text))
+
+
+def _thai_day(match: re.Match[str]) -> str:
+    month = match[2].replace(".", "")
+    if month not in _THAI_MONTHS:
+        return match[0]
+    year = int(match[3]) - 543 if len(match[3]) == 4 else int(match[3]) + 1957
+    return f"{year:04d}-{_THAI_MONTHS.index(month) + 1:02d}-{int(match[1]):02d} "
 
 
 def _epoch(number: int, how: Rules) -> When | None:

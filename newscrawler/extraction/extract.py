@@ -264,17 +264,15 @@ def _is_listing(out: Extraction, doc: Document, context: PageContext, seen: witn
 
 
 def prediction(found: Extraction) -> dict[str, Any]:
-    """The fields that are scored, as plain values; a time without a known zone is printed without one.
+    """The fields that are scored, as plain values; a time without a known zone is printed without one, a day without
+    an hour as midnight on the site's clock, which is what is stored.
 
     ``authors``: whom the page credits, people first, as gold data count them; ``people`` and ``credits`` apart as stored.
     """
     when = found.published.value
     text = None
     if when is not None:
-        if found.published_day_only:
-            text = when.date().isoformat()
-        else:
-            text = (when.replace(tzinfo=None) if found.published_zone_assumed else when).isoformat()
+        text = (when.replace(tzinfo=None) if found.published_zone_assumed else when).isoformat()
     return {
         "title": found.title.value,
         "content": found.content.value,

@@ -18,9 +18,20 @@ _UNTIDY = re.compile(
 )
 _KEY = re.compile(r"[^\W_]+")
 
+# "Read also" and "related news" beside those of the languages below.
+_READ_ALSO = (
+    "相关(?:阅读|新闻|报道|文章)|延伸阅读|推荐阅读|相關(?:閱讀|新聞|報導)|延伸閱讀|あわせて読む|こちらも|관련\\s?(?:기사|뉴스)|함께\\s?볼|"
+    "اقرأ (?:أيضا|المزيد)|إقرأ أيضا|شاهد أيضا|مواضيع ذات صلة|أخبار ذات صلة|بیشتر بخوانید|مطالب مرتبط|همچنین بخوانید|یہ بھی پڑھیں|"
+    "(?:यह|ये) भी पढ़ें|और पढ़ें|संबंधित खबरें|আরও পড়ুন|อ่านเพิ่มเติม|ข่าวที่เกี่ยวข้อง|อ่านข่าว|"
+    "[iİ]lgili haber|bunlar da ilginizi|ayrıca oku|קראו גם|קרא עוד|כתבות נוספות|читайте також|дивіться також|по теме\\b|"
+    "διαβάστε (?:επίσης|ακόμη|ακόμα)|cite(?:ș|s|ş)te (?:ș|s|ş)i|olvassa el|kapcsolódó|čtěte (?:také|též)|přečtěte si|čítajte aj|"
+    "прочетете (?:още|също)|още по темата|pročitajte (?:i|još)|preberite (?:še|tudi)|прочитајте|lexo edhe|lue myös|"
+    "läs (?:också|även|mer)|læs (?:også|mere)|les (?:også|mer)|lees (?:ook|meer|verder)|(?:simak|lihat) juga|przeczytaj (?:też|także)"
+)
 # A line of its own that leads away from the article, in any place.
 _AWAY = re.compile(
-    r"^\W{0,4}(?:>>|→|►|▶|»|đọc thêm|xem thêm|đọc tiếp|tin liên quan|tin cùng chuyên mục|bài liên quan"
+    rf"^\W{{0,4}}(?:{_READ_ALSO}|"
+    r">>|→|►|▶|»|đọc thêm|xem thêm|đọc tiếp|tin liên quan|tin cùng chuyên mục|bài liên quan"
     r"|mời (?:bạn |quý )?(?:độc giả |đọc giả )?(?:xem|đọc)"
     r"|tags?\s*(?::|\n)|\d{1,2}:\d{2} min\b|video verfügbar|verfügbar bis|từ khóa|ý kiến của bạn|lưu bài viết|chia sẻ|theo dõi\b.{0,60}\btrên|bình luận|read more\b|read also"
     r"|also read|read next|see also|related\s*:|related (?:articles?|stories|posts|news|topics|coverage)"
@@ -54,6 +65,7 @@ _END = re.compile(
 )
 # Titles of boxes: at the end they end the article, in the middle they are one line of clutter.
 _BOX = re.compile(
+    rf"^\W{{0,3}}(?:{_READ_ALSO})\W*$|"
     r"^\W{0,3}(?:tin liên quan|tin cùng chuyên mục|bài liên quan|đọc thêm|xem thêm|related (?:articles?|stories"
     r"|posts|news|topics|content|links|coverage)\W*$|top stories\W*$|mehr zum thema\W*$|das könnte (?:sie|dich)|auch interessant\W*$|you (?:may"
     r"|might) also like"
@@ -86,6 +98,7 @@ _BYLINE = re.compile(
     r"^\W{0,3}(?:(?:by|von|par|por|di|door|tác giả|autor(?:in)?|author|text|written by|posted by"
     r"|published by)\s*:?\s+[^\W\d_][^.!?]{2,70}|(?:published|posted|updated|last updated|veröffentlicht"
     r"|aktualisiert|stand|cập nhật|publié|publicado|actualizado|erstellt)\b[^.!?]{0,60}\d.{0,40}"
+    r"|(?:كتبت?|بقلم|लेखक|מאת|نویسنده|yazan|penulis|автор|作者|记者|記者)\s*[:：].{2,40}|(?:โดย|بقلم|מאת)\s.{2,40}"
     r"|\d+\s*(?:min(?:ute)?s?|phút)\s*(?:read|lesezeit|đọc)?\W*)$",
     re.I,
 )

@@ -30,6 +30,11 @@ _LONE_WORDS = 4
 _WEAK = 0.45
 _ABOVE = 8
 _BEGIN = 60
+# A date, a clock or a sign that parts: not the article's own words ("... of 19/10 at the border").
+_BEHIND_TITLE = re.compile(
+    r"\s*(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[:h.]\d{2}(?!\d)"
+    r"|\d{1,2}\.?\s\w{3,9}\.?\s\d{4}|[|•·»–—-]\s)"
+)
 _HEADLINE_CLASS = re.compile(r"head-?line|tieu-?_?de|(?:^|[\s_-])title", re.IGNORECASE)
 # Headings of a page that are never an article's headline.
 _NOT_HEADLINE = re.compile(
@@ -248,7 +253,7 @@ def _without_neighbours(heading: str, said: list[tuple[str, str, float]], names:
                 return other
             # A witness that is only the beginning may be cut by its CMS: what is left must look foreign.
             rest = heading[len(other) :]
-            if heading.startswith(other) and (re.match(r"\s*(?:\d|[|•·»–—-]\s)", rest) or _is_site(rest, site_keys)):
+            if heading.startswith(other) and (_BEHIND_TITLE.match(rest) or _is_site(rest, site_keys)):
                 return other
     return heading
 
