@@ -35,7 +35,18 @@ VERBS = {
     "class": ("DOMAIN ... --to high", "its share of the turns: high, mid, low; policy = as the sites file says"),
     "quota": ("DOMAIN ... --pages 500", "fetches it may have --per 24h or --per crawl; over it, URLs stay queued"),
     "purge": ("DOMAIN ... [--yes]", "throw away what is queued; says how much, then asks for --yes"),
-    "quarantine": ("list|replay|drop [DOMAIN]", "URLs whose tries are spent, or that could not be read"),
+    "quarantine": (
+        "list|replay|drop [DOMAIN]",
+        "URLs whose tries are spent, that killed workers, or that could not be read",
+    ),
+}
+#: Options that one verb has: with another they would be silently of no effect.
+OWN_OPTIONS = {
+    "until": ("block",),
+    "seconds": ("delay",),
+    "to": ("class",),
+    "pages": ("quota",),
+    "yes": ("purge", "quarantine"),
 }
 COLUMNS = ("domain", "class", "queued", "waiting", "leased", "delay", "opens_in", "robots", "fetched", "errors", "note")
 EXAMPLES = """\
@@ -132,7 +143,12 @@ def _prepare(verb: str, rest: list[str], opts: argparse.Namespace, settings: Bas
 
     :raises UsageError: wrong or missing arguments
     """
+    for name, owners in OWN_OPTIONS.items():
+        if verb not in owners and getattr(opts, name) not in (None, False):
+            raise cli.UsageError(f"--{name} is an option of {' and '.join(owners)}, not of {verb}", print_help=False)
     if verb == "report":
+        if opts.top < 0:
+            raise cli.UsageError(f"--top {opts.top}: 0 or more is needed, 0 = all", print_help=False)
         return lambda operator: report(operator, rest, opts)
     if verb == "quarantine":
         return _prepare_quarantine(rest, opts)
@@ -163,6 +179,7 @@ def _prepare_quota(domains: list[str], opts: argparse.Namespace, settings: BaseS
     by_host = {row.domain: row.pages_per_day for row in wiring.domain_policies(wiring.all_sites(settings), settings)}
 
     async def change(operator: Operator) -> int:
+        await _check_known(operator, domains)
         for domain in domains:
             if opts.pages == "policy":
                 pages = by_host.get(domain, settings.getint("FRONTIER_PAGES_PER_DAY"))
@@ -172,6 +189,12 @@ def _prepare_quota(domains: list[str], opts: argparse.Namespace, settings: BaseS
         return await report(operator, domains, opts)
 
     return change
+
+
+async def _check_known(operator: Operator, domains: list[str]) -> None:
+    """Before anything is changed: a slip in the third name must not leave two domains changed."""
+    if unknown := [name for name in domains if await operator.state(name) is None]:
+        cli.fail(_unknown(*unknown))
 
 
 def _domain(name: str) -> str:
@@ -196,6 +219,7 @@ def _prepare_change(verb: str, domains: list[str], opts: argparse.Namespace) -> 
     until = _until(opts.until) if verb == "block" else None
 
     async def change(operator: Operator) -> int:
+        await _check_known(operator, domains)
         for domain in domains:
             if verb == "pause":
                 await operator.pause(domain)
@@ -255,9 +279,9 @@ async def report(operator: Operator, domains: list[str], opts: argparse.Namespac
         cli.note(f"... and {len(rows) - len(shown)} more domains (--top 0 shows all)")
     if domains:
         for row in shown[:20]:
-            print(_details(row))
+            print(explain.details(row))
     else:
-        cli.note(_summary(found))
+        cli.note(explain.summary(found))
     return 0
 
 
@@ -268,60 +292,12 @@ def _table_row(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "delay": explain.span(row["delay_ms"] / 1000), "opens_in": opens}
 
 
-def _details(row: dict[str, Any]) -> str:
-    """What the table has no room for."""
-    facts = {
-        "class": f"{row['class']}, {row['class_why']}",
-        "delay": f"{row['delay_ms'] / 1000:g} s, by {row['delay_why']}",
-        "quota": row["quota"] or "none",
-        "group": row["group"],
-        "leased by": row["leased_by"],
-        "links added": row["added"],
-        "links dropped": row["dropped"] or None,
-    }
-    return "\n".join(
-        [f"{row['domain']}:", *(f"  {name}: {value}" for name, value in facts.items() if value is not None)]
-    )
-
-
-def _summary(found: dict[str, Any]) -> str:
-    totals, stats, caps = found["totals"], found["stats"], found["caps"]
-    outcomes = ", ".join(f"{name[8:]} {n}" for name, n in stats.items() if name.startswith("outcome/"))
-    lines = [
-        f"{totals['queued']} queued, {totals['waiting']} wait for their next visit, {totals['leased']} leased, "
-        f"{totals['quarantined']} in quarantine, {totals['domains']} domains",
-    ]
-    sums = [(f"class {name}", part) for name, part in found["classes"].items()]
-    if len(found["shards"]) > 1:
-        sums += [(f"shard {name}", part) for name, part in found["shards"].items()]
-    lines += [
-        f"{name}: {part['queued']} queued, {part['leased']} leased, {part['domains']} domains "
-        f"({part['ready']} may be fetched now, {part['held']} held)"
-        for name, part in sums
-        if part["domains"]
-    ]
-    if found["workers"]:
-        lines.append("leased by: " + ", ".join(f"{name} {n}" for name, n in sorted(found["workers"].items())))
-    for kind in ("requests", "bytes"):
-        if f"{kind}_per_minute" in caps:
-            lines.append(
-                f"the fleet's cap: {caps[f'{kind}_now']:,} {kind} now, {caps[f'{kind}_per_minute']:,} a minute"
-            )
-    if outcomes:
-        lines.append(f"visits so far: {outcomes}")
-    named = ("queue_full", "dropped", "trap", "quarantined", "expired", "rejected", "filter_lied", "purged")
-    if drops := ", ".join(f"{name.replace('_', ' ')} {stats[name]}" for name in named if name in stats):
-        lines.append(f"counted besides: {drops}")
-    return "\n".join(lines)
-
-
 def _unknown(*names: str) -> str:
     return f"the frontier does not know {', '.join(names)}; `scrapy frontier report --top 0` lists its domains"
 
 
 async def audit(operator: Operator, domain: str, last_ms: int, as_json: bool) -> int:
-    if await operator.state(domain) is None:
-        cli.fail(_unknown(domain))
+    await _check_known(operator, [domain])
     found = await operator.audit(domain, last_ms)
     if as_json:
         cli.print_object(asdict(found))
@@ -397,10 +373,10 @@ def _when(ms: int) -> str:
 
 
 async def purge(operator: Operator, domains: list[str], opts: argparse.Namespace) -> int:
+    await _check_known(operator, domains)
     for domain in domains:
         state = await operator.state(domain)
-        if state is None:
-            cli.fail(_unknown(domain))
+        assert state is not None
         if not opts.yes:
             cli.note(f"{domain}: {state.queued + state.due} URLs would be thrown away; repeat with --yes")
             continue
@@ -416,9 +392,11 @@ def _prepare_quarantine(rest: list[str], opts: argparse.Namespace) -> Work:
     what, domains = (rest[0], rest[1:]) if rest else ("list", [])
     if what not in ("list", "replay", "drop") or len(domains) > 1:
         raise cli.UsageError("scrapy frontier quarantine list|replay|drop [DOMAIN]", print_help=False)
-    domain = _domain(domains[0]) if domains else None
+    domains = [_domain(name) for name in domains]
+    domain = domains[0] if domains else None
 
     async def work(operator: Operator) -> int:
+        await _check_known(operator, domains)
         entries = await operator.quarantined(domain, limit=1_000_000)
         if what == "list":
             rows = [

@@ -172,3 +172,51 @@ def suspicion_of(record: Record) -> str:
 
 def _from(at: int, now: int) -> str:
     return f"in {span((at - now) / 1000)}" if at > now else "from now on"
+
+
+def details(row: dict[str, Any]) -> str:
+    """What the report's table has no room for, of one of its rows."""
+    facts = {
+        "class": f"{row['class']}, {row['class_why']}",
+        "delay": f"{row['delay_ms'] / 1000:g} s, by {row['delay_why']}",
+        "quota": row["quota"] or "none",
+        "group": row["group"],
+        "leased by": row["leased_by"],
+        "links added": row["added"],
+        "links dropped": row["dropped"] or None,
+    }
+    return "\n".join(
+        [f"{row['domain']}:", *(f"  {name}: {value}" for name, value in facts.items() if value is not None)]
+    )
+
+
+def summary(found: dict[str, Any]) -> str:
+    """The lines under the table, of the whole report."""
+    totals, stats, caps = found["totals"], found["stats"], found["caps"]
+    outcomes = ", ".join(f"{name[8:]} {n}" for name, n in stats.items() if name.startswith("outcome/"))
+    lines = [
+        f"{totals['queued']} queued, {totals['waiting']} wait for their next visit, {totals['leased']} leased, "
+        f"{totals['quarantined']} in quarantine, {totals['domains']} domains",
+    ]
+    sums = [(f"class {name}", part) for name, part in found["classes"].items()]
+    if len(found["shards"]) > 1:
+        sums += [(f"shard {name}", part) for name, part in found["shards"].items()]
+    lines += [
+        f"{name}: {part['queued']} queued, {part['leased']} leased, {part['domains']} domains "
+        f"({part['ready']} may be fetched now, {part['held']} held)"
+        for name, part in sums
+        if part["domains"]
+    ]
+    if found["workers"]:
+        lines.append("leased by: " + ", ".join(f"{name} {n}" for name, n in sorted(found["workers"].items())))
+    for kind in ("requests", "bytes"):
+        if f"{kind}_per_minute" in caps:
+            lines.append(
+                f"the fleet's cap: {caps[f'{kind}_now']:,} {kind} now, {caps[f'{kind}_per_minute']:,} a minute"
+            )
+    if outcomes:
+        lines.append(f"visits so far: {outcomes}")
+    named = ("queue_full", "dropped", "trap", "quarantined", "expired", "rejected", "filter_lied", "purged")
+    if drops := ", ".join(f"{name.replace('_', ' ')} {stats[name]}" for name in named if name in stats):
+        lines.append(f"counted besides: {drops}")
+    return "\n".join(lines)

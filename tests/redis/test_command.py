@@ -193,12 +193,22 @@ def test_quarantine_is_replayed_and_dropped(data: Path) -> None:
         (["block", "a.vn"], 2, "until when?"),
         (["block", "a.vn", "--until", "soon"], 2, "a time like 2h"),
         (["report", "nope.vn"], 1, "the frontier does not know nope.vn"),
+        (["report", "--top", "-1"], 2, "0 or more is needed"),
+        (["pause", "a.vn", "--until", "2h"], 2, "--until is an option of block, not of pause"),
+        (["quarantine", "list", "nope.vn"], 1, "the frontier does not know nope.vn"),
     ],
 )
 def test_wrong_use_is_one_clear_line(data: Path, args: list[str], code: int, message: str) -> None:
     result = scrapy(data, *args)
     assert result.returncode == code
     assert message in result.stderr and "Traceback" not in result.stderr
+
+
+def test_a_slip_in_one_name_changes_none_of_the_domains(data: Path) -> None:
+    result = scrapy(data, "pause", "a.vn", "nope.vn", "nada.vn")
+    assert result.returncode == 1 and "does not know nope.vn, nada.vn" in result.stderr
+    (row,) = [json.loads(line) for line in scrapy(data, "report", "a.vn", "--json").stdout.splitlines()]
+    assert row["note"] != "paused"
 
 
 def test_without_a_frontier_it_says_so(tmp_path: Path) -> None:
