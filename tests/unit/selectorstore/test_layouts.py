@@ -52,12 +52,12 @@ def page(number: int, **parts: bool) -> Made:
         crumbs = f'<nav class="breadcrumbs"><a href="/a">Mục</a> <h1 class="seotitle">{short}</h1></nav>'
         heading = f'{crumbs}<h2 class="head"><span class="kicker">Mục</span> <span class="whole">{title}</span></h2>'
     note = f"<p>{NOTE}{f', ngày {day:%d/%m/%Y}' if parts.get('dated') else ''}.</p>" if parts.get("note") else ""
-    intro = f'<div class="article__intro">{lead}</div>' if parts.get("lead") else ""
+    intro = f'<header><h2 class="epigraph">{lead}</h2></header>' if parts.get("lead") else ""
     text = "".join(f"<p>{p}</p>" for p in paragraphs)
     html = (
         f'<!doctype html><html lang="vi"><head><title>{title}</title><meta property="og:title" content="{title}">'
         f'<script type="application/ld+json">{json.dumps(stated, ensure_ascii=False)}</script></head><body>'
-        f'<nav><a href="/a">Mục</a></nav><main>{heading}<div class="story-body">{intro}{text}{note}</div></main>'
+        f'<nav><a href="/a">Mục</a></nav><main>{heading}{intro}<div class="story-body">{text}{note}</div></main>'
         f'<div class="more">{"".join(f"<a href=/{n}>{words.title(rng)}</a>" for n in range(5))}</div></body></html>'
     )
     return Made(f"https://a.vn/bai-{number}.html", html.encode(), title, paragraphs, lead)
