@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import re
+import signal
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -277,24 +279,14 @@ def refresh(settings: BaseSettings, rest: list[str], opts: argparse.Namespace) -
     every_s = _every_s(opts.every) if opts.every else 0.0
     names = [name.strip() for name in (opts.site or "").split(",") if name.strip()]
 
-    async def loop() -> None:
-        while True:
-            sites = _chosen(settings, names)
-            try:
-                rows = await _with_frontier(settings, sites, partial(_offer, sites=sites, settings=settings))
-            except FrontierError as exc:
-                if not every_s:
-                    raise
-                cli.note(f"not offered, trying again in {every_s:.0f} s: {exc}")
-            else:
-                cli.print_rows(rows, ("site", "offered", "due", "refused"), opts.as_json)
-                sys.stdout.flush()  # a log of --every is read while it grows
-            if not every_s:
-                return
-            await asyncio.sleep(every_s)
+    async def once() -> None:
+        sites = _chosen(settings, names)
+        rows = await _with_frontier(settings, sites, partial(_offer, sites=sites, settings=settings))
+        cli.print_rows(rows, ("site", "offered", "due", "refused"), opts.as_json)
+        sys.stdout.flush()  # a log of --every is read while it grows
 
     try:
-        asyncio.run(loop())
+        asyncio.run(_again_and_again(once, every_s) if every_s else once())
     except KeyboardInterrupt:
         return 0
     except (FrontierError, wiring.StartRefused) as exc:
@@ -302,6 +294,33 @@ def refresh(settings: BaseSettings, rest: list[str], opts: argparse.Namespace) -
     finally:
         _stop_embedded(settings)
     return 0
+
+
+async def _again_and_again(once: Callable[[], Awaitable[None]], every_s: float) -> None:
+    """Until Ctrl-C. Its mark is looked at between two rounds: a cancelled round may not notice (asyncio.wait_for of
+    Python 3.11 drops a cancellation that comes together with the answer that it waits for)."""
+    stop = asyncio.Event()
+
+    def stopped() -> None:
+        stop.set()
+        current.cancel()
+
+    current: asyncio.Future[None] = asyncio.ensure_future(once())
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stopped)
+    while True:
+        try:
+            await current
+        except FrontierError as exc:
+            cli.note(f"not offered, trying again in {every_s:.0f} s: {exc}")
+        except asyncio.CancelledError:
+            if not stop.is_set():
+                raise
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(every_s):
+                await stop.wait()
+        if stop.is_set():
+            return
+        current = asyncio.ensure_future(once())
 
 
 def _every_s(text: str) -> float:

@@ -238,4 +238,4 @@ async def test_shards_share_the_cap(r: Any) -> None:
         for shard in range(4):
             await advance(r, SECOND, shard)
     minutes = (await f.operator.now_ms() - began) / (60 * SECOND)  # what the machine takes passes as well
-    assert 60 <= taken <= 80 * minutes + 1
+    assert 60 <= taken <= 80 * minutes + 4  # one that each shard has to begin with
