@@ -182,7 +182,7 @@ async def save_edit(
     if not isinstance(doc, dict):
         raise schema.SetError(domain, "(the whole document)", f"must be an object, is {type(doc).__name__}")
     if doc.get("domain", domain) != domain:
-        raise schema.SetError(domain, "domain", f"is {doc['domain']!r}")
+        raise schema.SetError(domain, "domain", f"must be {domain!r}, is {doc['domain']!r}")
     parent = doc.get("version")
     before = doc.get("provenance")
     kept = (

@@ -117,7 +117,8 @@ class Command(ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         verb, *rest = args or [""]
         if verb not in VERBS:
-            raise cli.UsageError(f"unknown action {verb!r}; one of {', '.join(VERBS)}", print_help=False)
+            what = f"unknown action {verb!r}" if verb else "an action is missing"
+            raise cli.UsageError(f"{what}; one of {', '.join(VERBS)}", print_help=False)
         wanted = VERBS[verb][0]
         most = None if "..." in wanted else len(wanted.split())
         if (wanted and not wanted.startswith("[") and not rest) or (most is not None and len(rest) > most):
@@ -128,9 +129,13 @@ class Command(ScrapyCommand):
             code = self._with_store(lambda store: work(store, rest, opts))
         except (
             UnknownSet, schema.SetError, selecting.GateRefused, SitesError, FrontierUnavailable, wiring.StartRefused,
-            StoreError, OSError,
+            StoreError,
         ) as exc:  # fmt: skip
             cli.fail(str(exc))
+        except OSError as exc:
+            cli.fail(f"{exc.filename}: {exc.strerror}" if exc.filename and exc.strerror else str(exc))
+        except UnicodeDecodeError as exc:  # the file of edit
+            cli.fail(f"{rest[-1]}: is not UTF-8 text ({exc.reason})")
         self.exitcode = code
 
     @property
