@@ -142,9 +142,12 @@ def run(plan: Plan, folder: Path) -> Result:
             options_ = [x for n, v in settings(web, data, plan, redis_url).items() for x in ("-s", f"{n}={v}")]
             with (folder / "crawl.log").open("wb") as log:
                 command = [sys.executable, "-m", "scrapy", "crawl", "news", *options_]
-                crawl = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
                 pace = Pace(web, redis_url, plan.factor)
-                usage = _until(crawl, pace, pace.simulated(started) + plan.hours * HOUR)
+                pace.set(1.0)  # a start takes seconds, which are no part of the simulated day
+                crawl = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+                _wait_for_start(crawl, folder / "crawl.log")
+                pace.set(plan.factor / 4)
+                usage = _until(crawl, pace, _world(web.truth())["started"] + plan.hours * HOUR)
             truth = web.truth()
             speed = pace.close()
     finally:
@@ -154,6 +157,15 @@ def run(plan: Plan, folder: Path) -> Result:
     result.busy = usage / result.real_s
     result.mean_factor = speed["mean_factor"]
     return result
+
+
+def _wait_for_start(crawl: subprocess.Popen[bytes], log: Path) -> None:
+    """Until the first page was read, two minutes at most."""
+    deadline = time.monotonic() + 120
+    while "Visit ended" not in log.read_text(errors="replace"):
+        if crawl.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"the crawl did not start, it says: {log.read_text(errors='replace')[-800:]}")
+        time.sleep(0.1)
 
 
 def _until(crawl: subprocess.Popen[bytes], pace: Pace, end: float) -> float:
@@ -169,8 +181,12 @@ def _until(crawl: subprocess.Popen[bytes], pace: Pace, end: float) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+def _world(truth: list[dict[str, Any]]) -> dict[str, Any]:
+    return next(row for row in truth if row["type"] == "world")
+
+
 def measure(plan: Plan, truth: list[dict[str, Any]], log: str, simulated: Callable[[float], float]) -> Result:
-    world = next(row for row in truth if row["type"] == "world")
+    world = _world(truth)
     first = world["started"] + plan.warm_up_s
     last = world["started"] + plan.hours * HOUR - plan.tail_s
     stored: dict[str, float] = {}
