@@ -402,4 +402,11 @@ REDESIGN = replace(
     caption="figcaption.nx-cap",
     date_form="plain",
     metas=("og",),
+    # A call to readers below every story: one page alone does not tell that it is not part of it.
+    tail=(
+        "Bạn đọc quan tâm đến đề tài này có thể gửi ý kiến, câu chuyện và hình ảnh của mình về hộp thư của chuyên mục, "
+        "những bài viết hay nhất sẽ được chọn đăng vào số báo cuối tuần cùng nhuận bút theo quy định của tòa soạn.",
+        "Chương trình do quỹ khuyến đọc của tòa soạn tổ chức từ mùa xuân năm ngoái, đến nay đã nhận được hơn bốn nghìn "
+        "bài dự thi của các em học sinh, thầy cô giáo và những người yêu sách ở khắp các tỉnh thành trong cả nước.",
+    ),
 )
