@@ -43,6 +43,11 @@ def rows(scrapy: Scrapy, *args: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def wrong_answer(**fields: list[str]) -> str:
+    parts = {"title": ["footer a"], "published": [], "authors": [], "content_root": ["header"], "content_exclude": []}
+    return dumps({**parts, **fields})
+
+
 def test_rules_make_a_set_that_becomes_active(newsweb: Any, tmp_path: Path) -> None:
     web = newsweb("ip", sites=1, articles=90, rate=0, delay=0.1, faults="none")
     scrapy, done = crawl(tmp_path, web, SELECTOR_GENERATION="rules")
@@ -93,10 +98,7 @@ def test_rules_first_and_the_model_only_for_what_they_fail(
 ) -> None:
     """rules_then_llm: what rules found is not asked for, and a wrong answer for the rest spoils nothing."""
     web = newsweb("ip", sites=1, articles=16, rate=0, delay=0.05, faults="none")
-    wrong = ["footer a"]
-    scripted_llm_thread.script = [
-        dumps({"title": wrong, "published": wrong, "authors": wrong, "content_root": ["header"], "content_exclude": []})
-    ]
+    scripted_llm_thread.script = [wrong_answer(published=["footer a"], authors=["footer a"])]
     scrapy, done = crawl(
         tmp_path,
         web,
@@ -106,6 +108,7 @@ def test_rules_first_and_the_model_only_for_what_they_fail(
     )
     assert done.stat("selector/jobs/probation") == 1, done.stderr[-3000:]
     asked = [r["messages"][-1]["content"].splitlines()[0] for r in scripted_llm_thread.requests]
+    assert asked, "the model was not asked"
     assert all("title" not in line and "content" not in line for line in asked), asked
     (doc,) = rows(scrapy, "show", rows(scrapy, "list")[0]["domain"])
     assert doc["provenance"]["made_by"] == "rule", "the model's wrong answer was taken"
@@ -114,11 +117,7 @@ def test_rules_first_and_the_model_only_for_what_they_fail(
 
 def test_wrong_answer_is_judged_and_not_used(newsweb: Any, tmp_path: Path, scripted_llm_thread: ScriptedLLM) -> None:
     web = newsweb("ip", sites=1, articles=16, rate=0, delay=0.05, faults="none")
-    scripted_llm_thread.script = [
-        dumps(
-            {"title": ["footer a"], "published": [], "authors": [], "content_root": ["header"], "content_exclude": []}
-        )
-    ]
+    scripted_llm_thread.script = [wrong_answer()]
     scrapy, done = crawl(
         tmp_path, web, SELECTOR_GENERATION="llm", LLM_BASE_URL=scripted_llm_thread.base_url, LLM_MODEL="scripted"
     )
