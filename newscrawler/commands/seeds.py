@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from scrapy.commands import ScrapyCommand
+from scrapy.commands import ScrapyCommand, ScrapyHelpFormatter
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli, wiring
@@ -37,15 +37,26 @@ from newscrawler.web import urls
 from newscrawler.web.robots import RobotsRules
 
 VERBS = {
-    "list": "[SITE]                 a row per seed, those known to be dead too",
-    "add": "URL [--kind KIND]       a feed, sitemap or section; of a home page it shows what there is to add",
-    "remove": "URL                  visit it no more as a seed",
-    "refresh": "[--site A,B] [--every 5m]   offer the seeds that are due to the frontier",
-    "report": "[SITE]               how often each seed is visited and what became of it; the dead ones first",
+    "list": ("[SITE]", "a row per seed, those known to be dead too"),
+    "add": ("URL [--kind KIND]", "a feed, sitemap or section; of a home page it shows what there is to add"),
+    "remove": ("URL", "visit it no more as a seed"),
+    "refresh": ("[--site A,B] [--every 5m]", "offer the seeds that are due to the frontier"),
+    "report": ("[SITE]", "how often each seed is visited and what became of it; the dead ones first"),
 }
+EXAMPLES = """\
+  scrapy seeds add https://example.vn/
+  scrapy seeds add https://example.vn/rss/tin-moi.rss
+  scrapy seeds refresh --site example.vn --every 5m"""
 KINDS = {"feed": Kind.FEED, "sitemap": Kind.SITEMAP, "section": Kind.SECTION}
 _EVERY = re.compile(r"(\d+)([smh])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+class _Help(ScrapyHelpFormatter):
+    """Keeps the lines of the table of verbs."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
 
 
 class Command(ScrapyCommand):
@@ -60,14 +71,18 @@ class Command(ScrapyCommand):
         return "List, add and remove the seeds of sites; offer those that are due to the frontier"
 
     def long_desc(self) -> str:
-        return (
-            "Verbs: " + "; ".join(f"{verb} {' '.join(text.split())}" for verb, text in VERBS.items()) + ". "
-            "Changes are kept in DATA_DIR, sites.json stays as it is. "
-            "The home page of a site that is not known yet gives an entry for sites.json."
+        verbs = [f"  {f'{verb} {usage}':<34} {text}" for verb, (usage, text) in VERBS.items()]
+        tail = [
+            "Changes are kept in DATA_DIR, sites.json stays as it is.",
+            "The home page of a site that is not known yet gives an entry for sites.json.",
+        ]
+        return "\n".join(
+            [f"{self.short_desc()}.", "Without a verb: list.", "", *verbs, "", *tail, "", "Examples:", EXAMPLES]
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
+        parser.formatter_class = _Help
         cli.add_json_option(parser)
         parser.add_argument("--kind", choices=tuple(KINDS), help="add: what the URL is; default: by its look")
         parser.add_argument("--yes", action="store_true", help="add: take everything that a known home page names")
