@@ -106,7 +106,7 @@ def active(client: httpx.Client) -> str:
 
 
 def test_approve_and_edit_run_the_gate(server: str) -> None:
-    with httpx.Client(base_url=server, headers={"Accept": "text/html"}, timeout=60) as http:
+    with httpx.Client(base_url=server, headers={"Accept": "text/html"}, timeout=180) as http:
         assert DOMAIN in http.get("/selectors").text
         refused = http.post(f"/selectors/{DOMAIN}/approve", data={"version": "2"})
         assert refused.status_code == 409 and "the gate refuses it" in refused.text and "title" in refused.text
@@ -134,7 +134,7 @@ def test_approve_and_edit_run_the_gate(server: str) -> None:
 def test_only_operators_change_sets_and_other_sites_may_not(deps: Deps) -> None:
     deps.access = Access(secret=SECRET)
     running = start_in_thread(create_app(deps))
-    with httpx.Client(base_url=running.url) as http:
+    with httpx.Client(base_url=running.url, timeout=180) as http:  # the gate runs
         path, form = f"/selectors/{DOMAIN}/approve", {"version": "1"}
         assert http.post(path, data=form).status_code == 401
 
