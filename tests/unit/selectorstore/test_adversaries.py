@@ -300,7 +300,7 @@ async def until(condition: Callable[[], Any], what: str, seconds: float = 180.0)
 
 
 def said(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
-    out, _ = process.communicate(timeout=120)
+    out, _ = process.communicate(timeout=600)
     return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
 
 
@@ -357,6 +357,7 @@ async def test_sleeper_that_wakes_up_late_writes_nothing(
 
 
 @pytest.mark.chaos
+@pytest.mark.timeout(1200)
 async def test_twenty_processes_on_one_new_site_ask_once(
     selector_redis: Any, tmp_path: Path, pages: list[MadePage], scripted_llm: ScriptedLLM, workers: Workers
 ) -> None:
