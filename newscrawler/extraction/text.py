@@ -297,7 +297,7 @@ def leads_away(block: Block) -> bool:
     length = len(text)
     if length < 80 and (_BOX.match(text) or _END.match(text)):
         return True
-    if length < 250 and (_AWAY.match(text) and (length < 90 or block.link_chars > 0.3 * length)):
+    if (length < 90 or (length < 250 and block.link_chars > 0.3 * length)) and _AWAY.match(text):
         return True
     if length < 160 and _CREDIT.match(text):
         return True
