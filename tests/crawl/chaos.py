@@ -263,10 +263,16 @@ class Fleet:
                 assert done.returncode == 0, done.stderr[-2000:]
                 self.ended.append(done)
 
-    def interrupt(self, timeout: float = 40) -> None:
+    def interrupt(self, timeout: float = 150) -> None:
         for run in self.running:
-            until(lambda run=run: "Seeds offered" in run.text(), "a start that can be ended in order", 60)
-            run.interrupt()
+            # one that was started while Redis was away has ended, or is about to: wait() judges it
+            until(
+                lambda run=run: run.process.poll() is not None or "Seeds offered" in run.text(),
+                "a start that can be ended in order",
+                120,
+            )
+            if run.process.poll() is None:
+                run.interrupt()
         self.wait(timeout)
 
     def close(self) -> None:

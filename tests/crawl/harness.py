@@ -97,7 +97,7 @@ def read_stats(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def until(condition: Callable[[], Any], what: str, timeout: float = 30) -> Any:
+def until(condition: Callable[[], Any], what: str, timeout: float = 90) -> Any:
     """Polls until the condition is true and returns its value; fails with ``what`` at the deadline."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:

@@ -23,7 +23,7 @@ def test_a_worker_whose_reader_stands_still_stops_fetching(tmp_path: Path, newsw
     web = newsweb("ip", sites=8, articles=12, **{**QUIET, "delay": 0.1})
     worker = crawler(tmp_path, web, DOWNLOAD_DELAY=0.1, CONCURRENT_REQUESTS=CONCURRENCY).start("crawl", "news")
     try:
-        until(lambda: worker.text().count("Visit ended") >= 40, "40 visits", 60)
+        until(lambda: worker.text().count("Visit ended") >= 40, "40 visits", 120)
         (reader,) = readers(worker.process.pid)
         os.kill(reader, signal.SIGSTOP)
         before, since = -1, time.monotonic()
@@ -35,7 +35,7 @@ def test_a_worker_whose_reader_stands_still_stops_fetching(tmp_path: Path, newsw
             time.sleep(0.05)
         leased = queue.counts().leased
         os.kill(reader, signal.SIGCONT)
-        end = worker.wait(90)
+        end = worker.wait(150)
     finally:
         if worker.process.poll() is None:
             worker.kill()

@@ -92,16 +92,16 @@ def test_a_redis_that_is_full_read_only_cannot_save_or_is_slow_costs_time_only(
     try:
         for number, (fault, message) in enumerate(FAULTS.values()):
             goal = 25 + 30 * number
-            until(lambda goal=goal: int(web.stats()["hits"]) >= goal, f"{goal} requests before {message}", 60)
+            until(lambda goal=goal: int(web.stats()["hits"]) >= goal, f"{goal} requests before {message}", 120)
             said, asked = worker.text().count("does not answer"), int(web.stats()["hits"])
             with fault(client):
                 assert worker.process.poll() is None, worker.text()[-2000:]
                 if message:
-                    until(lambda message=message: message in worker.text(), f"the worker says: {message}", 20)
+                    until(lambda message=message: message in worker.text(), f"the worker says: {message}", 120)
             if not message:
                 assert worker.text().count("does not answer") == said, "under the time-out there is nothing to say"
                 assert int(web.stats()["hits"]) - asked < 16, "without Redis only what was leased may be asked for"
-        done = worker.wait(90)
+        done = worker.wait(150)
     finally:
         client.close()
         if worker.process.poll() is None:
@@ -119,16 +119,16 @@ def test_a_redis_that_stays_away_is_waited_for_and_a_stop_is_obeyed(
     web = newsweb("ip", sites=2, articles=8, **{**QUIET, "delay": 0.15})
     scrapy = scrapy_of(tmp_path, web, redis, DOWNLOAD_DELAY=0.15, FRONTIER_LEASE_S=3)
     worker = scrapy.start("crawl", "news")
-    until(lambda: int(web.stats()["hits"]) >= 12, "12 requests", 60)
+    until(lambda: int(web.stats()["hits"]) >= 12, "12 requests", 120)
     redis.kill()
-    until(lambda: "Redis does not answer, waiting" in worker.text(), "the worker says that it waits", 30)
+    until(lambda: "Redis does not answer, waiting" in worker.text(), "the worker says that it waits", 120)
     assert worker.process.poll() is None
     worker.interrupt()
-    stopped = worker.wait(40)
+    stopped = worker.wait(150)
     assert stopped.returncode == 0, stopped.stderr[-2000:]
     assert "run out by themselves" in stopped.stderr, "what could not be given back is said"
     redis.start()
-    last = scrapy.start("crawl", "news").wait(90)
+    last = scrapy.start("crawl", "news").wait(150)
     assert last.returncode == 0, last.stderr[-2000:]
     assert_whole(tmp_path / "data", web, redis)
 
@@ -167,7 +167,7 @@ def test_workers_whose_clocks_jump_by_days_change_nothing(
         workers.append(scrapy.start("crawl", "news"))
     try:
         for worker in workers:
-            done = worker.wait(90)
+            done = worker.wait(150)
             assert done.returncode == 0, done.stderr[-2000:]
             assert "Visit ended" in done.stderr, "both had something to do"
     finally:

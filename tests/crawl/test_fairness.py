@@ -104,9 +104,9 @@ def test_small_sites_of_a_real_crawl_are_done_while_a_big_one_goes_on(
     scrapy = crawler(tmp_path, web, DOWNLOAD_DELAY=delay_s, REDIS_URL=queue.url)
     running = scrapy.start("crawl", "news")
     try:
-        until(lambda: all(f"url={url} " in running.text() for url in small), "the articles of the small sites", 60)
+        until(lambda: all(f"url={url} " in running.text() for url in small), "the articles of the small sites", 120)
         running.interrupt()
-        assert running.wait(30).returncode == 0
+        assert running.wait(150).returncode == 0
     finally:
         if running.process.poll() is None:
             running.kill()

@@ -41,7 +41,7 @@ def test_a_page_that_kills_its_worker_each_time_ends_in_quarantine(
     scrapy = crawler(tmp_path, web, ITEM_PIPELINES=json.dumps(PIPELINES), KILLER_PATH=path)
     deaths, tried_alone = 0, 0
     for _ in range(2 * MOST_DEATHS):
-        end = scrapy.start("crawl", "news").wait(60)
+        end = scrapy.start("crawl", "news").wait(150)
         tried_alone += f"tried by itself url={killer}" in end.stderr
         if end.returncode == 0:
             break
@@ -77,14 +77,15 @@ def test_a_reader_process_that_dies_alone_counts_against_no_page(
     worker = crawler(tmp_path, web, DOWNLOAD_DELAY=0.15).start("crawl", "news")
     killed: set[int] = set()
     try:
-        for number in range(5):
-            goal = 15 * (number + 1)
-            until(lambda goal=goal: worker.text().count("Visit ended") >= goal, f"{goal} visits", 60)
+        for _ in range(5):
             fresh = until(lambda killed=killed: set(readers(worker.process.pid)) - killed, "a reader")
+            # what the one before left is read by then: a page of which two readers die one after the other is given up
+            goal = worker.text().count("Visit ended") + 15
+            until(lambda goal=goal: worker.text().count("Visit ended") >= goal, f"{goal} visits", 120)
             for pid in fresh:
                 os.kill(pid, signal.SIGKILL)
             killed |= fresh
-        end = worker.wait(90)
+        end = worker.wait(150)
     finally:
         if worker.process.poll() is None:
             worker.kill()

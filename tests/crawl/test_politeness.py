@@ -106,7 +106,7 @@ def test_eight_workers_on_one_slow_domain_across_kill_9_and_redis_restarts(crawl
     crawled.redis.stop()
     crawled.redis.start()
     crawled.progress(1, 24)
-    until(crawled.is_done, "the crawl is done", 60)
+    until(crawled.is_done, "the crawl is done", 120)
     assert crawled.at_work() >= 2, "one worker did it all: nothing was proved"
     assert_polite(crawled, 24)
     crawled.fleet.interrupt()
@@ -125,7 +125,7 @@ def test_eight_workers_on_thirty_domains_with_back_off_and_kill_9(crawl: Crawl) 
     crawled.progress(1, 200)
     crawled.kill_redis(0.1)
     assert len(judge.least_gaps(crawled.webs.hits())) >= 30, "thirty domains were to be asked more than once"
-    until(lambda: chaos.backed_off(crawled.webs.hits()) >= 4, "four times asked again after 429, 503 or a drop", 60)
+    until(lambda: chaos.backed_off(crawled.webs.hits()) >= 4, "four times asked again after 429, 503 or a drop", 120)
     crawled.progress(1, 250)
     assert crawled.at_work() >= 3, "few workers did it all: nothing was proved"
     assert_polite(crawled, 250)

@@ -20,7 +20,7 @@ def test_two_workers_keep_quota_and_cap_and_end(tmp_path: Path, newsweb: StartNe
     web = newsweb("ip", sites=3, articles=8, **QUIET)
     scrapy = crawler(tmp_path, web, REDIS_URL=queue.url, FRONTIER_PAGES_PER_DAY=PAGES, FRONTIER_REQUESTS_PER_MINUTE=CAP)
     workers = [scrapy.start("crawl", "news") for _ in range(2)]
-    ends = [worker.wait(100) for worker in workers]
+    ends = [worker.wait(150) for worker in workers]
     assert [end.returncode for end in ends] == [0, 0], ends[0].stderr[-2000:] + ends[1].stderr[-2000:]
     hits = web.hits()
     # A redirected robots.txt is one fetch, whatever its hops.
