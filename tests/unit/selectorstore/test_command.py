@@ -85,7 +85,7 @@ async def test_a_set_is_tried_on_page_files(scrapy: Scrapy, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [
-        ((), 2, "unknown action"),
+        ((), 2, "an action is missing"),
         (("destroy",), 2, "unknown action 'destroy'"),
         (("show",), 2, "selectors show DOMAIN"),
         (("show", "a.vn", "b.vn"), 2, "selectors show DOMAIN"),
