@@ -16,8 +16,8 @@ from newscrawler.items import Article, Kind, Link, Outcome, Page
 from newscrawler.pipelines import CleanPipeline
 from newscrawler.rawstore import RawPage, RawStore
 from newscrawler.selectorstore.store import SelectorStore
+from newscrawler.store import diff
 from newscrawler.store.base import ArticleStore, StoreRefused
-from newscrawler.store.diff import changed_fields
 
 log = logging.getLogger(__name__)
 
@@ -159,9 +159,9 @@ class Reparser:
         if old is None:
             self.report.new += 1
             return
-        changed = changed_fields(old, article)
-        self.report.fields.update(changed)
-        if changed:
+        changed = diff.changed_fields(old, article)
+        if any(name in diff.VERSIONED for name in changed):  # else the store has nothing to write
+            self.report.fields.update(changed)
             self.report.changed += 1
             if len(self.report.changes) < MOST_NAMED:
                 self.report.changes[article.url] = changed

@@ -6,12 +6,11 @@ import difflib
 
 from newscrawler.items import Article
 
-#: The fields whose change makes a version (codec.digest), then those that only come along.
+#: The fields whose change makes a version (codec.digest).
+VERSIONED = ("title", "content", "published", "authors")
+#: Those, then the ones that only come along with such a change.
 FIELDS = (
-    "title",
-    "content",
-    "published",
-    "authors",
+    *VERSIONED,
     "credits",
     "modified",
     "summary",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,23 @@ async def test_raw_pages_become_articles_once(bench: Bench) -> None:
     again = await bench.reparse()
     assert (again.pages, again.new, again.changed, again.unchanged) == (3, 0, 0, 3)
     assert len(await bench.store.versions(article.id)) == 1
+
+
+async def test_what_makes_no_version_is_no_change(bench: Bench) -> None:
+    """Stored before there were credits: the store has nothing to write, and the report does not say otherwise."""
+    bench.write(0, page(0).replace(b"</h1>", b'</h1><span class="author">Reuters</span>'))
+    await bench.reparse()
+    (stored,) = [article async for article in bench.store.scan()]
+    assert stored.credits == ["Reuters"]
+    await bench.store.mark_gone([stored.id])
+    await bench.store.put([replace(stored, credits=[])])  # comes back as it is given
+    (stored,) = [article async for article in bench.store.scan()]
+    assert stored.credits == []
+    again = await bench.reparse()
+    assert (again.changed, again.unchanged, dict(again.fields)) == (0, 1, {})
+    await bench.store.put([replace(stored, content=stored.content + "\n\nThêm một đoạn.")])
+    changed = await bench.reparse()
+    assert (changed.changed, dict(changed.fields)) == (1, {"content": 1, "credits": 1})
 
 
 async def test_a_new_selector_set_changes_exactly_its_field(bench: Bench) -> None:
