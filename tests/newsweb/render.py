@@ -170,7 +170,8 @@ def _body(story: Story, version: Version, m: Markup, rng: random.Random, picks: 
         title = escape(picks[0].title, quote=False) if picks else ""
         if "{title}" not in line or picks:
             link = f'<a href="{picks[0].path}">{title}</a>' if picks else ""
-            out.append(f"<p>{line.format(title=link, site=escape(site.name))}</p>".replace(">>", "&gt;&gt;", 1))
+            text = line.format(title=link, site=escape(site.name)).replace(">>", "&gt;&gt;", 1)
+            out.append(f"<p>{text}</p>")
     return "\n".join(out)
 
 
