@@ -10,11 +10,19 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NoReturn, TypeVar
 
+from scrapy.commands import ScrapyHelpFormatter
 from scrapy.exceptions import UsageError
 
 __all__ = ["UsageError", "add_json_option", "fail", "note", "print_object", "print_rows", "run_apart"]
 
 T = TypeVar("T")
+
+
+class VerbsHelp(ScrapyHelpFormatter):
+    """Keeps the lines of the table of verbs."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:

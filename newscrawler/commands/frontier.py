@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
 
-from scrapy.commands import ScrapyCommand, ScrapyHelpFormatter
+from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli, wiring
@@ -57,13 +57,6 @@ EXAMPLES = """\
   scrapy frontier quarantine replay example.vn"""
 
 
-class _Help(ScrapyHelpFormatter):
-    """Keeps the lines of the table of verbs."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return text if "\n" in text else super()._fill_text(text, width, indent)
-
-
 class Command(ScrapyCommand):
     requires_project = True
     requires_crawler_process = False
@@ -82,7 +75,7 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.formatter_class = _Help
+        parser.formatter_class = cli.VerbsHelp
         cli.add_json_option(parser)
         parser.add_argument("--until", metavar="TIME", help="block: 30m, 2h, 3d or 2026-11-22T08:00+07:00")
         parser.add_argument("--seconds", type=float, metavar="S", help="delay: least seconds between two fetches")

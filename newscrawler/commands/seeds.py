@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from scrapy.commands import ScrapyCommand, ScrapyHelpFormatter
+from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli, wiring
@@ -52,13 +52,6 @@ _EVERY = re.compile(r"(\d+)([smh])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
-class _Help(ScrapyHelpFormatter):
-    """Keeps the lines of the table of verbs."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return text if "\n" in text else super()._fill_text(text, width, indent)
-
-
 class Command(ScrapyCommand):
     requires_project = True
     requires_crawler_process = False
@@ -82,7 +75,7 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.formatter_class = _Help
+        parser.formatter_class = cli.VerbsHelp
         cli.add_json_option(parser)
         parser.add_argument("--kind", choices=tuple(KINDS), help="add: what the URL is; default: by its look")
         parser.add_argument("--yes", action="store_true", help="add: take everything that a known home page names")

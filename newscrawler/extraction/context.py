@@ -28,6 +28,12 @@ class PageContext:
     hint: dict[str, Any] | None = None
     url_is_article: bool | None = None
 
+    @property
+    def title_hint(self) -> str | None:
+        """The headline that the hint has."""
+        hint = (self.hint or {}).get("title")
+        return hint if isinstance(hint, str) else None
+
     def now(self) -> datetime:
         """The fetch time, or a bound that refuses nothing when the caller did not give it."""
         return self.fetched or datetime(9000, 1, 1, tzinfo=UTC)

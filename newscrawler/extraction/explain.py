@@ -93,8 +93,7 @@ def _of_set(doc: Document, context: PageContext, selectors: selectors_.SelectorS
 
 
 def _titles(doc: Document, context: PageContext, found: Extraction) -> list[Row]:
-    hint = (context.hint or {}).get("title")
-    hint = hint if isinstance(hint, str) else None
+    hint = context.title_hint
     names = title.site_names(doc, context.site_name) + title.home_links(doc)
     said = title.statements(doc, names, hint)
     rows = []

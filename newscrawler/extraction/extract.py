@@ -105,8 +105,7 @@ def extract(doc: Document, context: PageContext, selectors: selectors_.SelectorS
     if not by_set:
         doc = doc.composed()
     if out.title.value is None:
-        hint = (context.hint or {}).get("title")
-        out.title = title.find(doc, context.site_name, hint if isinstance(hint, str) else None)
+        out.title = title.find(doc, context.site_name, context.title_hint)
     _times(out, doc, context)
     if not out.authors.value:
         if by_set and "authors" in defined:  # the set knows where names stand; only JSON-LD may add one

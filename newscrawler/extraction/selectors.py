@@ -322,8 +322,7 @@ def _texts(doc: Document, candidate: Candidate) -> list[str]:
 
 def _read_title(doc: Document, candidate: Candidate, context: PageContext) -> str | FieldValue | None:
     if candidate.kind == "page":
-        hint = (context.hint or {}).get("title")
-        found = title.find(doc, context.site_name, hint if isinstance(hint, str) else None)
+        found = title.find(doc, context.site_name, context.title_hint)
         return found if found.value else None
     if candidate.kind == "ld":
         value = witnesses.of(doc).headline

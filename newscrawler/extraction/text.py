@@ -208,7 +208,7 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
             continue
         if head and _is_headline(block, head, written):
             continue
-        if len(text) < 80 and (_END.match(text) or _BOX.match(text)):
+        if len(text) < 80 and is_box_title(text):
             ahead = ahead or _Ahead(blocks)
             beside = _beside(block, kept)
             if ahead.goes_on(beside, position):
@@ -295,7 +295,7 @@ def leads_away(block: Block) -> bool:
     """A line of links, a share line, a picture credit: not text wherever it stands."""
     text = block.text
     length = len(text)
-    if length < 80 and (_BOX.match(text) or _END.match(text)):
+    if length < 80 and is_box_title(text):
         return True
     if (length < 90 or (length < 250 and block.link_chars > 0.3 * length)) and _AWAY.match(text):
         return True

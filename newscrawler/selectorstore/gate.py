@@ -19,6 +19,7 @@ from newscrawler.items import Article, FieldValue
 from newscrawler.selectorstore.content import boilerplate, content_label
 from newscrawler.selectorstore.reading import read_all, root_chars
 from newscrawler.selectorstore.samples import (
+    WHOLE,
     Sample,
     authors_agree,
     dates_agree,
@@ -31,7 +32,6 @@ from newscrawler.selectorstore.samples import (
 
 COVERAGE = 0.9
 AGREE = 0.9
-WHOLE = 0.7  # headlines that are the label word for word; the label itself is wrong on some pages
 #: Fewer pages with a witness than this prove no agreement.
 LEAST_WITNESSES = 4
 CONTENT_F1 = 0.9

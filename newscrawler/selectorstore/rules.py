@@ -25,11 +25,9 @@ from newscrawler.extraction.selectors import Candidate
 from newscrawler.selectorstore import css
 from newscrawler.selectorstore.content import content_of, valid
 from newscrawler.selectorstore.reading import read_field
-from newscrawler.selectorstore.samples import Sample, authors_agree, dates_agree, norm, title_agrees
+from newscrawler.selectorstore.samples import WHOLE, Sample, authors_agree, dates_agree, norm, title_agrees
 
 AGREE = 0.9
-#: Of the pages on which a headline has to be the label word for word. The label itself is wrong on some.
-WHOLE = 0.7
 #: Named selectors per field and nodes per page that are tried: bounds of the work, not of quality.
 _TRIED = 40
 _KEPT = 3
