@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_address
@@ -20,7 +21,7 @@ from newscrawler.frontier.types import (
     FrontierRefused,
     Lease,
 )
-from newscrawler.items import Kind, Link, Outcome
+from newscrawler.items import LIST_KINDS, Kind, Link, Outcome
 from newscrawler.web.patterns import pattern_id
 from newscrawler.web.urls import domain_of
 
@@ -30,6 +31,14 @@ REFUSALS = {"f": "queue_full", "d": "dropped", "o": "offsite", "x": "disabled", 
 ROBOTS_BYTES = 500 * 1024
 #: A URL that wanders between the domains of a site under one id is given up after so many moves.
 MAX_MOVES = 5
+#: The same in _fetched.lua: url id, fence, latency ms, status, retry-after ms or -1, bytes received.
+FETCHED = struct.Struct(">16sddHdd")
+#: The same in _ack.lua: url id, fence, outcome, status, next visit ms (0 never, -1 by its kind), retry-after ms or -1,
+#: moved, scheme, offset and length of the raw page, header of the record, digest (both zeros = none), length of the
+#: reason; then the reason, and the raw page's file as TEXT.
+ACK = struct.Struct(">16sdBHddBBII37s16sH")
+#: Length of a text, which follows.
+TEXT = struct.Struct(">H")
 #: How many times as much the shape of an article may have as that of a page (_offer.lua).
 ARTICLE_SHARE = 10
 
@@ -134,8 +143,9 @@ def shape_of(link: Link) -> int:
     return 0
 
 
-def fetched(end: Fetched) -> list[Any]:
-    return [end.lease.url_id, end.lease.fence, max(0.0, end.latency_ms), end.status, _ms(end.retry_after_s), end.size]
+def fetched(end: Fetched) -> bytes:
+    lease, latency_ms = end.lease, max(0.0, end.latency_ms)
+    return FETCHED.pack(lease.url_id, lease.fence, latency_ms, end.status, _ms(end.retry_after_s), end.size)
 
 
 def _ms(seconds: float | None) -> int:
@@ -167,66 +177,101 @@ def resolve_move(ack: Ack) -> tuple[Ack, Link | None]:
     return replace(ack), link
 
 
-def ack(end: Ack, groups: list[list[Any]], *, moved_away: bool = False) -> list[Any]:
-    """A of _ack.lua, in that order. What the visit did not tell stays as it was.
+@dataclass(slots=True)
+class PackedAck:
+    """ACK of _ack.lua, and what stands behind it."""
+
+    head: bytes
+    rest: bytes
+    robots: Any
+    groups: list[list[Any]]
+    moved: int = 0
+
+    def bytes(self) -> bytes:
+        if self.rest or self.groups or self.robots:
+            more: bytes = msgpack.packb((self.rest, self.robots, self.groups), use_bin_type=False)
+            return self.head + more
+        return self.head
+
+    def without_links(self) -> PackedAck:
+        """Once its links are added; the target of a move is still to be queued with it."""
+        return replace(self, groups=self.groups[-1:] if self.moved == MOVED_HERE else [])
+
+
+#: Where a URL went, see resolve_move(): its domain is the same; it is the last of the ack's links; another shard has it.
+MOVED_IN_DOMAIN, MOVED_HERE, MOVED_AWAY = 1, 2, 3
+
+
+def ack(end: Ack, groups: list[list[Any]], *, moved_away: bool = False) -> PackedAck:
+    """What the visit did not tell stays as it was.
 
     :param moved_away: the URL went to a domain of another shard and was added there
     """
-    lease = end.lease
-    moved = 0
-    url = lease.url
-    if end.moved_to and end.outcome is Outcome.RETRY:
+    lease, outcome = end.lease, end.outcome
+    moved = scheme = 0
+    rest = b""
+    if end.moved_to and outcome is Outcome.RETRY:
         is_same_domain = domain_of(end.moved_to) == lease.domain
-        moved = 1 if is_same_domain else 3 if moved_away else 2  # 2: as the last of ``groups``
-        url = end.moved_to if is_same_domain else url
-    scheme, tail = records.split_url(url, lease.domain)
-    is_redone = end.outcome in (Outcome.RETRY, Outcome.CHALLENGE)
-    digest = end.digest or lease.digest
-    rest = records.pack_rest(
-        tail,
-        lease.hint,
-        lease.etag if is_redone else end.etag or lease.etag,
-        lease.last_modified if is_redone else end.last_modified or lease.last_modified,
-        lease.digest if is_redone else digest,
-        lease.links_digest if is_redone else end.links_digest or lease.links_digest,
-        end.raw_ref or lease.raw_ref,
-    )
-    if end.reason == "poison":  # the worker could not read it: keep the bytes as they are
-        rest = b""
+        moved = MOVED_IN_DOMAIN if is_same_domain else MOVED_AWAY if moved_away else MOVED_HERE
+        scheme, rest = _rest(end, end.moved_to if is_same_domain else lease.url)
+    elif _is_kept(end):
+        rest = _rest(end, lease.url)[1]
     robots: Any = False
     if end.robots is not None:
         answer = end.robots
         delay = max(0, _ms(answer.crawl_delay_s))
         robots = [answer.status, answer.body[:ROBOTS_BYTES], delay, _ms(answer.retry_after_s)]
-    return [
+    name, offset, length = records.split_raw_ref(end.raw_ref or lease.raw_ref)
+    reason, file = end.reason[:100].encode(), name.encode()
+    digest = end.digest or lease.digest
+    head = ACK.pack(
         lease.url_id,
         lease.fence,
-        records.OUTCOME_INDEX[Outcome(end.outcome)],
-        end.reason[:100],
+        records.OUTCOME_INDEX[outcome],
         end.status,
         -1 if end.next_visit_ms is None else max(0, end.next_visit_ms),
         _ms(end.retry_after_s),
-        rest,
-        digest,
-        *records.split_raw_ref(end.raw_ref or lease.raw_ref),
         moved,
         scheme,
-        robots,
-        groups,
-    ]
+        offset,
+        length,
+        lease.header,
+        digest if len(digest) == 16 else b"",
+        len(reason),
+    )
+    return PackedAck(head + reason + TEXT.pack(len(file)) + file, rest, robots, groups, moved)
 
 
-def without_links(packed: list[Any]) -> list[Any]:
-    """The ack again, once its links are added; the target of a move is still to be queued with it."""
-    return [*packed[:-1], packed[-1][-1:] if packed[12] == 2 else []]
+def _is_kept(end: Ack) -> bool:
+    """Whether the record is needed after the visit, and is another one then."""
+    if end.reason == "poison":  # the worker could not read it: the bytes stay as they are
+        return False
+    if end.outcome is Outcome.RETRY or end.outcome is Outcome.CHALLENGE:
+        return end.raw_ref is not None
+    return bool(end.next_visit_ms) or end.lease.kind in LIST_KINDS or end.outcome is Outcome.FAILED
+
+
+def _rest(end: Ack, url: str) -> tuple[int, bytes]:
+    """The URL's scheme, and what stands behind the header of its record."""
+    lease, is_redone = end.lease, end.outcome in (Outcome.RETRY, Outcome.CHALLENGE)
+    scheme, tail = records.split_url(url, lease.domain)
+    return scheme, records.pack_rest(
+        tail,
+        lease.hint,
+        lease.etag if is_redone else end.etag or lease.etag,
+        lease.last_modified if is_redone else end.last_modified or lease.last_modified,
+        lease.digest if is_redone else end.digest or lease.digest,
+        lease.links_digest if is_redone else end.links_digest or lease.links_digest,
+        end.raw_ref or lease.raw_ref,
+    )
 
 
 @dataclass(slots=True)
 class Share:
     """What one step() has for one shard."""
 
-    fetched: list[list[Any]] = field(default_factory=list)
-    acks: list[tuple[Ack, list[Any], list[Link]]] = field(default_factory=list)
+    fetched: list[bytes] = field(default_factory=list)
+    acks: list[tuple[Ack, PackedAck, list[Link]]] = field(default_factory=list)
 
     def batches(self, most: int) -> Iterator[Share]:
         """Splits off what is over ``most`` acks, to be sent before the rest."""
@@ -244,11 +289,11 @@ def lease(granted: Sequence[Any]) -> tuple[Lease, records.BadRecord | None]:
     """One of step.lua's leases; with an error where its record cannot be read (the lease can still be acked)."""
     url_id, raw_domain, site, data, fence, deadline_ms, robots_version, scheme = granted
     domain = raw_domain.decode()
-    grant = {"fence": fence, "deadline_ms": deadline_ms, "robots_version": robots_version}
+    grant = (fence, deadline_ms, robots_version)
     error = None
     if data:
         try:
-            return records.unpack_lease_record(data, url_id, domain, site.decode(), **grant), None
+            return records.unpack_lease_record(data, url_id, domain, site.decode(), *grant), None
         except records.BadRecord as exc:
             error = exc
     return (
@@ -261,7 +306,9 @@ def lease(granted: Sequence[Any]) -> tuple[Lease, records.BadRecord | None]:
             parent=None,
             tries=0,
             site=site.decode(),
-            **grant,
+            fence=fence,
+            deadline_ms=deadline_ms,
+            robots_version=robots_version,
         ),
         error,
     )

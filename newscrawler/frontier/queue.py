@@ -270,8 +270,10 @@ class Frontier(Offers):
 
     async def _step_shard(self, shard: int, k: int, share: packing.Share, step: Step) -> int:
         """One script call. Returns how many URLs it handed out."""
-        fetched = msgpack.packb(share.fetched, use_bin_type=False) if share.fetched else b""
-        acks = msgpack.packb([packed for _, packed, _ in share.acks], use_bin_type=False) if share.acks else b""
+        fetched = b"".join(share.fetched)
+        acks = b""
+        if share.acks:
+            acks = msgpack.packb([packed.bytes() for _, packed, _ in share.acks], use_bin_type=False)
         try:
             with translated():
                 answer = await self.scripts.run("step", keys.prefix(shard), self.worker, k, fetched, acks)
@@ -309,7 +311,7 @@ class Frontier(Offers):
         except FrontierUnavailable:
             self._is_unsure = True  # the leases of this call never reach the caller
             raise
-        again.acks = [(ack, packing.without_links(packed), order[-1:]) for ack, packed, order in again.acks]
+        again.acks = [(ack, packed.without_links(), order[-1:]) for ack, packed, order in again.acks]
         await self._step_shard(shard, 0, again, step)
 
     def _take(self, granted: Sequence[Any], step: Step) -> None:

@@ -171,6 +171,7 @@ class Lease:
     last_visit_ms: int = 0  # 0 = never visited
     raw_ref: str | None = None  # of the last visit that was kept
     crashes: int = 0  # FrontierConfig.suspect_after or more: a suspect, see Frontier.begin_trial
+    header: bytes = b""  # of its record as it was granted, goes back with the ack
 
 
 @dataclass(slots=True)

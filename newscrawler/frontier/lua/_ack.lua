@@ -2,9 +2,13 @@
 -- Needs C.max_tries, C.retry_ms, C.retry_max_ms, C.failed_due_ms, C.revisit_ms, C.robots_max_age_ms.
 local DAY_MS = 86400000
 
--- Index of the fields of a packed ack (queue.py, _pack_ack).
-local A = { id = 1, fence = 2, outcome = 3, reason = 4, status = 5, next = 6, retry_after = 7, rest = 8, digest = 9,
-  file = 10, offset = 11, length = 12, moved = 13, scheme = 14, robots = 15, links = 16 }
+-- A packed ack (packing.py, ACK), and the index of its fields; behind it, where there are any, a cmsgpack list of
+-- {rest, robots or false, links}. header: of the record as it was granted, which nobody changes while it is leased, or
+-- zeros: the record is to be read. rest: of the record, "" = it stays as it is.
+local ACK = ">c16dBI2ddBBI4I4c37c16I2c0I2c0"
+local A = { id = 1, fence = 2, outcome = 3, status = 4, next = 5, retry_after = 6, moved = 7, scheme = 8, offset = 9,
+  length = 10, header = 11, digest = 12, reason = 13, file = 14, rest = 15 }
+local NO_LINKS = {}
 
 local function band_of(kind)
   if kind <= KIND.SITEMAP then return 0 end
@@ -56,8 +60,14 @@ local function next_visit(h, a)
   return now + C.revisit_ms[h.kind + 1]
 end
 
+-- The record behind its header.
+local function rest_of(name, id, a)
+  if a[A.rest] == "" then a[A.rest] = (call("HGET", P .. ":r:" .. name, id) or ""):sub(HEADER_SIZE + 1) end
+  return a[A.rest]
+end
+
 local function requeue(name, d, id, h, a, due_ms)
-  call("HSET", P .. ":r:" .. name, id, write_header(h, a[A.rest]))
+  call("HSET", P .. ":r:" .. name, id, write_header(h, rest_of(name, id, a)))
   if due_ms <= now then
     enqueue(name, d, id, queue_score(h, d))
   else
@@ -67,10 +77,10 @@ end
 
 local function finish(name, d, id, h, a)
   local reason = a[A.reason]
-  local x = { reason = reason, digest = a[A.digest], file = a[A.file], offset = a[A.offset], length = a[A.length] }
+  local x = { reason = reason, digest = a[A.digest] ~= ZERO and a[A.digest], file = a[A.file], offset = a[A.offset], length = a[A.length] }
   if h.outcome == OUT.FAILED then
     x.next_s = floor((now + C.failed_due_ms) / 1000)
-    put_in_quarantine(id, name, reason, write_header(h, a[A.rest]))
+    put_in_quarantine(id, name, reason, write_header(h, rest_of(name, id, a)))
   elseif h.outcome == OUT.REFUSED and reason == "robots" then
     x.robots = d.robots_version
   end
@@ -116,10 +126,13 @@ end
 -- Returns whether it was accepted, and the letters of its links. Links first: the target of a
 -- redirect must be queued before its source is done. nil: the archive must be asked for some of them first (letter ?);
 -- nothing else was done then, and the ack comes again without its links.
-local function ack(a)
-  local id, groups = a[A.id], a[A.links]
+local function ack(packed)
+  local a = { struct.unpack(ACK, packed) }
+  local id, at, robots, groups = a[A.id], a[A.rest], false, NO_LINKS
   local e = read_lease(id)
   if not e or e.fence ~= a[A.fence] then return false, "" end
+  a[A.rest] = ""
+  if at <= #packed then a[A.rest], robots, groups = unpack(cmsgpack.unpack(packed:sub(at))) end
   local target = a[A.moved] == 2 and table.remove(groups) or nil
   local letters = offer_all(groups)
   if letters:find("?", 1, true) then return nil, letters end
@@ -137,11 +150,16 @@ local function ack(a)
     d.id = ZERO
   end
   if e.robots == 1 then
-    ack_robots(name, d, a[A.robots])
+    ack_robots(name, d, robots)
     return true, letters
   end
-  local raw = call("HGET", P .. ":r:" .. name, id)
-  local h = read_header(raw)
+  local raw, h = a[A.header], nil
+  if raw:byte(1) == SCHEMA then
+    h = unpack_header(raw)
+  else
+    raw = call("HGET", P .. ":r:" .. name, id)
+    h = read_header(raw)
+  end
   if not h then
     call("HDEL", P .. ":r:" .. name, id)
     put_in_quarantine(id, name, "poison", raw)
@@ -149,7 +167,6 @@ local function ack(a)
     call("HDEL", P .. ":r:" .. name, id)  -- it lives on under another domain, as one of the links
     call("HSET", P .. ":moved", id .. name, target and target[1] or "")
   else
-    if a[A.rest] == "" then a[A.rest] = raw:sub(HEADER_SIZE + 1) end  -- the worker could not read it
     if a[A.moved] == 1 then h.scheme = a[A.scheme] end
     if a[A.moved] == 2 then a[A.outcome], a[A.reason] = OUT.REFUSED, "queue_full" end
     settle(name, d, id, h, a)

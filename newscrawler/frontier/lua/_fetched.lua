@@ -1,14 +1,17 @@
 -- Part: the end of a fetch.
 
--- f: {id, fence, latency ms, status, retry-after ms or -1, bytes received}
-local function fetched(f)
-  local e = read_lease(f[1])
-  if not e or e.fence ~= f[2] then return false end
+-- The entries of ARGV[3]: id, fence, latency ms, status, retry-after ms or -1, bytes received (packing.py, FETCHED)
+local FETCHED, FETCHED_SIZE = ">c16ddI2dd", 50
+
+local function fetched(packed, at)
+  local id, fence, latency_ms, status, retry_after_ms, bytes = struct.unpack(FETCHED, packed, at)
+  local e = read_lease(id)
+  if not e or e.fence ~= fence then return false end
   if e.fetched == 1 then return true end
   e.fetched, e.changed = 1, true
   local d = touch(e.domain)
-  if d and d.id == f[1] then
-    open_gate(e.domain, d, f[1], e.granted, f[3], f[4], f[5], f[6])
+  if d and d.id == id then
+    open_gate(e.domain, d, id, e.granted, latency_ms, status, retry_after_ms, bytes)
     -- robots.txt: its rules must be known before the next URL of the domain is handed out.
     if e.robots == 0 then d.id = ZERO end
   end

@@ -2,6 +2,9 @@
 -- Needs C.lease_ms, C.obey_robots, C.suspect_after, C.max_trials, C.retry_max_ms, C.backoff_start_ms,
 -- C.backoff_max_ms, W (worker id).
 local TURNS = { 0, 1, 0, 2, 0, 1, 0, 1, 0 }  -- high 5, mid 3, low 1
+local TURNS_OF = { 5, 3, 1 }
+local lease_end = real + C.lease_ms
+local lease_end_text = whole(lease_end)
 
 local function robots_id(name)
   return (redis.sha1hex("robots:" .. name):sub(1, 32):gsub("..", function(h) return string.char(tonumber(h, 16)) end))
@@ -16,13 +19,12 @@ end
 -- granted: flat list of id, domain, site, record ("" = robots.txt), fence, deadline, robots version, scheme
 local function hand_out(granted, name, d, id, record, score, is_robots)
   S.fence = max(S.fence + 1, real_us)  -- by time, so that it grows even past a second that a killed Redis forgot
-  new_lease(id, { fence = S.fence, granted = now, score = score, fetched = 0, robots = is_robots, domain = name,
-    worker = W }, real + C.lease_ms)
+  new_lease(id, S.fence, score, is_robots, name, W, lease_end_text)
   d.id = id
   take_request(1)
   local n = #granted
   granted[n + 1], granted[n + 2], granted[n + 3], granted[n + 4] = id, name, d.site, record
-  granted[n + 5], granted[n + 6] = S.fence, real + C.lease_ms
+  granted[n + 5], granted[n + 6] = S.fence, lease_end
   granted[n + 7], granted[n + 8] = d.robots_version, d.scheme
 end
 
@@ -49,7 +51,7 @@ local function grant(granted, name)
     S.queued = S.queued - 1
     local id = top[1]
     local raw = call("HGET", P .. ":r:" .. name, id)
-    if read_header(raw) then
+    if is_readable(raw) then
       hand_out(granted, name, d, id, raw, tonumber(top[2]), 0)
       return true
     end
@@ -62,14 +64,18 @@ end
 -- Up to k URLs: classes in turns, a class with nothing due passes its turn on; inside a class the
 -- domain that has waited longest; inside a domain the lowest queue score.
 local function lease(k)
-  local granted, ready, at, offset = {}, {}, { 1, 1, 1 }, { 0, 0, 0 }
-  local chunk, left, tries = floor(k / 2) + 4, cap_room(k), 2 * k + 16
-  -- The domains of a class whose time has come, by chunks: they leave the set only in place_domains().
+  local granted, ready, at, offset, asked = {}, {}, { 1, 1, 1 }, { 0, 0, 0 }, { 0, 0, 0 }
+  local left, tries = cap_room(k), 2 * k + 16
+  -- The domains of a class whose time has come, by chunks: they leave the set only in place_domains(). First as many
+  -- as are its turns, then as many as are still wanted.
   local function has_next(class)
-    if ready[class] and (at[class] <= #ready[class] or #ready[class] < chunk) then return at[class] <= #ready[class] end
-    ready[class] = call("ZRANGEBYSCORE", ready_key(class - 1), "-inf", now, "LIMIT", offset[class], chunk)
-    offset[class], at[class] = offset[class] + chunk, 1
-    return #ready[class] > 0
+    local names = ready[class]
+    if names and (at[class] <= #names or #names < asked[class]) then return at[class] <= #names end
+    local chunk = names and max(left, 4) or floor(left * TURNS_OF[class] / 9) + 2
+    names = call("ZRANGEBYSCORE", ready_key(class - 1), "-inf", now, "LIMIT", offset[class], chunk)
+    read_domains(names)
+    ready[class], asked[class], offset[class], at[class] = names, chunk, offset[class] + chunk, 1
+    return #names > 0
   end
   while left > 0 and tries > 0 do
     tries = tries - 1

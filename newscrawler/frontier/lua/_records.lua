@@ -10,14 +10,24 @@ local KIND = { ROBOTS = 0, HOME = 1, FEED = 2, SITEMAP = 3, SECTION = 4, ARTICLE
 local OUT = { DONE = 1, UNCHANGED = 2, NOT_ARTICLE = 3, REDIRECTED = 4, RETRY = 5, GONE = 6, REFUSED = 7,
   CHALLENGE = 8, FAILED = 9 }
 
--- nil: the bytes cannot be read by this version
-local function read_header(raw)
-  if not raw or #raw <= HEADER_SIZE or raw:byte(1) < 1 or raw:byte(1) > SCHEMA then return nil end
+-- Whether this version can read a record; the outcome is its 15th byte.
+local function is_readable(raw)
+  if not raw or #raw <= HEADER_SIZE then return false end
+  local schema, kind = raw:byte(1, 2)
+  return schema >= 1 and schema <= SCHEMA and kind % 16 <= 6 and raw:byte(15) <= 9
+end
+
+-- raw: begins with a header that can be read
+local function unpack_header(raw)
   local _, kind, band, tries, crashes, depth, score, discovered, outcome, status, last, parent =
     struct.unpack(HEADER, raw)
-  if kind % 16 > 6 or outcome > 9 then return nil end
   return { kind = kind % 16, scheme = floor(kind / 16), band = band, tries = tries, crashes = crashes, depth = depth,
     score = score, discovered = discovered, outcome = outcome, status = status, last = last, parent = parent }
+end
+
+-- nil: the bytes cannot be read by this version
+local function read_header(raw)
+  return is_readable(raw) and unpack_header(raw) or nil
 end
 
 local function write_header(h, rest)
@@ -46,7 +56,7 @@ end
 -- Leases that were read in this call. What is new, changed or ended is written by save_leases(), all of it with four
 -- commands: each command is a write to the append-only file.
 local leases, leases_key = {}, P .. ":lease"
-local ended_leases, new_deadlines = {}, {}
+local ended_leases, new_leases, new_deadlines = {}, {}, {}
 local function unpack_lease(id, raw)
   local e = false
   if raw then
@@ -71,10 +81,12 @@ local function read_leases(ids)
   for i = 1, #ids do unpack_lease(ids[i], raws[i]) end
 end
 
-local function new_lease(id, e, deadline)
-  leases[id] = e
-  e.changed = true
-  new_deadlines[#new_deadlines + 1], new_deadlines[#new_deadlines + 2] = whole(deadline), id
+-- Nobody reads it again in the call that grants it.
+local function new_lease(id, fence, score, is_robots, domain, worker, deadline)
+  local n = #new_leases
+  new_leases[n + 1] = id
+  new_leases[n + 2] = struct.pack(LEASE, fence, now, score, 0, is_robots, #domain, domain) .. worker
+  new_deadlines[n + 1], new_deadlines[n + 2] = deadline, id
 end
 
 local function drop_lease(id)
@@ -85,18 +97,18 @@ end
 local function save_leases()
   call_many("HDEL", leases_key, ended_leases)
   call_many("ZREM", P .. ":deadlines", ended_leases)
-  local changed = {}
+  local written = new_leases
   for id, e in pairs(leases) do
     if e and e.changed then
-      changed[#changed + 1] = id
-      changed[#changed + 1] = struct.pack(LEASE, e.fence, e.granted, e.score, e.fetched + (e.trial and 2 or 0),
+      written[#written + 1] = id
+      written[#written + 1] = struct.pack(LEASE, e.fence, e.granted, e.score, e.fetched + (e.trial and 2 or 0),
         e.robots, #e.domain, e.domain) .. e.worker
       e.changed = false
     end
   end
-  call_many("HSET", leases_key, changed)
+  call_many("HSET", leases_key, written)
   call_many("ZADD", P .. ":deadlines", new_deadlines)
-  ended_leases, new_deadlines = {}, {}
+  ended_leases, new_leases, new_deadlines = {}, {}, {}
 end
 
 -- Finished records. 14 bits of the id choose the bucket, which stays small enough to be kept packed.
