@@ -15,6 +15,8 @@ from newscrawler.extraction.document import words
 
 MAX_NAMES = 8
 MAX_WORDS = 6
+# One word of so many capitals is a wire service or a desk (ERBOL), not a given name.
+_ACRONYM_CHARS = 5
 
 _URL = re.compile(r"https?://\S+|www\.\S+|\S+@\S+\.\w+", re.I)
 _HANDLE = re.compile(r"(?:^|\s)\(?@[\w.]+\)?")
@@ -59,7 +61,7 @@ _ROLE = re.compile(
     r"|web desk|online desk|digital desk|desk|contributor|contributors|contributing writer|guest|guest author"
     r"|guest contributor|correspondent|columnist|journalist|writer|author|authors|admin|administrator|webmaster"
     r"|redaktion|die redaktion|online-redaktion|onlineredaktion|newsdesk|redaktionsteam|redakteur(?:in)?"
-    r"|redacción|redaccion|redazione|rédaction|la rédaction|redactie|redaktionen|redacția|redakcja|team|das team"
+    r"|redacción|redaccion|redazione|rédaction|la rédaction|redactie|redaktionen|redacția|redakcja|συντακτικη ομαδα|συντακτική ομάδα|team|das team"
     r"|unknown|anonymous|no author|letzte aktualisierung|autoreninfo|publié|interview|analyse|kommentar"
     r"|gastkommentar|essay|reportage|opinion|meinung|feature|bericht|autor\*in|autor:in|anonym|n/?a|none|null"
     r"|undefined|agencies|agency|agencias|agentur|agenturen"
@@ -168,7 +170,13 @@ _ROLE_TAIL = re.compile(
     r"|\bcorrespondent\b|\breporter\b|\breuters\b|\beditor\b|\bcolumnist\b|\bredakteur)(?:\s.*)?$",
     re.I,
 )
-_NICKNAME = re.compile(r"[^\W\d_][\w.-]{2,18}")
+# What follows is a source, or who has put the text into another language.
+_NOT_BY = re.compile(
+    r"^\W*(?:theo|nguồn|(?:übersetzung|übersetzt|translated|translation|traduction|traduit|traducción|traducido|vertaling)"
+    r"(?: (?:von|by|de|par|por|door))?\s*:?)\s.*",
+    re.I,
+)
+_NICKNAME = re.compile(r"[^\W\d_][\w.-]{1,18}")
 _JUNK = re.compile(r"[\u200b\ufeff\u00ad©®™]")
 
 
@@ -236,14 +244,14 @@ def split(text: str) -> tuple[str, ...]:
     text = _CREDIT.sub("", text)
     text = re.sub(r"^\W*(?:theo|according to)\s.*$", "", text, flags=re.I)
     text = re.sub(r"\((?:theo|nguồn|source|via)[^)]*\)", " ", text, flags=re.I)
-    text = _TWO_GLUED.sub(r"\1 - \2", text)
+    text = _TWO_GLUED.sub(r"\1 - \2", re.sub(r"\s\([^()]{20,120}\)", " ", text))  # an explanation, "and" in it
     return tuple(part for part in (p.strip() for p in _SPLIT.split(text)) if part)
 
 
 @lru_cache(maxsize=4096)
 def _one(name: str, own: frozenset[str], nicknames: bool) -> str | None:
     """One cleaned name; None when it is not a person's. Those who write for a site write often."""
-    name = re.sub(r"^\W*(?:theo|nguồn)\b.*", "", name, flags=re.I)
+    name = _NOT_BY.sub("", name)
     for _ in range(2):
         name = _LEAD.sub("", name)
         name = _SUFFIX.sub("", name)
@@ -266,7 +274,8 @@ def _one(name: str, own: frozenset[str], nicknames: bool) -> str | None:
     if not name or _ROLE.match(name):
         return None
     if nicknames and _NICKNAME.fullmatch(name) and not CORPORATE.search(name) and not _BAD_WORD.search(name):
-        return name if key(name) not in own and key(name) not in _AGENCY else None
+        acronym = name.isupper() and 2 < len(name) <= _ACRONYM_CHARS
+        return name if key(name) not in own and key(name) not in _AGENCY and not acronym else None
     if len(name) > 60 or any(c.isdigit() for c in name) or _BAD_SIGN.search(name):
         return None
     return name if looks_like_person(name, own) else None
@@ -295,12 +304,12 @@ def looks_like_person(name: str, own: set[str] | frozenset[str] = frozenset()) -
     if len(parts) > MAX_WORDS or CORPORATE.search(name):
         return False
     if len(parts) == 1:
-        return 3 <= len(name) <= 25 and name[0].isupper() and not (name.isupper() and len(name) <= 4)
+        return 3 <= len(name) <= 25 and name[0].isupper() and not (name.isupper() and len(name) <= _ACRONYM_CHARS)
     if _BAD_WORD.search(name) and not any(w.lower() in _PARTICLES for w in parts[1:-1]):
         return False
-    capital = sum(1 for w in parts if w[:1].isupper() or not w[:1].isalpha() or not w[:1].islower())
     particles = sum(1 for w in parts if w.lower() in _PARTICLES)
+    named = sum(1 for w in parts if not w[:1].islower() or w in _PARTICLES)  # "Zu billig" is no name
     letters = sum(unicodedata.category(c)[0] in "LM" for c in name)  # vowels of Hindi are marks
     if letters < 0.7 * len(name.replace(" ", "")):
         return False
-    return capital + particles >= len(parts) or (name.islower() and len(parts) in (2, 3) and not particles)
+    return named == len(parts) or (name.islower() and len(parts) in (2, 3) and not particles)

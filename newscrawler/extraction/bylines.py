@@ -8,69 +8,27 @@ from itertools import chain, islice
 
 from selectolax.lexbor import LexborNode
 
-from newscrawler.extraction import authors, regions, title, witnesses
-from newscrawler.extraction.blocks import Block, collapse, walk
+from newscrawler.extraction import authors, lines, regions, title, witnesses
+from newscrawler.extraction.blocks import collapse
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.regions import foreign
-from newscrawler.extraction.text import SIGNED_ROLE, is_vietnamese
 from newscrawler.items import FieldValue
 
-_FOREIGN = re.compile(
-    r"comment|kommentar|related|recommend|sidebar|(?<!post-)(?<!entry-)(?<!article-)(?<!story-)footer|widget"
-    r"|latest|popular|teaser|most-?read|trending|disqus|reply|quote|zitat|about-?author|author-?bio|bio-?box"
-    r"|caption|licen[cs]e|photo-?credit|image-?credit|newsletter|subscribe|login|menu|nav\b|breadcrumb|share|social|carousel"
-    r"|slider",
+# A byline of so few characters is a name and a body: "[name, paper]"; a longer one is a box about the writer.
+_EAST_CHARS = 30
+_KANJI = re.compile("[぀-ヿ㐀-鿿]")
+_TRANSLATOR = re.compile(
+    r"\b(?:übersetzung|übersetzt|translated|translation|traduction|traduit|traducción|traducido|vertaling)"
+    r"(?: (?:von|by|de|par|por|door))?\W*$",
     re.I,
 )
-_BYLINE_START = re.compile(
-    r"^\W{0,3}(?:(?:(?:written|posted|reported|words|story|text|report|analysis|interview|review|photos? and text"
-    r"|text and photos?)\s+by|(?:gespeichert|blog ?beitrag|beitrag|text|texte|bericht|kommentar|interview"
-    r"|text und fotos?)\s+von|by|von|par|por|door|av|af|oleh"
-    r"|verfasst von|geschrieben von|ein (?:beitrag|artikel|gastbeitrag|interview|kommentar) von"
-    r"|autorin\s?/\s?autor|autor\s?/\s?autorin)(?:\s*:\s*|\s+)"
-    r"|(?:autor(?:in|en|a|:in)?|author|auteure?|autore|tác giả|bài và ảnh|bài|text|texte|interview|автор|penulis)\s*:\s*"
-    r"|(?:责任编辑|责编|编辑|作者|记者|記者|著者|文|كتبت?|بقلم|تحرير|लेखक|מאת|نویسنده|به قلم|خبرنگار|yazan|haber|muhabir"
-    r"|รายงานโดย|โดย|автори?|текст)\s*[:：]\s*|(?:โดย|بقلم|מאת)\s+)(?=[^\W\d_])"
-    r"|^\W{0,3}[가-힣]{2,4}\s?(?:선임기자|기자|특파원)(?=$|[\s=(·])",
-    re.I,
-)
-# A label in an element of its own; the name follows in the next one.
-_LABEL = re.compile(
-    r"^\W{0,3}(?:autor(?:in|en|:in|\*in|in\s?/\s?autor)?|author|(?:written |posted )?by|von|text|verfasser(?:in)?|tác giả|auteur|par|autore"
-    r"|写真・文|文|作者|记者)\s*:?\s*$",
-    re.I,
-)
-_EAST = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]{2,8}$")
-_OWN = re.compile(
-    r"(?<!comment-)(?<!related-)(?<!license-)(?<!photo-)(?<!image-)(?:author|byline|autor)(?!-?(?:bio|box|about|info|desc))(?!.*(?:comment|related|sidebar"
-    r"|widget))",
-    re.I,
-)
-_FOREIGN_TAGS = ("footer", "aside", "nav", "figure", "figcaption", "blockquote")
-_MARKED_FOREIGN_TAGS = tuple(tag for tag in _FOREIGN_TAGS if tag != "nav")  # a byline may be a row of links
-# A date and the name behind it in one line; elements set apart by style alone leave nothing between them.
-_DATED = re.compile(
-    r"^(?:[^\W\d_]{2,10}(?: [^\W\d_]{2,6})?,\s*)?(?:\d{1,2}\.\d{1,2}\.\d{4}|\d{1,2}/\d{1,2}/\d{4})[\s,|–-]*"
-    r"(?:\d{1,2}:\d{2}(?::\d{2})?(?: Uhr| ?\(?(?:GMT|UTC) ?[+-]\d{1,2}\)?)?[\s,|–-]*)?(?:von\s+)?"
-    r"(?P<name>[^\W\d_][^\d|]{4,60})$",
-    re.I,
-)
-# An account or a given name, in a line that has a date as well.
-_USER = re.compile(
-    r"(?:^|[\s|])(?:by|von|par|(?:autor(?:in)?|author|verfasst von|erstellt von|posted by)\s*:)\s+([^\W\d_][\w.-]{1,20})"
-    r"(?=\s*(?:$|[|—–@]|- |(?:on|am|um|under|at) (?:\w{3,10},?\.? )?\d|in rubrik\b))",
-    re.I,
-)
-# Where a blog is often called as its owner is.
-_BLOGS = re.compile(
-    r"\.(?:wordpress\.com|blogspot\.\w|tumblr\.com|substack\.com|over-blog\.com|typepad\.com|livejournal\.com)"
-)
-_HAS_DAY = re.compile(r"\b(?:19|20)\d\d\b")
+_MARKED_FOREIGN_TAGS = tuple(tag for tag in lines.FOREIGN_TAGS if tag != "nav")  # a byline may be a row of links
+# An address, or who has made the template: "Jane Roe - http://roe.example", "Jane Roe designed".
+_MAKER = re.compile(r"https?://|\bdesign(?:ed|er)?\b|\btheme\b|\btemplate\b", re.I)
 _AUTHOR_PAGE = re.compile(r"/(?:authors?|autor(?:en|es)?|auteurs?|tac-gia)/[^/?#]+/?$")
 _VCARD = re.compile(r"\b(?:vcard|fn)(?:\s|$)")
 _META = re.compile(r"meta|info|byline|credit|sign", re.I)
-_LAST_LINE = re.compile(r"text-align:\s*right|text-right|align-?right", re.I)
 _CLASSES = (
     "author", "Author", "byline", "Byline", "autor", "Autor", "writer", "journalist", "tacgia", "tac-gia",
     "redakteur", "auteur", "contributor", "creator", "signature", "verfasser", "reporter", "AUTHOR",
@@ -82,10 +40,6 @@ _NAME_CSS = (
 
 
 Found = tuple[list[str], str]  # names, origin
-Named = tuple[list[str], str, float]  # names, origin, trust
-# Blocks of a page that are read for a byline; a long menu alone may have 500.
-_MAX_BLOCKS = 1500
-_FULL_STOP = '.!?…”"»'
 # So many further places are asked whether they agree.
 _MORE = 4
 
@@ -134,7 +88,7 @@ def _states_another(named: witnesses.Witnesses, sites: list[str]) -> bool:
     return any(authors.key(person.name).replace(" ", "") not in own for person in named.persons)
 
 
-def _fuller(stated: list[str], meta: Found | None, visible: Named | None) -> FieldValue | None:
+def _fuller(stated: list[str], meta: Found | None, visible: lines.Named | None) -> FieldValue | None:
     """The longer list of names that meta and byline share: templates often state the first author alone."""
     own = _set(stated)
     if visible is None or not own < _set(visible[0]) or len(visible[0]) > len(stated) + 3:
@@ -157,7 +111,7 @@ def _says_more(visible: list[str], stated: list[str]) -> bool:
 
 def _from_meta(doc: Document, context: PageContext, sites: list[str]) -> Found | None:
     for name in witnesses.AUTHOR_META:
-        values = [v for v in doc.meta.get(name, ()) if not v.startswith(("http://", "https://"))]
+        values = [v for v in doc.meta.get(name, ()) if not _MAKER.search(v)]
         found = authors.clean(values, context.site_name, sites)
         if found and name == "twitter:data1" and len(found[0].split()) < 2:
             continue
@@ -166,14 +120,14 @@ def _from_meta(doc: Document, context: PageContext, sites: list[str]) -> Found |
     return None
 
 
-def visible_names(doc: Document, context: PageContext, sites: list[str] | None = None) -> Iterator[Named]:
+def visible_names(doc: Document, context: PageContext, sites: list[str] | None = None) -> Iterator[lines.Named]:
     """What a reader sees, best place first; lazy, as the last one reads the whole page. ``sites``: the site's names."""
     sites = title.site_names(doc, context.site_name) if sites is None else sites
-    for source in (_from_marked, _from_classes, _from_names, _from_text):
+    for source in (_from_marked, _from_classes, _from_names, lines.find):
         yield from source(doc, context, sites)
 
 
-def _from_marked(doc: Document, context: PageContext, sites: list[str]) -> Iterator[Named]:
+def _from_marked(doc: Document, context: PageContext, sites: list[str]) -> Iterator[lines.Named]:
     """itemprop=author and rel=author: all of them that are not in a comment or a related box."""
     parts = regions.of(doc)
     for css, origin, trust in (('[itemprop~="author"]', "itemprop", 0.85), ('[rel~="author"]', "rel", 0.8)):
@@ -185,7 +139,7 @@ def _from_marked(doc: Document, context: PageContext, sites: list[str]) -> Itera
                 if content and not content.startswith("http"):
                     raw.append(content)
                 continue
-            if foreign(node, _FOREIGN, parts, _MARKED_FOREIGN_TAGS, _OWN):
+            if foreign(node, lines.FOREIGN, parts, _MARKED_FOREIGN_TAGS, lines.OWN):
                 continue
             around = _around(node)
             if near and not near & around:
@@ -194,16 +148,10 @@ def _from_marked(doc: Document, context: PageContext, sites: list[str]) -> Itera
             inner = node.css('[itemprop~="name"]')
             for one in inner[:6] or [node]:
                 raw.append(one.attributes.get("content") or _visible(one))
-                _note(doc, raw[-1])
+                lines.note(doc, raw[-1])
         names = authors.clean(raw, context.site_name, sites, nicknames=True)
         if names:
             yield names, origin, trust
-
-
-def _note(doc: Document, text: str) -> None:
-    """For extraction.credits: what stands where authors stand, whether it names people or not."""
-    if 2 <= len(text) <= 80:
-        witnesses.of(doc).bylines.append(text)
 
 
 def _around(node: LexborNode) -> set[int]:
@@ -218,32 +166,38 @@ def _around(node: LexborNode) -> set[int]:
     return ids
 
 
-def _from_classes(doc: Document, context: PageContext, sites: list[str]) -> Iterator[Named]:
+def _from_classes(doc: Document, context: PageContext, sites: list[str]) -> Iterator[lines.Named]:
     """Nodes whose class or id names an author, first in the page first."""
     parts = regions.of(doc)
     css = "h1," + ",".join(f'[class*="{w}"],[id*="{w}"]' for w in _CLASSES)
     below_headline = False
-    early: Named | None = None  # above the headline: perhaps another article's
+    early: lines.Named | None = None  # above the headline: perhaps another article's
     for node in doc.tree.css(css)[:80]:
         if node.tag == "h1":
             below_headline = True
             continue
         if node.tag in ("body", "html", "main", "article", "form", "img", "nav", "footer") or node.first_child is None:
             continue
-        if foreign(node, _FOREIGN, parts, _FOREIGN_TAGS, _OWN):
+        if foreign(node, lines.FOREIGN, parts, lines.FOREIGN_TAGS, lines.OWN):
             continue
         text = _visible(node)
         if not text or len(text) > 300:
             continue
-        _note(doc, text)
+        lines.note(doc, text)
         inner = [t for n in node.css(_NAME_CSS)[:8] if not _is_crumb(n) and (t := _visible(n))]
+        inner = [t for t in inner if not _TRANSLATOR.search(text.partition(t)[0][-40:])]
         names = authors.clean(inner, context.site_name, sites, nicknames=True) if inner else []
         names = (
             [n for n in names if len(n.split()) > 1]
             or (names[:1] if _VCARD.search(node.attributes.get("class") or "") or _links_author(node) else [])
             or (authors.clean([text], context.site_name, sites) if len(text) <= 160 and not _is_trail(node) else [])
         )
-        if not names or (all(len(n.split()) == 1 for n in names) and (len(names) > 1 or not inner)):
+        if _KANJI.search(text) and not inner:
+            if len(text) > _EAST_CHARS or "\n" in text:
+                continue
+            names = [n for n in names if lines.EAST.match(n)] or names
+        short = all(len(n.split()) == 1 and not lines.EAST.match(n) for n in names)
+        if not names or (short and (len(names) > 1 or not inner)):
             continue
         found = names, "byline", 0.78 if len(text) < 120 else 0.65
         if below_headline:
@@ -277,104 +231,17 @@ def _is_crumb(node: LexborNode) -> bool:
     return False
 
 
-def _from_names(doc: Document, context: PageContext, sites: list[str]) -> Iterator[Named]:
+def _from_names(doc: Document, context: PageContext, sites: list[str]) -> Iterator[lines.Named]:
     """A node classed "name" in the line of date and author."""
     parts = regions.of(doc)
     for node in doc.tree.css('[class~="name"]')[:20]:
         parent = node.parent
         around = (parent.attributes.get("class") or "") if parent is not None else ""
-        if not _META.search(around) or foreign(node, _FOREIGN, parts, _FOREIGN_TAGS, _OWN):
+        if not _META.search(around) or foreign(node, lines.FOREIGN, parts, lines.FOREIGN_TAGS, lines.OWN):
             continue
         names = [n for n in authors.clean([_visible(node)], context.site_name, sites) if len(n.split()) > 1]
         if names:
             yield names, "byline", 0.72
-
-
-def _from_text(doc: Document, context: PageContext, sites: list[str]) -> Iterator[Named]:
-    """A short block or line that begins with "By", "Von", "Tác giả:" ..., or the name that closes an article."""
-    body = doc.tree.body
-    if body is None:
-        return
-    parts = regions.of(doc)
-    closing: list[str] | None = None
-    user: list[str] | None = None  # an account's name: the text may name its writer better
-    label: Block | None = None
-    since, vietnamese = 9, False  # blocks since running text, lists of links apart; whether it is Vietnamese
-    beside: int | None = None  # the element that holds the closing line
-    for order, block in enumerate(walk(body)):
-        if order > _MAX_BLOCKS:
-            break
-        if (
-            label is not None
-            and len(block.text) <= 80
-            and not foreign(block.node, _FOREIGN, parts, _FOREIGN_TAGS, _OWN)
-        ):
-            names = [n for n in authors.clean([block.text], context.site_name, sites) if len(n.split()) > 1]
-            if names:
-                yield names, "byline:text", 0.7
-                return
-        label = block if len(block.text) <= 20 and _LABEL.match(block.text) else None
-        if len(block.text) <= 200:
-            for line in block.text.split("\n"):
-                dated = _DATED.match(line)
-                account = _USER.search(line) if len(line) < 200 and _HAS_DAY.search(line) else None
-                if not (dated or account or (len(line) <= 140 and _BYLINE_START.match(line))):
-                    continue
-                if foreign(block.node, _FOREIGN, parts, _FOREIGN_TAGS, _OWN):
-                    break
-                begins = dated or _BYLINE_START.match(line)
-                names = authors.clean([dated["name"] if dated else line], context.site_name, sites) if begins else []
-                names = [n for n in names if (len(n.split()) > 1 or _EAST.match(n)) and not n.islower()]
-                if not names and user is None and account is not None:
-                    own = [] if _BLOGS.search(doc.url) else sites
-                    user = authors.clean([account[1]], context.site_name, own, nicknames=True) or None
-                if names:
-                    yield names, "byline:text", 0.7
-                    return
-                if begins and len(line) <= 60:
-                    _note(doc, line)
-            if since < 3 and (_closes(block) or (vietnamese and _is_bare_name(block))):
-                names = authors.clean([block.text], context.site_name, sites)
-                whole = bool(names) and all(2 <= len(n.split()) <= 5 for n in names)
-                if whole and not foreign(block.node, _FOREIGN, parts, _FOREIGN_TAGS, _OWN):
-                    closing, beside = names, block.holder
-        runs = len(block.text) > 120 or (len(block.text) > 60 and block.text[-1] in _FULL_STOP and not block.link_chars)
-        if closing and runs and block.node.tag == "p" and (len(block.text) > 200 or block.holder == beside):
-            closing = None  # the text goes on: it was a sub-heading
-        if runs:
-            since, vietnamese = 0, is_vietnamese(block.text)
-        elif block.link_chars < 0.5 * len(block.text):
-            since += 1
-    if closing:
-        yield closing, "byline:end", 0.66
-    elif user:
-        yield user, "byline:text", 0.7
-
-
-def _closes(block: Block) -> bool:
-    """Set like a signature: bold, italic or to the right, not a heading."""
-    if block.tag.startswith("h") or len(block.text) > 80 or block.text[-1] in ".?!:":
-        return False
-    style = " ".join(
-        (n.attributes.get("style") or "") + (n.attributes.get("class") or "")
-        for n in (block.node, block.node.parent)
-        if n is not None
-    )
-    if block.bold_chars >= 0.8 * len(block.text) or _LAST_LINE.search(style) or "author" in style:
-        return True
-    return any(len(e.text(deep=True).strip()) >= 0.8 * len(block.text) for e in block.node.css("em,i")[:2])
-
-
-def _is_bare_name(block: Block) -> bool:
-    """Nothing but capitalised words, no link, no list: how Vietnamese papers sign whatever the element is called.
-
-    Sub-headings and labels there have a capital in the first word alone; names of places have not.
-    """
-    if block.tag == "li" or block.tag.startswith("h") or block.link_chars or len(block.text) > 80:
-        return False
-    names = SIGNED_ROLE.sub("", block.text.partition("/")[0])
-    words = [word for word in re.split(r"[\s,&–-]+", names) if word and word != "và"]
-    return 2 <= len(words) <= 10 and all(word.isalpha() and word[0].isupper() for word in words)
 
 
 def _visible(node: LexborNode) -> str:

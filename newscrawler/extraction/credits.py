@@ -8,9 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from selectolax.lexbor import LexborNode
+
 from newscrawler.extraction import authors, title, witnesses
+from newscrawler.extraction.blocks import collapse
 from newscrawler.extraction.context import PageContext
-from newscrawler.extraction.document import Document
+from newscrawler.extraction.document import Document, words
 from newscrawler.items import FieldValue
 
 MAX_CREDITS = 4
@@ -26,6 +29,8 @@ _BODY = re.compile(
     re.I,
 )
 _ACRONYM = re.compile(r"[^\W\d_]{3,6}\d?")  # in capitals alone: WABC, PTI, BNEWS
+# Degrees, posts and countries that stand behind a name as well.
+_NO_BODY = words("phd mba msc bsc ceo cfo cto coo usa uae esq llm mph rdn cpa iii")
 _DOMAIN = re.compile(r"[\w-]+(?:\.[\w-]+)*\.[a-z]{2,6}", re.I)
 _NOBODY = re.compile(
     r"^(?:unknown|anonymous|anonym|admin|administrator|webmaster|no author|author|authors|autor|autorin|n/?a|none|null"
@@ -64,6 +69,15 @@ def _beside(doc: Document, people: list[str]) -> FieldValue:
         parts = authors.split(text)
         if len(parts) > len(people) and people[0] in text:
             names = [n for part in parts if authors.is_agency(n := authors.without_tail(part))]
+            last = authors.without_tail(parts[-1])
+            if (
+                not names
+                and len(last) <= 5
+                and last.isupper()
+                and _ACRONYM.fullmatch(last)
+                and last.lower() not in _NO_BODY
+            ):
+                names = [last]  # "Jane Doe and John Roe, NDR"
             return FieldValue(names, "byline", 0.6 if names else 0.0)
     return FieldValue([])
 
@@ -71,12 +85,15 @@ def _beside(doc: Document, people: list[str]) -> FieldValue:
 def _places(
     doc: Document, people: list[str], own: set[str], content: str | None
 ) -> Iterator[tuple[list[str], str, float]]:
+    """Where a body may be named, best place first. A source behind the text stands beside the site that is stated."""
     seen = witnesses.of(doc)
+    own_stated: list[str] = []
     stated = _names([p.name for p in seen.persons if "organi" not in p.kind], own, people)
     stated += [
         n for n in _names([p.name for p in seen.persons if "organi" in p.kind], own, people, True) if n not in stated
     ]
     if stated:
+        own_stated = stated
         yield stated, "json-ld", 0.8
     if people:
         return
@@ -84,6 +101,7 @@ def _places(
         values = [v for v in doc.meta.get(name, ()) if not v.startswith(("http://", "https://"))]
         stated = _names(values, own, people) if values else []
         if stated:
+            own_stated = own_stated or stated
             yield stated, f"meta:{name}", 0.6
             break
     for text in seen.bylines[:_MOST_BYLINES]:
@@ -91,10 +109,30 @@ def _places(
         if stated:
             yield stated, "byline", 0.5
             break
+    for node in doc.tree.css('header [class~="credit"]')[:3]:  # of the article, not of a picture
+        stated = [] if _pictured(node) else _names([collapse(node.text(deep=True, separator=" "))], own, people)
+        if stated:
+            yield stated, "byline", 0.5
+            break
+    if seen.source:
+        stated = _names([seen.source], own, people, True)
+        if stated:
+            yield [*own_stated, *stated], "text:source", 0.5
     if content:
         stated = _in_text(content)
         if stated:
             yield stated, "text", 0.5
+
+
+def _pictured(node: LexborNode) -> bool:
+    return any(n.tag in ("figure", "figcaption") for n in _above(node)) or node.css_first("img") is not None
+
+
+def _above(node: LexborNode) -> Iterator[LexborNode]:
+    parent = node.parent
+    while parent is not None and parent.tag not in ("header", "body"):
+        yield parent
+        parent = parent.parent
 
 
 def _in_text(content: str) -> list[str]:

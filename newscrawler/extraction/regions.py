@@ -13,13 +13,16 @@ from newscrawler.extraction.document import Document
 _LEVELS = 14
 # Classes that say what a box has, how a page is laid out or what a page builder made it with, not what it is.
 _STYLING = re.compile(
-    r"(?:^|(?<=\s))(?:(?:has|no|with|show|hide|is|elementor|wp-block|js)-\S+|\S*(?:layout|columns?\b)\S*)", re.I
+    r"(?:^|(?<=\s))(?:(?:has|no|with|show|hide|is|elementor|wp-block|js)-\S+|\S*(?:layout|columns?\b)\S*|(?-i:[a-z]+Row)(?!\S))",
+    re.I,
 )
 # From so many articles on a page, those under a heading that links away are teasers.
 _TEASERS = 3
 # hAtom and the large blog systems: the post itself.
 _POST = re.compile(r"\b(?:h-?entry|type-post|post-outer)\b")
 _META = re.compile(r"meta|byline", re.I)
+# HTML allows an article element for each comment; the large blog system writes them so.
+_COMMENT = re.compile(r"(?:^|\s)(?:div-)?comment(?:-body|-\d+)?(?:\s|$)")
 _PART_OF_POST = re.compile(r"(?:post|entry|article|story)[-_]?(?:footer|meta|header)", re.I)
 
 
@@ -83,10 +86,10 @@ def foreign(
     for level in range(_LEVELS):
         if one is None or one.mem_id in parts.headline or one.tag in ("body", "html", "main"):
             return False
-        if level and one.tag == "article":
-            return one.mem_id in parts.teasers
         attributes = one.attributes
         words = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
+        if level and one.tag == "article":
+            return one.mem_id in parts.teasers or bool(_COMMENT.search(words))
         if level and _POST.search(words):
             return False
         allowed = allow is not None and bool(allow.search(words))

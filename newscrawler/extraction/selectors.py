@@ -39,6 +39,12 @@ MAX_VARIANTS = 8
 MAX_REPEATS = 20
 #: A paragraph is one of the repeats by so many of its first characters: its end may hold a date or a link that changes.
 REPEAT_CHARS = 60
+#: Characters of a label in front of a value, and hits that are searched for it: a line of an article's text may have one.
+MAX_LABEL = 40
+_MOST_LINES = 300
+#: A line that names who wrote it has few characters, and most of its letters are the names'.
+_LINE_CHARS = 120
+_LINE_NAMES = 0.6
 STATES = ("sampling", "candidate", "validated", "probation", "active", "drifting", "await_admin", "disabled")
 KINDS = ("css", "ld", "meta", "page")
 FIELDS = ("title", "published", "modified", "authors", "summary", "section", "image")
@@ -51,15 +57,18 @@ _TYPE_FIRST = re.compile(r"([a-zA-Z][a-zA-Z0-9-]*)((?:[.#][a-zA-Z_][\w-]*)+)")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
+    """``label``: of what ``css`` finds, only the text behind this beginning of a line ("Author:")."""
+
     css: str
     attr: str | None = None
     kind: str = "css"
+    label: str = ""
 
     @property
     def origin(self) -> str:
         if self.kind != "css":
             return f"selector:{self.kind}{':' + self.css if self.css else ''}"
-        return f"selector:{self.css}{'@' + self.attr if self.attr else ''}"
+        return f"selector:{self.css}{'@' + self.attr if self.attr else ''}{f' {self.label!r}' if self.label else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +139,8 @@ class SelectorSet:
 
 
 def _candidate_dict(c: Candidate) -> dict[str, Any]:
-    return {"css": c.css, **({"attr": c.attr} if c.attr else {}), **({"kind": c.kind} if c.kind != "css" else {})}
+    more = {"attr": c.attr, "kind": c.kind if c.kind != "css" else None, "label": c.label}
+    return {"css": c.css, **{name: value for name, value in more.items() if value}}
 
 
 def _only(data: Mapping[str, Any], where: str, allowed: tuple[str, ...]) -> None:
@@ -196,7 +206,7 @@ def _candidates(raw: Any, where: str) -> tuple[Candidate, ...]:
             item = {"css": item}
         if not isinstance(item, Mapping):
             raise SelectorError(at, 'must be {"css": ..., "attr": ..., "kind": ...}')
-        _only(item, at, ("css", "attr", "kind", "score", "origin"))
+        _only(item, at, ("css", "attr", "kind", "label", "score", "origin"))
         kind = item.get("kind") or "css"
         if kind not in KINDS:
             raise SelectorError(f"{at}.kind", f"must be one of {', '.join(KINDS)}; is {kind!r}")
@@ -210,7 +220,10 @@ def _candidates(raw: Any, where: str) -> tuple[Candidate, ...]:
         attr = item.get("attr")
         if attr is not None and not (isinstance(attr, str) and re.fullmatch(r"[a-zA-Z_][\w:.\-]{0,60}", attr)):
             raise SelectorError(f"{at}.attr", f"is not the name of an attribute: {attr!r}")
-        out.append(Candidate(css, attr, kind))
+        label = item.get("label") or ""
+        if not isinstance(label, str) or len(label) > MAX_LABEL or (label and (kind != "css" or attr)):
+            raise SelectorError(f"{at}.label", f"must be up to {MAX_LABEL} characters that a text begins with")
+        out.append(Candidate(css, attr, kind, label))
     return tuple(out)
 
 
@@ -309,12 +322,15 @@ def _texts(doc: Document, candidate: Candidate) -> list[str]:
     if candidate.kind == "meta":
         return doc.meta.get(candidate.css.lower(), [])
     out = []
-    for node in doc.tree.css(cheap(candidate.css))[:12]:
+    label = candidate.label
+    for node in doc.tree.css(cheap(candidate.css))[: _MOST_LINES if label else 12]:
         if candidate.attr:
             value = node.attributes.get(candidate.attr) or ""
         else:
             value = node.text(deep=True, separator=" ") if node.first_child is not None else ""
         value = collapse(value)
+        if label:
+            value = value[len(label) :].lstrip() if value.startswith(label) else ""
         if value:
             out.append(value)
     return out
@@ -353,10 +369,21 @@ def _read_authors(doc: Document, candidate: Candidate, context: PageContext) -> 
     if candidate.kind == "ld":
         return authors_.clean(witnesses.of(doc).authors_raw, context.site_name)
     raw = _texts(doc, candidate)
+    if candidate.label or ":first-child" in candidate.css:  # found by its place alone: that may hold a line of the text
+        raw = [line for line in raw if is_line_of_names(line, context.site_name)]
     names = authors_.clean(raw, context.site_name)
     if not names:
         witnesses.of(doc).bylines += raw  # perhaps an agency: extraction.credits
     return names
+
+
+def is_line_of_names(line: str, site_name: str | None = None) -> bool:
+    """Nothing but people's names, with a role at most; not a sentence that names somebody."""
+    if len(line) > _LINE_CHARS:
+        return False
+    letters = sum(c.isalpha() for c in line)
+    named = sum(c.isalpha() for name in authors_.clean([line], site_name) for c in name)
+    return named > 0 and named >= _LINE_NAMES * letters
 
 
 def _read_text(doc: Document, candidate: Candidate, context: PageContext) -> str | None:

@@ -181,6 +181,7 @@ class Witnesses:
     is_free: bool | None = None  # isAccessibleForFree
     parts: Any = None  # filled by extraction.regions.of()
     bylines: list[str] = field(default_factory=list)  # visible texts that the search for authors has read
+    source: str | None = None  # what the line behind the text names as its source, read in the same search
 
     @property
     def authors_raw(self) -> list[str]:
@@ -307,6 +308,8 @@ def _read(doc: Document) -> Witnesses:
             published = _text(node.get("datePublished")) or _text(node.get("uploadDate"))
             if published and (main is None or "webpage" in ts):
                 found.page_published_raw.append(published)
+            if main is None and "webpage" in ts and not found.persons:
+                found.persons = list(_persons(node.get("author"), by_id))  # how a plugin states a page's writer
             if main is None and not found.headline:
                 found.ld_alternative = found.ld_alternative or _text(node.get("headline")) or _text(node.get("name"))
     return found
