@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from itertools import chain, islice
 
@@ -52,6 +53,7 @@ def find(doc: Document, context: PageContext) -> FieldValue:
     from_meta = _from_meta(doc, context, sites)
     seen = visible_names(doc, context, sites)
     visible = next(seen, None)
+    from_ld = _spelled(from_ld, from_meta, visible)
     if from_ld:
         if visible is not None and _set(visible[0]) == _set(from_ld):
             return FieldValue(from_ld, "json-ld", 0.97)
@@ -80,6 +82,19 @@ def find(doc: Document, context: PageContext) -> FieldValue:
 
 def _set(names: list[str]) -> frozenset[str]:
     return frozenset(map(authors.key, names))
+
+
+def _spelled(stated: list[str], meta: Found | None, visible: lines.Named | None) -> list[str]:
+    """The same names as people write them, where a template states those of accounts ("jane-doe")."""
+
+    def letters(names: list[str]) -> list[str]:
+        return ["".join(filter(str.isalpha, unicodedata.normalize("NFKD", name).casefold())) for name in names]
+
+    if any(name.islower() and len(name.split()) == 1 for name in stated):
+        for names in (found[0] for found in (meta, visible) if found is not None):
+            if letters(names) == letters(stated):
+                return names
+    return stated
 
 
 def _states_another(named: witnesses.Witnesses, sites: list[str]) -> bool:
