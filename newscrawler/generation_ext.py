@@ -242,7 +242,8 @@ class SelectorGeneration:
             self.stats.inc_value(metrics.labelled(metrics.SELECTOR_SHADOW, "agreed" if agreed else "differed"))
             if not agreed:
                 logger.info("Shadow differs url=%s set=%s", article.url, on_probation.label)
-            if await selectors.note_shadow(domain, on_probation.version, agreed):
+            page = (article.url, article.raw_ref) if article.raw_ref and self.config.mode != "off" else None
+            if await selectors.note_shadow(domain, on_probation.version, agreed, page):
                 self.stats.inc_value(metrics.SELECTOR_PROMOTED)
                 logger.info("Selector set is active domain=%s version=%s", domain, on_probation.version)
         elif article.raw_ref and selectors.is_missing(domain):

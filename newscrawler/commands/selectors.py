@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from scrapy.commands import ScrapyCommand, ScrapyHelpFormatter
+from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli, selecting, wiring
@@ -34,7 +34,7 @@ from newscrawler.store.base import StoreError
 
 VERBS: dict[str, tuple[str, str]] = {
     "list": ("", "every domain: state, versions, who made the set"),
-    "show": ("DOMAIN", "one set as JSON, with its provenance (--version N)"),
+    "show": ("DOMAIN", "one set with its provenance (--version N; --json: as a file for edit)"),
     "test": ("DOMAIN [PAGE.html ...]", "run a set on files, or on the domain's newest stored pages, and judge it"),
     "load": ("", "check the files in selectors/ and put what is new into Redis"),
     "generate": ("DOMAIN", "make a set from the domain's stored pages now (--mode)"),
@@ -68,13 +68,6 @@ _EXAMPLES = (
 _COLUMNS = ("domain", "state", "active", "probation", "shadow", "made_by", "versions", "samples", "pinned", "reason")
 
 
-class _Lines(ScrapyHelpFormatter):
-    """Leaves the lines of the description as they are."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return "\n".join(f"{indent}{line}".rstrip() for line in text.splitlines()) + "\n"
-
-
 class Command(ScrapyCommand):
     requires_project = True
     requires_crawler_process = False
@@ -94,7 +87,7 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.formatter_class = _Lines
+        parser.formatter_class = cli.VerbsHelp
         cli.add_json_option(parser)
         parser.add_argument(
             "--version",
@@ -439,4 +432,5 @@ def _candidate(candidate: dict[str, Any]) -> str:
     css = candidate.get("css") or ""
     if candidate.get("kind", "css") != "css":
         return f"({candidate['kind']}) {css}".strip()
-    return css + (f"@{candidate['attr']}" if candidate.get("attr") else "")
+    behind = f" behind {candidate['label']!r}" if candidate.get("label") else ""
+    return css + (f"@{candidate['attr']}" if candidate.get("attr") else "") + behind

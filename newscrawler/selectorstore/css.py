@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from newscrawler.extraction.selectors import MAX_LABEL
+
 _NAME = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_-]{1,60}$")
 _STATE = re.compile(
     r"^(active|open|opened|hidden|show|shown|hide|current|selected|first|last|odd|even|loaded|lazy|"
@@ -23,17 +25,25 @@ _HASHY = re.compile(
     r"\d{3,}|__(?=[a-z]*[A-Z0-9])[a-zA-Z0-9]{5,}$|[a-z][A-Z][a-z]?[A-Z][a-z]?[A-Z]|^[a-f0-9]{6,}$|"
     r"^(?=[a-zA-Z]{5,7}$)[a-z]+[A-Z][a-z]{0,2}[A-Z]|^(?=[a-zA-Z]{5,7}$)(?=.*[A-Z])[^aeiouyAEIOUY]+$"
 )
+#: CSS modules: the file, a hash, the name that a person gave ("Teaser-module__Y44zPW__author").
+_HASH_BETWEEN = re.compile(r"^([a-zA-Z][\w-]{2,60}__)(?=\w*\d|\w*[A-Z]\w*[A-Z])[a-zA-Z0-9]{5,8}(__[a-zA-Z]{3,30})$")
+#: The same with the hash at the end ("Teaser_text__sB4sT").
+_HASH_BEHIND = re.compile(r"^([a-zA-Z][\w-]{3,60}__)(?=\w*\d|\w*[A-Z]\w*[A-Z])[a-zA-Z0-9]{5,8}$")
 #: A value of a data-* attribute that names a kind of thing, not this one: letters only.
 _WORDS = re.compile(r"^[a-zA-Z][a-zA-Z_-]{2,30}$")
 _ANCHOR_TAGS = frozenset({"article", "main", "header"})
 
 
 def stable(name: str) -> bool:
-    return bool(_NAME.match(name)) and not _STATE.match(name) and not _HASHY.search(name) and not _generated_end(name)
+    generated = _HASHY.search(name) or _HASH_BETWEEN.match(name) or _generated_end(name)
+    return bool(_NAME.match(name)) and not _STATE.match(name) and not generated
 
 
 def _generated_end(name: str) -> str:
     """The part before a generated end ("BaseText-" of BaseText-fEohGt), '' without one."""
+    module = _HASH_BEHIND.match(name)
+    if module:
+        return module[1]
     before, dash, end = name.rpartition("-")
     return before + dash if before and len(end) >= 5 and _HASHY.search(end) else ""
 
@@ -62,8 +72,11 @@ def own_selectors(node: LexborNode) -> list[str]:
     names = classes(node)
     found += [f"{tag}.{name}" for name in names]
     for name in (attributes.get("class") or "").split():
+        between = _HASH_BETWEEN.match(name)
+        if between:
+            found.append(f'{tag}[class*="{between[1]}"][class*="{between[2]}"]')
         lasting = _generated_end(name)
-        if len(lasting) > 4 and stable(lasting[:-1]) and not lasting.endswith("-sc-"):
+        if len(lasting) > 4 and stable(lasting.rstrip("-_")) and not lasting.endswith("-sc-"):
             found.append(f'{tag}[class*="{lasting}"]')
     found += [f"{tag}.{a}.{b}" for i, a in enumerate(names[:4]) for b in names[i + 1 : 4]]
     if tag in ("h1", "time", "article", "address", "main"):
@@ -93,6 +106,34 @@ def selectors_for(node: LexborNode, most: int = 60) -> list[str]:
             elif above.mem_id == (node.parent.mem_id if node.parent else 0):
                 found.append(f"{anchor} > {tag}")
     return list(dict.fromkeys(s for s in found if len(s) <= 200))[:most]
+
+
+def first_child(node: LexborNode) -> list[str]:
+    """Names by the one position that lasts: the beginning of an article's text. Of the block and of what alone is in it."""
+    block, inner = node, ""
+    if node.tag in ("strong", "b", "em", "i", "span") and node.parent is not None:
+        block, inner = node.parent, f" > {node.tag}"
+    above = block.parent
+    if block.tag not in ("p", "div", "h3", "h4", "h5") or above is None or _element_before(block):
+        return []
+    return [f"{anchor} > {block.tag}:first-child{inner}" for anchor in own_selectors(above)[:3]]
+
+
+def _element_before(node: LexborNode) -> bool:
+    before = node.prev
+    while before is not None and (before.tag or "-").startswith("-"):
+        before = before.prev
+    return before is not None
+
+
+def label_before(text: str, value: str) -> str:
+    """What stands before a value in its line, "Author:" or a paper's name; '' for nothing, or no label."""
+    label = text[: max(0, text.find(value))].rstrip()
+    return (
+        label
+        if 2 <= len(label) <= MAX_LABEL and any(map(str.isalpha, label)) and not any(map(str.isdigit, label))
+        else ""
+    )
 
 
 def rank(css: str) -> float:

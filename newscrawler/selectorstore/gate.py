@@ -19,6 +19,7 @@ from newscrawler.items import Article, FieldValue
 from newscrawler.selectorstore.content import boilerplate, content_label
 from newscrawler.selectorstore.reading import read_all, root_chars
 from newscrawler.selectorstore.samples import (
+    AGREE,
     WHOLE,
     Sample,
     authors_agree,
@@ -31,7 +32,6 @@ from newscrawler.selectorstore.samples import (
 )
 
 COVERAGE = 0.9
-AGREE = 0.9
 #: Fewer pages with a witness than this prove no agreement.
 LEAST_WITNESSES = 4
 CONTENT_F1 = 0.9
@@ -41,6 +41,8 @@ DENSITY = 0.7  # of the text below the content root, at least
 HELD_OUT_WEIGHT = 2
 REQUIRED = ("title", "content")
 FIELDS = ("title", "published", "authors", "content")
+#: The reason of a field that a set leaves to the page's own statements.
+NOT_GIVEN = "no selector"
 
 
 @dataclass
@@ -83,7 +85,7 @@ def judge(selectors: SelectorSet, induced: list[Sample], held_out: list[Sample])
     fields = {}
     for name in FIELDS:
         if name not in given:
-            fields[name] = FieldReport(False, 0.0, None, 0.0, "no selector")
+            fields[name] = FieldReport(False, 0.0, None, 0.0, NOT_GIVEN)
             continue
         report = _judge_field(name, pages, values, weights, common)
         if report.passed and len(held_out) >= 2:  # the induced pages must not outvote those it never saw

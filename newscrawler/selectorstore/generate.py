@@ -15,14 +15,14 @@ from typing import Any, Protocol
 
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.selectors import MAX_VARIANTS, SelectorSet
-from newscrawler.selectorstore import ask, keys
+from newscrawler.selectorstore import ask, keys, second
 from newscrawler.selectorstore.compare import Comparison, compare
 from newscrawler.selectorstore.drift import Drift, Evidence
 from newscrawler.selectorstore.jobs import COOL_DOWN_MS, Job, Jobs
 from newscrawler.selectorstore.propose import LEAST_PAGES, Proposer, Result, Spent, split
 from newscrawler.selectorstore.reading import read_all
 from newscrawler.selectorstore.samples import Sample, distinct, make_sample, title_agrees
-from newscrawler.selectorstore.store import SAMPLE_PAGES, SelectorStore, StaleFence
+from newscrawler.selectorstore.store import SAMPLE_PAGES, SHADOW_PAGES, SelectorStore, StaleFence
 
 __all__ = ["LEAST_PAGES", "MODES", "Generator", "Result", "Spent", "split"]
 
@@ -84,8 +84,11 @@ class Generator:
         async with self.jobs.held(job):
             job.again_in_ms = COOL_DOWN_MS[0]  # what stands if the next lines raise
             old = self.store.active(domain) if refs is None and await self.store.is_drifting(domain) else None
+            shadow = await self.store.shadow_of(domain) if refs is None and old is None else None
             if old is not None:
                 result = await self._renew(job, old)
+            elif shadow is not None:
+                result = await self._second_opinion(job, *shadow)
             else:
                 result = await self._first(job, refs if refs is not None else await self.store.samples(domain))
             await self._finish(job, result)
@@ -111,6 +114,24 @@ class Generator:
         )
         await self.store.forget_samples(job.domain)
         result.state = "probation"
+        return result
+
+    # ------------------------------------------------------------ a set on probation that differs
+    async def _second_opinion(self, job: Job, selectors: SelectorSet, good: int, seen: int) -> Result:
+        """Who is right, the set or what the generic chain stored: all shadow pages together say (second.py)."""
+        samples = await self._samples(await self.store.samples(job.domain))
+        fault = await asyncio.to_thread(second.fault_of, selectors, samples)
+        result = Result(job.domain, "probation", fault, version=selectors.version)
+        if not fault:
+            result.state = "active"
+            result.reason = (
+                f"{good} of {seen} pages agreed; on all {len(samples)} together it is right where they differed"
+            )
+            await self.store.activate(job.domain, selectors.version, who="shadow", reason=result.reason)
+            await self.store.forget_samples(job.domain)
+        elif seen >= 2 * SHADOW_PAGES:
+            result.state = "approval"
+            await self.store.end_probation(job.domain, fault)
         return result
 
     # ------------------------------------------------------------ a set that no longer fits

@@ -15,19 +15,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from selectolax.lexbor import LexborNode
 
+from newscrawler.extraction.blocks import collapse
 from newscrawler.extraction.selectors import Candidate
 from newscrawler.selectorstore import css
 from newscrawler.selectorstore.content import content_of, valid
 from newscrawler.selectorstore.reading import read_field
-from newscrawler.selectorstore.samples import WHOLE, Sample, authors_agree, dates_agree, norm, title_agrees
+from newscrawler.selectorstore.samples import AGREE, WHOLE, Sample, authors_agree, dates_agree, norm, title_agrees
 
-AGREE = 0.9
 #: Named selectors per field and nodes per page that are tried: bounds of the work, not of quality.
 _TRIED = 40
 _KEPT = 3
@@ -178,17 +178,54 @@ def _choose(
     ``exact``: where agreement forgives something, such as a headline cut short for search engines, who is nearer."""
     if len(samples) < 3:
         return []
+    found = [(s, nodes(s)) for s in samples]
+    plain = _proposed(name, found, lambda node, _: _by_name(name, node))
+    chosen = _best(name, samples, [*machine, *plain], agrees, exact)
+    if chosen or exact is not None:
+        return chosen
+    placed = _proposed(name, found, lambda node, sample: _by_place(name, node, sample))
+    return _best(name, samples, placed, agrees, None)
+
+
+def _proposed(
+    name: str,
+    found: list[tuple[Sample, list[LexborNode]]],
+    candidates: Callable[[LexborNode, Sample], Iterable[Candidate]],
+) -> list[Candidate]:
+    """What most pages propose, first; the executor's grammar allows all of it."""
     proposed: Counter[Candidate] = Counter()
-    for sample in samples:
-        mine: set[Candidate] = set()
-        for node in nodes(sample):
-            for selector in css.selectors_for(node):
-                if valid(selector):
-                    mine.update(_as_candidates(name, node, selector))
-        proposed.update(mine)
-    by_page = sorted(proposed, key=lambda c: (-proposed[c], -css.rank(c.css), c.css))[:_TRIED]
+    for sample, nodes in found:
+        proposed.update({c for node in nodes for c in candidates(node, sample) if valid(c.css)})
+    return sorted(proposed, key=lambda c: (-proposed[c], -css.rank(c.css), c.css, c.label))[:_TRIED]
+
+
+def _by_name(name: str, node: LexborNode) -> Iterator[Candidate]:
+    for selector in css.selectors_for(node):
+        yield from _as_candidates(name, node, selector)
+
+
+def _by_place(name: str, node: LexborNode, sample: Sample) -> Iterator[Candidate]:
+    """Where no name of a node will do: what its line begins with, and for a byline the beginning of the text."""
+    text = collapse(node.text(deep=True, separator=" "))
+    if name == "published":
+        digit = _DIGIT.search(text)
+        label = css.label_before(text, text[digit.start() :]) if digit else ""
+    else:
+        label = css.label_before(text, sample.labels.authors[0])
+        yield from (Candidate(s) for s in css.first_child(node))
+    if label:
+        yield from (Candidate(s, label=label) for s in css.selectors_for(node))
+
+
+def _best(
+    name: str,
+    samples: list[Sample],
+    candidates: list[Candidate],
+    agrees: Callable[[Sample, Any], bool],
+    exact: Callable[[Sample, Any], bool] | None,
+) -> list[dict[str, Any]]:
     scored: list[tuple[float, Candidate]] = []
-    for candidate in [*machine, *by_page]:
+    for candidate in candidates:
         values = [read_field(s, name, candidate) for s in samples]
         right = sum(agrees(s, v) for s, v in zip(samples, values, strict=True))
         if right / len(samples) < AGREE:
@@ -220,7 +257,10 @@ def _uniqueness(samples: list[Sample], candidate: Candidate) -> float:
     """Share of pages with one hit, or hits of one text (a headline repeated for phones)."""
     single = 0
     for sample in samples:
-        texts = {norm(n.text(deep=True)) for n in css.hits(sample.doc.tree, candidate.css)[:12]}
+        found = css.hits(sample.doc.tree, candidate.css)
+        if candidate.label:
+            found = [n for n in found if collapse(n.text(deep=True, separator=" ")).startswith(candidate.label)]
+        texts = {norm(n.text(deep=True)) for n in found[:12]}
         single += len(texts) == 1
     return single / len(samples)
 
@@ -229,6 +269,8 @@ def _as_dict(candidate: Candidate) -> dict[str, Any]:
     out: dict[str, Any] = {"css": candidate.css}
     if candidate.attr:
         out["attr"] = candidate.attr
+    if candidate.label:
+        out["label"] = candidate.label
     if candidate.kind != "css":
         out["kind"] = candidate.kind
     return out

@@ -193,8 +193,14 @@ class SelectorStore(Versions):
         await self._event(domain, "file", "active", version, "the shipped file that was in use")
 
     # ------------------------------------------------------------ shadow
-    async def note_shadow(self, domain: str, version: int | str, agreed: bool) -> bool:
-        """One page of a set on probation; True when that made it active."""
+    async def note_shadow(
+        self, domain: str, version: int | str, agreed: bool, page: tuple[str, str] | None = None
+    ) -> bool:
+        """One page of a set on probation; True when that made it active.
+
+        ``page``: (url, raw ref) of a stored page, where generations run. After every SHADOW_PAGES a job is queued that
+        judges all of them together (generate.py); without it a set that differs waits for a person.
+        """
         if self.client is None:
             return False
         row = await self._row(domain)
@@ -205,15 +211,38 @@ class SelectorStore(Versions):
         good, seen = good + agreed, seen + 1
         # Two workers at once may lose one count: that delays a promotion by a page, no more.
         await self.client.hset(keys.domain(domain), name, f"{good}/{seen}")
+        if page and seen <= 2 * SHADOW_PAGES:
+            await self._keep_sample(domain, *page)
         if seen < SHADOW_PAGES or row.get("pinned") == "1":
             return False
         if wilson_lower(good, seen) >= SHADOW_BOUND:
             await self._set_state(domain, version, "active", who="shadow", reason=f"{good} of {seen} pages agreed")
+            await self.forget_samples(domain)
             return True
-        if seen >= 2 * SHADOW_PAGES:
-            await self.client.hdel(keys.domain(domain), "probation")
-            await self.await_admin(domain, f"on probation only {good} of {seen} pages agreed")
+        if page and seen % SHADOW_PAGES == 0:
+            await self.client.zadd(keys.JOBS, {domain: self.now_ms()}, nx=True)
+        elif not page and seen >= 2 * SHADOW_PAGES:
+            await self.end_probation(domain, "")
         return False
+
+    async def shadow_of(self, domain: str) -> tuple[SelectorSet, int, int] | None:
+        """The set on probation, as Redis has it, with the pages that agreed and that were seen; None without one."""
+        row = await self._row(domain)
+        version = row.get("probation")
+        doc = await self._doc(domain, version) if version else None
+        if doc is None:
+            return None
+        good, seen = (int(n) for n in row.get(f"shadow:{version}", "0/0").split("/"))
+        return schema.parse(doc, domain), good, seen
+
+    async def end_probation(self, domain: str, fault: str) -> None:
+        """A person decides: too many pages differed, and ``fault`` is what all of them together say."""
+        row = await self._row(domain)
+        good, seen = row.get(f"shadow:{row.get('probation')}", "0/0").split("/")
+        await self.client.hdel(keys.domain(domain), "probation")  # type: ignore[union-attr]
+        await self.forget_samples(domain)
+        reason = f"on probation only {good} of {seen} pages agreed"
+        await self.await_admin(domain, f"{reason}; {fault}" if fault else reason)
 
     # ------------------------------------------------------------ samples and jobs
     async def report_missing(self, domain: str, ref: str, url: str) -> int:
@@ -231,11 +260,16 @@ class SelectorStore(Versions):
         key = keys.samples(domain)
         count, added = int(await self.client.hlen(key)), False
         if count < most:
-            added = await self.client.hsetnx(key, url, json.dumps({"ref": ref, "at_ms": self.now_ms()}))
+            added = await self._keep_sample(domain, url, ref)
             count = int(await self.client.hlen(key))
         if count >= most:
             await self.client.zadd(keys.JOBS, {domain: self.now_ms()}, nx=True)
         return count if added else 0
+
+    async def _keep_sample(self, domain: str, url: str, ref: str) -> bool:
+        """Whether it was new."""
+        row = json.dumps({"ref": ref, "at_ms": self.now_ms()})
+        return bool(await self._require().hsetnx(keys.samples(domain), url, row))
 
     async def samples(self, domain: str) -> list[tuple[str, str]]:
         """``(url, raw ref)``, oldest first."""

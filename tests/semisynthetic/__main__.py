@@ -32,7 +32,7 @@ def main() -> None:
         shares = " ".join(f"{n}={life.right[n] / life.fresh:.2f}" for n in FIELDS) if life.fresh else ""
         print(
             f"{life.id} {life.site:28} {structure.lang} {life.state:8} pages={life.pages} {shares} "
-            f"{'' if life.state == 'active' else life.reason} ({time.process_time() - start:.1f} s)",
+            f"{life.reason} ({time.process_time() - start:.1f} s)",
             flush=True,
         )
         if args.show:

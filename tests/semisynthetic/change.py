@@ -40,7 +40,9 @@ class Changed:
 
     @property
     def good(self) -> bool:
-        return 0 < self.alarm_after <= 8 and 0 < self.live_after <= 30 and not self.wrong
+        """Where the old set reads the new structure as well there is nothing to call an alarm for."""
+        seen = 0 < self.alarm_after <= 8 and 0 < self.live_after <= 30
+        return not self.wrong and (seen or not (self.alarm_after or self.damaged))
 
 
 async def change(old: Site, new: Site, client: Any, folder: Path) -> Changed:

@@ -16,6 +16,7 @@ from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import Extraction, extract
 from newscrawler.extraction.selectors import SelectorSet, apply
 from newscrawler.items import Article
+from newscrawler.selectorstore import second
 from newscrawler.selectorstore.gate import agrees_with
 from newscrawler.selectorstore.jobs import Jobs, Limits
 from newscrawler.selectorstore.propose import Proposer
@@ -151,6 +152,7 @@ def live(site: Site, fresh: int = 25) -> Life:
 def _shadow(site: Site, selectors: SelectorSet, life: Life) -> str:
     structure = site.structure
     good = seen = 0
+    stored_pages: list[Sample] = []
     while seen < 2 * SHADOW_PAGES:
         page = site.page()
         life.pages += 1
@@ -161,9 +163,15 @@ def _shadow(site: Site, selectors: SelectorSet, life: Life) -> str:
         stored = {name: getattr(found, name).value for name in FIELDS}
         article = Article(id="x", url=page.truth.url, site=structure.site, discovered=NOW, fetched=NOW, **stored)
         good, seen = good + agrees_with(article, apply(doc, selectors, context)), seen + 1
+        sample = make_sample(page.truth.url, page.body, context)
+        stored_pages += [sample] if sample is not None else []
         if seen >= SHADOW_PAGES and wilson_lower(good, seen) >= SHADOW_BOUND:
             return "active"
-    life.reason = f"only {good} of {seen} pages agreed"
+        if seen % SHADOW_PAGES == 0:
+            fault = second.fault_of(selectors, distinct(stored_pages))
+            life.reason = f"{good} of {seen} pages agreed; {fault or 'all together say that the set is right'}"
+            if not fault:
+                return "active"
     return "differed"
 
 

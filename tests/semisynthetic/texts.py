@@ -11,6 +11,7 @@ from typing import Any
 from tests.newsweb.language import Language, language
 
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+|(?<=。)")
+_QUOTES = re.compile("[\"“”„‟«»‹›「」『』]|(?<!\\w)['‘’‚]|['‘’‚](?!\\w)")
 #: People of two plain names. Desks and signs have tests of their own; here a wrong name is to be the set's fault.
 _NAME = re.compile(r"[^\W\d_]{3,} [^\W\d_]{3,}")
 _NO_PERSON = re.compile(r"Press|Foundation|Today|Reporter|Justice|Hora|Frau|Redaktion|News|Presse", re.I)
@@ -60,6 +61,7 @@ class Texts:
         # Two half headlines: no two stories of a run share one.
         first, second = rng.choice(self.titles).split(), rng.choice(self.titles).split()
         mixed = " ".join([*first[: max(3, len(first) // 2)], *second[len(second) // 2 :]])
+        mixed = _QUOTES.sub("", mixed)  # one of a pair may be in the half that was left out
         return mixed if len(mixed) >= 20 else rng.choice(self.titles)
 
     def person(self, rng: random.Random) -> str:

@@ -25,6 +25,7 @@ GOOD: dict[str, Any] = {
             "published": [{"css": "span.date"}, {"kind": "ld"}],
             "authors": [{"css": "p.author"}],
             "section": [{"css": "article:section", "kind": "meta"}],
+            "summary": [{"css": "ul.facts li", "label": "Tóm tắt:"}],
             "content": {"root": ["div.nothing", "div.body"], "exclude": [".related", "figure"]}}},
     ],
     "provenance": {"made_by": "person"},
@@ -72,6 +73,9 @@ def test_a_good_set_survives_the_round_trip() -> None:
         ("variants.1.fields.title", [{"css": "h1", "attr": "on click"}], "variants[1].fields.title[0].attr"),
         ("variants.1.fields.title", [{"kind": "meta", "css": "a b"}], "variants[1].fields.title[0].css"),
         ("variants.1.fields.title", ["h1"] * 9, "variants[1].fields.title"),
+        ("variants.1.fields.authors", [{"css": "p", "label": "x" * 41}], "variants[1].fields.authors[0].label"),
+        ("variants.1.fields.authors", [{"css": "p", "label": 7}], "variants[1].fields.authors[0].label"),
+        ("variants.1.fields.authors", [{"css": "p", "attr": "title", "label": "By"}], "variants[1].fields.authors[0].label"),
     ],
 )  # fmt: skip
 def test_a_wrong_set_is_refused_with_its_field(path: str, value: Any, field: str) -> None:
@@ -169,3 +173,44 @@ def test_disagreement_with_the_page_lowers_confidence_and_is_named() -> None:
     found = extract(doc, CONTEXT, SelectorSet.from_dict(GOOD))
     assert found.disagreements == ["published"]
     assert found.published.confidence <= 0.5
+
+
+ROWS = (
+    "<ul class=facts><li><b>Chủ đề</b> Anh Tuấn Lê</li><li><b>Ngày đăng:</b> 14/08/2026</li>"
+    "<li><b>Tác giả</b> Trần Thị Bình</li><li><b>Tác giả</b> Lê Văn Tám</li></ul>"
+)
+
+
+@pytest.mark.parametrize(
+    ("field", "label", "expected"),
+    [
+        ("authors", "Tác giả", ["Trần Thị Bình", "Lê Văn Tám"]),
+        ("authors", "Chủ đề", ["Anh Tuấn Lê"]),
+        ("authors", "Người viết", None),
+        ("section", "Chủ đề", "Anh Tuấn Lê"),
+    ],
+)
+def test_a_row_is_read_by_its_label(field: str, label: str, expected: Any) -> None:
+    made = SelectorSet.from_dict(changed(f"variants.1.fields.{field}", [{"css": "ul.facts li", "label": label}]))
+    found = apply(page(PAGE.replace("<p class=author>", ROWS + "<p class=author>")), made, CONTEXT)
+    if expected is None:
+        assert field not in found
+    else:
+        assert found[field].value == expected and repr(label) in found[field].origin
+
+
+def test_a_date_is_read_behind_its_label_and_not_before_another() -> None:
+    made = SelectorSet.from_dict(changed("variants.1.fields.published", [{"css": "li", "label": "Ngày đăng:"}]))
+    html = PAGE.replace("<p class=author>", "<ul><li>Cập nhật 15/08/2026</li></ul>" + ROWS + "<p class=author>")
+    when = apply(page(html), made, CONTEXT)["published"].value
+    assert when is not None and when.date().isoformat() == "2026-08-14"
+
+
+@pytest.mark.parametrize(
+    "line", ["Theo ông Trần Văn Bình và bà Lê Thị Mai thì giá vàng hôm nay đã giảm mạnh", "a" * 200]
+)
+def test_behind_an_authors_label_a_line_of_the_text_is_no_name(line: str) -> None:
+    made = SelectorSet.from_dict(changed("variants.1.fields.authors", [{"css": "p", "label": "Báo Mẫu /"}]))
+    signed = "<p>Báo Mẫu / {}</p><p class=author>"
+    assert apply(page(PAGE.replace("<p class=author>", signed.format("Trần Thị Bình"))), made, CONTEXT)["authors"].value
+    assert "authors" not in apply(page(PAGE.replace("<p class=author>", signed.format(line))), made, CONTEXT)

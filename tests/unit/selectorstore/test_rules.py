@@ -110,6 +110,10 @@ def test_nothing_is_induced_from_two_pages() -> None:
         ("BaseText-fEohGt", False),
         ("articleBody", True),
         ("cs-entry__inner", True),
+        ("Teaser_text__sB4sT", False),
+        ("Teaser-module-scss-module__Y44zPW__author", False),
+        ("block__element", True),
+        ("nav__links", True),
     ],
 )
 def test_generated_names_are_not_used(name: str, is_stable: bool) -> None:
@@ -121,6 +125,19 @@ def test_lasting_part_of_a_generated_name_is_used() -> None:
     (node,) = tree.css("div")
     assert css.own_selectors(node) == ['div[class*="ArticlePageChunks-"]']
     assert css.hits(tree, 'div[class*="ArticlePageChunks-"]')
+
+
+@pytest.mark.parametrize(
+    ("name", "selector"),
+    [
+        ("Teaser_text__sB4sT", 'p[class*="Teaser_text__"]'),
+        ("Teaser-module__Y44zPW__author", 'p[class*="Teaser-module__"][class*="__author"]'),
+    ],
+)
+def test_of_a_css_module_the_names_that_people_gave_are_used(name: str, selector: str) -> None:
+    tree = LexborHTMLParser(f'<p class="{name}">x</p>')
+    (node,) = tree.css("p")
+    assert css.own_selectors(node) == [selector] and css.hits(tree, selector)
 
 
 def test_lasting_names_rank_first() -> None:
