@@ -170,7 +170,7 @@ class Versions:
         return [json.loads(e) for e in await self._require().lrange(keys.history(domain), 0, -1)]
 
     def now_ms(self) -> int:
-        return round(self._clock() * 1000)
+        return int(self._clock() * 1000)  # rounded up, what is due now would be due in the future
 
     # ------------------------------------------------------------ inner
     def _require(self) -> Any:
