@@ -217,7 +217,12 @@ class LLM:
             raise LLMError("busy", f"{self.base_url} answered 429", _retry_after(exc)) from exc
         except openai.APIStatusError as exc:
             raise self._status_error(exc) from exc
-        except (openai.APIConnectionError, TimeoutError) as exc:  # APITimeoutError is a connection error
+        except openai.APITimeoutError as exc:  # a connection error to the SDK
+            raise LLMError("network", f"no answer from {self.base_url} in {self.timeout_s:g} s") from exc
+        except openai.APIConnectionError as exc:
+            cause = exc.__cause__ or exc
+            raise LLMError("network", f"{self.base_url} cannot be reached: {cause}") from exc
+        except TimeoutError as exc:
             raise LLMError("network", f"no answer from {self.base_url} in {self.timeout_s:g} s: {exc!r}") from exc
         except openai.OpenAIError as exc:
             raise LLMError("unusable", f"{self.base_url} sent what is no completion: {exc!r}") from exc

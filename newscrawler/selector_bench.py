@@ -2,7 +2,8 @@
 
 Of each site twelve pages are shown or held out, as in a generation; the rest is never seen by model or gate. On those
 each field is compared with the page's own witnesses (JSON-LD, meta elements, what all pages together say of the text):
-this is agreement with witnesses, not with a person's gold data, and only pages that have a witness count.
+this is agreement with witnesses, not with a person's gold data, and only pages that have a witness count. A site on which
+the model was not reached, or not asked for want of budget, says nothing of it and counts nowhere.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from newscrawler.generation_ext import GenerationConfig
 from newscrawler.llm import LLM
 from newscrawler.selecting import ContextOf, Stored
 from newscrawler.selectorstore.gate import FIELDS, value_agrees
-from newscrawler.selectorstore.jobs import Jobs
+from newscrawler.selectorstore.jobs import BudgetSpent, Jobs
 from newscrawler.selectorstore.propose import Proposer
 from newscrawler.selectorstore.reading import read_all
 from newscrawler.selectorstore.samples import Sample, distinct, make_sample
@@ -29,6 +30,26 @@ from newscrawler.selectorstore.store import SAMPLE_PAGES, wilson_lower
 MOST_PAGES = 60
 #: Fewer pages leave too few that were not shown.
 LEAST = SAMPLE_PAGES + 6
+
+
+class PatientJobs(Jobs):
+    """Waits for the next minute where a generation would give up: whoever measures has asked for all of it."""
+
+    async def reserve(self, domain: str, tokens_in: int, tokens_out: int = 0) -> None:
+        """:raises BudgetSpent: for a limit of the day; a limit of 0 calls a minute is one too"""
+        while True:
+            try:
+                return await super().reserve(domain, tokens_in, tokens_out)
+            except BudgetSpent as exc:
+                if "LLM_CALLS_PER_MINUTE" not in str(exc) or self.limits.calls_per_minute < 1:
+                    raise
+            cli.note(
+                f"{domain}: {self.limits.calls_per_minute} calls were made this minute (LLM_CALLS_PER_MINUTE); waiting"
+            )
+            await self.wait(60.5 - self._clock() % 60)
+
+    async def wait(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
 
 async def measure(
@@ -40,14 +61,16 @@ async def measure(
     base_url: str,
     model: str,
 ) -> dict[str, Any] | None:
-    """One site's row; None when too few pages are stored. The model is asked afresh, within the fleet's budget."""
+    """One site's row; None when too few pages are stored, which is said. The model is asked afresh, within the budget."""
     made = [make_sample(p.url, p.body, context_of(p.url, p.fetched), p.content_type) for p in pages]
     samples = distinct([s for s in made if s is not None])
     if len(samples) < LEAST:
+        cli.note(f"{domain}: {len(samples)} stored article pages that differ, {LEAST} are needed")
         return None
+    cli.note(f"{domain}: asking {model} about {SAMPLE_PAGES} pages, {len(samples) - SAMPLE_PAGES} more to judge it by")
     config = GenerationConfig.of(settings)
     llm = LLM(base_url, os.environ.get(settings["LLM_API_KEY_ENV"], ""), model, settings.getfloat("LLM_TIMEOUT_S"))
-    proposer = Proposer(Jobs(client, config.limits), llm, "llm", config.max_input_chars, cached=False)
+    proposer = Proposer(PatientJobs(client, config.limits), llm, "llm", config.max_input_chars, cached=False)
     start = time.monotonic()
     try:
         result = await proposer.propose(domain, samples[:SAMPLE_PAGES])
@@ -57,7 +80,8 @@ async def measure(
     fields = await asyncio.to_thread(_fields, result.doc, unseen)
     spent = result.spent
     return {
-        "domain": domain, "passed": result.doc is not None, "reason": result.reason, "pages_unseen": len(unseen),
+        "domain": domain, "passed": result.doc is not None, "answered": result.doc is not None or not result.unanswered,
+        "reason": result.reason, "pages_unseen": len(unseen),
         "fields": fields, "calls": spent.attempts, "tokens_in": spent.tokens_in, "tokens_out": spent.tokens_out,
         "cost": round(config.limits.micro(spent.tokens_in, spent.tokens_out) / 1e6, 6),
         "form": llm.mode, "seconds": round(time.monotonic() - start, 1),
@@ -93,7 +117,12 @@ def show(rows: list[dict[str, Any]], base_url: str, model: str, as_json: bool) -
         table.append({**row, **fields, "tokens": row["tokens_in"] + row["tokens_out"]})
     columns = ("domain", "passed", *FIELDS, "calls", "tokens", "cost", "seconds", "reason")
     cli.print_rows(table, columns, False)
-    print(f"\n{model} at {base_url}, {len(rows)} sites; agreement with the pages' own witnesses on pages it never saw:")
+    silent = [row["domain"] for row in rows if not row["answered"]]
+    rows = [row for row in rows if row["answered"]]
+    if silent:
+        print(f"\nWithout an answer, and in no figure below: {', '.join(silent)}")
+    sites = f"{len(rows)} site{'' if len(rows) == 1 else 's'}"
+    print(f"\n{model} at {base_url}, {sites}; agreement with the pages' own witnesses on pages it never saw:")
     for name in FIELDS:
         right, of = (sum(row["fields"][name][key] for row in rows) for key in ("right", "of"))
         if of:

@@ -308,6 +308,8 @@ class Command(ScrapyCommand):
                 rows.append(row)
         if not rows:
             cli.fail(f"no site has {selector_bench.LEAST} stored article pages; crawl some first")
+        if not any(row["answered"] for row in rows):
+            cli.fail(f"{opts.model} gave no answer: {rows[0]['reason']}")
         selector_bench.show(rows, opts.base_url, opts.model, opts.as_json)
         return 0
 

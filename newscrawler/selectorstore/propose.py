@@ -52,6 +52,7 @@ class Result:
     doc: dict[str, Any] | None = None
     spent: Spent = field(default_factory=Spent)
     more: int = 0  # samples that would help, 0 = no number would
+    unanswered: bool = False  # the model was not reached, or the budget forbade the question: nothing is known of it
 
 
 class Proposer:
@@ -169,6 +170,7 @@ class Proposer:
                 continue
             one = Result(domain, "failed", spent=out.spent)
             await self._fill_in(one, await self._by_rules(one, part), part)
+            out.unanswered |= one.unanswered
             if one.doc is not None:
                 done.append((part, one))
         small = [p for p in parts if 3 <= len(p) < LEAST_PAGES]
@@ -228,6 +230,7 @@ class Proposer:
                 result.reason = f"{type(exc).__name__}: {exc}"
                 if not _is_expected(exc):
                     raise
+                result.unanswered = getattr(exc, "kind", "") not in ("refused", "unusable")
                 return
             proposed, invalid = ask.to_fields(answer)
             fields = {**by_rule, **{n: proposed[n] for n in wanted if n in proposed}}
