@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import sys
 import tempfile
@@ -256,11 +257,10 @@ class Bench:
         return 3000
 
     async def slow(self, when: str) -> None:
-        """What Redis' own slow log says since the last look."""
-        ms = [entry["duration"] / 1000 for entry in await self.client.slowlog_get(1000)]
+        """What Redis' own slow log says of scripts since the last look."""
+        ms, names = await slow_scripts(self.client, self.frontier)
         self.sizes[f"slowest_script{when}_ms"] = round(max(ms, default=0), 1)
-        self.sizes[f"scripts_over_{SLOW_MS}_ms{when}"] = sum(x > SLOW_MS for x in ms)
-        await self.client.slowlog_reset()
+        self.sizes[f"scripts_over_{SLOW_MS}_ms{when}"] = names
 
     async def move_oldest(self) -> None:
         """The oldest tenth of what was fetched goes to the archive, though the limit is not reached yet, so that some
@@ -311,6 +311,20 @@ class Bench:
         self.sizes["bytes_of_all_redis_per_url_ever_added"] = round(await self.memory() / stats["added"], 1)
 
 
+async def slow_scripts(client: Any, frontier: Frontier) -> tuple[list[float], dict[str, int]]:
+    """What Redis' own slow log says of scripts since the last look: ms of each, and how many of which script."""
+    known = {script.sha: name for name, script in frontier.scripts._made.items()}
+    ms, names = [], dict[str, int]()
+    for entry in await client.slowlog_get(1000):
+        words = entry["command"].split()
+        if words[0] in (b"EVALSHA", b"EVAL") and entry["duration"] > SLOW_MS * 1000:
+            ms.append(entry["duration"] / 1000)
+            name = known.get(words[1].decode("latin-1"), "nothing")
+            names[name] = names.get(name, 0) + 1
+    await client.slowlog_reset()
+    return ms, names
+
+
 async def one_client(url: str, worker: str, urls: int, rounds: int) -> None:
     """One of eight; prints how many URLs it fetched. Without the archive's hand: one worker moves at a time anyway."""
     client: Any = connect(url)
@@ -331,6 +345,8 @@ async def flat(client: Any, counts: tuple[int, ...]) -> None:
         await bench.fill(0, max(100, n * share // 100 * 100))
         await bench.timed(f"lease + ack, k=8, {n} domains", bench.lease_and_ack(8, min(1200, n * share // 8)))
         await bench.timed(f"step with nothing due, {n} domains", idle(bench))
+        await bench.slow(f"_{n}_domains")
+        print(json.dumps(bench.sizes))
 
 
 async def idle(bench: Bench) -> int:
@@ -381,4 +397,6 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(main())  # as the workers do
+    gc.freeze()  # this and uvloop as the workers do, see commands/crawl.py
+    gc.set_threshold(20_000, 20, 50)
+    uvloop.run(main())

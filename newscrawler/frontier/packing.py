@@ -37,6 +37,9 @@ FETCHED = struct.Struct(">16sddHdd")
 #: moved, scheme, offset and length of the raw page, header of the record, digest (both zeros = none), length of the
 #: reason; then the reason, and the raw page's file as TEXT.
 ACK = struct.Struct(">16sdBHddBBII37s16sH")
+#: The same in _lease.lua: url id, fence, robots version, scheme, length of the domain; then the domain, the site behind a
+#: byte with its length, and the record.
+GRANT = struct.Struct(">16sdIBB")
 #: Length of a text, which follows.
 TEXT = struct.Struct(">H")
 #: How many times as much the shape of an article may have as that of a page (_offer.lua).
@@ -285,15 +288,18 @@ def fences(leases: Sequence[Lease]) -> bytes:
     return msgpack.packb([x for lease in leases for x in (lease.url_id, lease.fence)], use_bin_type=False)  # type: ignore[no-any-return]
 
 
-def lease(granted: Sequence[Any]) -> tuple[Lease, records.BadRecord | None]:
+def lease(granted: bytes, deadline_ms: int) -> tuple[Lease, records.BadRecord | None]:
     """One of step.lua's leases; with an error where its record cannot be read (the lease can still be acked)."""
-    url_id, raw_domain, site, data, fence, deadline_ms, robots_version, scheme = granted
-    domain = raw_domain.decode()
-    grant = (fence, deadline_ms, robots_version)
+    url_id, number, robots_version, scheme, size = GRANT.unpack_from(granted)
+    end = GRANT.size + size
+    start = end + 1 + granted[end]
+    domain, site, data = granted[GRANT.size : end].decode(), granted[end + 1 : start].decode(), granted[start:]
+    fence = int(number)
     error = None
     if data:
         try:
-            return records.unpack_lease_record(data, url_id, domain, site.decode(), *grant), None
+            lease = records.unpack_lease_record(data, url_id, domain, site, fence, deadline_ms, robots_version)
+            return lease, None
         except records.BadRecord as exc:
             error = exc
     return (
@@ -305,7 +311,7 @@ def lease(granted: Sequence[Any]) -> tuple[Lease, records.BadRecord | None]:
             depth=0,
             parent=None,
             tries=0,
-            site=site.decode(),
+            site=site,
             fence=fence,
             deadline_ms=deadline_ms,
             robots_version=robots_version,

@@ -230,6 +230,9 @@ class Frontier(Offers):
         ahead: list[Link] = []
         for ack in acks:
             shard = self._shard(ack.lease.domain)
+            if not (ack.links or ack.moved_to):
+                plan.setdefault(shard, packing.Share()).acks.append((ack, packing.ack(ack, []), []))
+                continue
             own = [link for link in ack.links if self._shard(link.domain) == shard and id(link) not in known]
             ahead += [link for link in ack.links if self._shard(link.domain) != shard]
             if len(own) > room:
@@ -271,16 +274,18 @@ class Frontier(Offers):
     async def _step_shard(self, shard: int, k: int, share: packing.Share, step: Step) -> int:
         """One script call. Returns how many URLs it handed out."""
         fetched = b"".join(share.fetched)
-        acks = b""
+        acks, has_links = b"", 0
         if share.acks:
+            has_links = int(any(packed.groups for _, packed, _ in share.acks))
             acks = msgpack.packb([packed.bytes() for _, packed, _ in share.acks], use_bin_type=False)
         try:
             with translated():
-                answer = await self.scripts.run("step", keys.prefix(shard), self.worker, k, fetched, acks)
+                answer = await self.scripts.run("step", keys.prefix(shard), self.worker, k, fetched, acks, has_links)
         except FrontierUnavailable:
             self._is_unsure = True
             raise
-        granted, wait_ms, queued, waiting, leased, step.now_ms, step.server_ms, rejected, letters, full = answer
+        granted, deadline_ms, wait_ms, queued, waiting, leased, step.now_ms, step.server_ms, *answer = answer
+        rejected, letters, full = answer
         again = packing.Share()
         for (ack, packed, order), links in zip(share.acks, letters, strict=True):
             if links:
@@ -296,11 +301,11 @@ class Frontier(Offers):
         step.rejected += rejected
         step.wait_ms = wait_ms if step.wait_ms < 0 else min(step.wait_ms, wait_ms)
         self._totals[shard] = (queued, waiting, leased)
-        for at in range(0, len(granted), 8):
-            self._take(granted[at : at + 8], step)
+        for data in granted:
+            self._take(data, deadline_ms, step)
         if again.acks:
             await self._finish_asked(shard, again, letters, step)
-        return len(granted) // 8
+        return len(granted)
 
     async def _finish_asked(self, shard: int, again: packing.Share, letters: list[bytes], step: Step) -> None:
         """Acks that wait for the archive's word on some of their links: those are offered first, then the ack is
@@ -314,8 +319,8 @@ class Frontier(Offers):
         again.acks = [(ack, packed.without_links(), order[-1:]) for ack, packed, order in again.acks]
         await self._step_shard(shard, 0, again, step)
 
-    def _take(self, granted: Sequence[Any], step: Step) -> None:
-        lease, error = packing.lease(granted)
+    def _take(self, granted: bytes, deadline_ms: int, step: Step) -> None:
+        lease, error = packing.lease(granted, deadline_ms)
         if error is not None:
             # Poison: it ends in quarantine with the next call instead of breaking every worker in turn.
             logger.error("Record cannot be read, goes to quarantine url_id=%s error=%s", lease.url_id.hex(), error)

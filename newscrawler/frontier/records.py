@@ -279,7 +279,9 @@ def finished_age(data: bytes) -> int:
 
 def split_raw_ref(ref: str | None) -> tuple[str, int, int]:
     """``file:offset:length`` -> its parts; ("", 0, 0) where there is none or it has another form."""
-    parts = (ref or "").rsplit(":", 2)
+    if not ref:
+        return "", 0, 0
+    parts = ref.rsplit(":", 2)
     if len(parts) != 3 or not (parts[1].isdigit() and parts[2].isdigit()):
         return "", 0, 0
     offset, length = int(parts[1]), int(parts[2])

@@ -23,7 +23,9 @@ async def reserve(frontier: Frontier, domain: str, url: str) -> Lease | int:
     turn_id = secrets.token_bytes(16)
     shard = keys.shard_of(domain, frontier.config.shards)
     with translated():
-        granted, wait_ms = await frontier.scripts.run("reserve", keys.prefix(shard), frontier.worker, domain, turn_id)
+        granted, deadline_ms, wait_ms = await frontier.scripts.run(
+            "reserve", keys.prefix(shard), frontier.worker, domain, turn_id
+        )
     if wait_ms == -1:
         raise FrontierRefused(f"{domain} is not known to the frontier")
     if wait_ms == -2:
@@ -32,7 +34,7 @@ async def reserve(frontier: Frontier, domain: str, url: str) -> Lease | int:
         raise FrontierRefused(f"the quota of {domain} is spent; `scrapy frontier quota {domain}` shows and sets it")
     if not granted:
         return int(wait_ms)
-    lease, _ = packing.lease(granted)
+    lease, _ = packing.lease(granted[0], deadline_ms)
     if lease.url_id == turn_id:
         lease.url, lease.kind = url, Kind.PAGE
     frontier._held[lease.fence] = lease

@@ -134,9 +134,9 @@ local function ack(packed)
   a[A.rest] = ""
   if at <= #packed then a[A.rest], robots, groups = unpack(cmsgpack.unpack(packed:sub(at))) end
   local target = a[A.moved] == 2 and table.remove(groups) or nil
-  local letters = offer_all(groups)
+  local letters = #groups > 0 and shared.offer_all(groups) or ""
   if letters:find("?", 1, true) then return nil, letters end
-  if target then letters = letters .. offer_all({ target }) end
+  if target then letters = letters .. shared.offer_all({ target }) end
   local name = e.domain
   drop_lease(id)
   count("outcome:" .. a[A.outcome])
@@ -144,7 +144,7 @@ local function ack(packed)
   if not d then return true, letters end
   if d.id == id then
     -- What robots.txt forbids was never asked for: the next URL of the domain need not wait for it.
-    if e.fetched == 0 and not (a[A.outcome] == OUT.REFUSED and a[A.reason] == "robots") then
+    if not is_fetched(e) and not (a[A.outcome] == OUT.REFUSED and a[A.reason] == "robots") then
       open_gate(name, d, id, e.granted, 0, a[A.status] > 0 and a[A.status] or 65535, a[A.retry_after])
     end
     d.id = ZERO

@@ -25,7 +25,7 @@ local S = {
   reborn = tonumber(raw_state[5] or 0),  -- restarted.lua
 }
 
--- Redis writes a number of Lua's with 17 digits of a float, which takes three times as long as this.
+-- Redis writes a number of Lua's with 17 digits of a float, which takes twice as long as this.
 local function whole(n)
   return string.format("%d", n)
 end
@@ -39,7 +39,7 @@ end
 
 -- What one part sets and another reads (scripts.py: a part's own locals are not seen to change from outside).
 -- marked: buckets of finished records over their share    archived: url id -> finished record that the archive has
--- save_caps: where there are caps to save
+-- save_caps: where there are caps to save    offer_all, save_seen: where acks have links
 local shared = { marked = 0, archived = {} }
 
 local tally = {}
@@ -51,9 +51,10 @@ local before = { S.fence, S.turn, S.queued, S.waiting }
 -- An idle worker's calls write nothing: each write would be a write to the append-only file.
 local function write_state()
   if S.fence ~= before[1] or S.turn ~= before[2] or S.queued ~= before[3] or S.waiting ~= before[4] then
-    call("HMSET", P .. ":state", "fence", S.fence, "turn", S.turn, "queued", S.queued, "waiting", S.waiting)
+    call("HMSET", P .. ":state", "fence", whole(S.fence), "turn", whole(S.turn), "queued", whole(S.queued),
+      "waiting", whole(S.waiting))
   end
   for name, n in pairs(tally) do
-    call("HINCRBY", P .. ":stat", name, n)
+    call("HINCRBY", P .. ":stat", name, whole(n))
   end
 end

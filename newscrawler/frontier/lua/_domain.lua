@@ -166,7 +166,7 @@ end
 local function settle_group(group, g)
   local front, at = "", 0
   if g.holder == "" then
-    local first = call("ZRANGE", P .. ":grp:" .. group, 0, 0, "WITHSCORES")
+    local first = call("ZRANGE", P .. ":grp:" .. group, "0", "0", "WITHSCORES")
     if first[2] then front, at = first[1], max(tonumber(first[2]), g.gate) end
   end
   if g.front ~= front and g.front ~= "" then
@@ -306,6 +306,6 @@ local function move_due(name, d, limit)
       put_in_quarantine(id, name, "poison", raw)
     end
   end
-  local first = call("ZRANGE", P .. ":due:" .. name, 0, 0, "WITHSCORES")
+  local first = call("ZRANGE", P .. ":due:" .. name, "0", "0", "WITHSCORES")
   d.next_due = first[2] and tonumber(first[2]) or 0
 end

@@ -116,8 +116,9 @@ local function open_gate(name, d, id, granted, latency_ms, status, retry_after_m
   end
   if status == 0 or status == 429 or status >= 500 then d.errors = d.errors + 1 end
   -- ``now`` is cut to whole ms: a millisecond more, or the gate would open up to one too early.
-  d.last = delay_of(d) > 0 and now + 1 or now
-  d.gate = max(d.gate, d.last + delay_of(d))
+  local delay = delay_of(d)
+  d.last = delay > 0 and now + 1 or now
+  d.gate = max(d.gate, d.last + delay)
   d.fetched = d.fetched + 1
   if d.flags % 2 == AUTO then
     local x = extra(d)

@@ -4,7 +4,7 @@
 local TURNS = { 0, 1, 0, 2, 0, 1, 0, 1, 0 }  -- high 5, mid 3, low 1
 local TURNS_OF = { 5, 3, 1 }
 local lease_end = real + C.lease_ms
-local lease_end_text = whole(lease_end)
+local lease_end_text, now_text = whole(lease_end), whole(now)
 
 local function robots_id(name)
   return (redis.sha1hex("robots:" .. name):sub(1, 32):gsub("..", function(h) return string.char(tonumber(h, 16)) end))
@@ -16,16 +16,16 @@ local function needs_robots(d)
   return now >= d.robots_due
 end
 
--- granted: flat list of id, domain, site, record ("" = robots.txt), fence, deadline, robots version, scheme
+-- A lease as its worker gets it (packing.py, GRANT): id, fence, robots version, scheme, domain, site; then the record,
+-- "" = robots.txt.
+local GRANT = ">c16dI4BBc0Bc0"
 local function hand_out(granted, name, d, id, record, score, is_robots)
   S.fence = max(S.fence + 1, real_us)  -- by time, so that it grows even past a second that a killed Redis forgot
   new_lease(id, S.fence, score, is_robots, name, W, lease_end_text)
   d.id = id
   take_request(1)
-  local n = #granted
-  granted[n + 1], granted[n + 2], granted[n + 3], granted[n + 4] = id, name, d.site, record
-  granted[n + 5], granted[n + 6] = S.fence, lease_end
-  granted[n + 7], granted[n + 8] = d.robots_version, d.scheme
+  local site = d.site
+  granted[#granted + 1] = struct.pack(GRANT, id, S.fence, d.robots_version, d.scheme, #name, name, #site, site) .. record
 end
 
 -- The best URL of the domain, if it may be fetched now. A domain that may not be is put right by save_domains().
@@ -72,7 +72,7 @@ local function lease(k)
     local names = ready[class]
     if names and (at[class] <= #names or #names < asked[class]) then return at[class] <= #names end
     local chunk = names and max(left, 4) or floor(left * TURNS_OF[class] / 9) + 2
-    names = call("ZRANGEBYSCORE", ready_key(class - 1), "-inf", now, "LIMIT", offset[class], chunk)
+    names = call("ZRANGEBYSCORE", ready_key(class - 1), "-inf", now_text, "LIMIT", whole(offset[class]), whole(chunk))
     read_domains(names)
     ready[class], asked[class], offset[class], at[class] = names, chunk, offset[class] + chunk, 1
     return #names > 0
@@ -104,7 +104,7 @@ end
 -- suspect. A suspect rests, and is then tried one at a time (trial.lua); only deaths during a trial count further.
 -- Returns ms to rest, or nil when there is no doubt left.
 local function crash(h, e)
-  if e.trial or h.crashes < C.suspect_after then h.crashes = h.crashes + 1 end
+  if e.state >= ON_TRIAL or h.crashes < C.suspect_after then h.crashes = h.crashes + 1 end
   local deaths_on_trial = h.crashes - C.suspect_after
   if deaths_on_trial >= C.max_trials then
     if not is_list(h.kind) then return nil end
@@ -132,8 +132,8 @@ local function return_lease(id, e, how)
     d.id = ZERO
     -- A silent worker may have fetched until this moment.
     -- Of robots.txt only the first answer is told: it may have been following redirects.
-    if how == "lost" and (e.fetched == 0 or e.robots == 1) then open_gate(e.domain, d, id, e.granted, 0, 65535, -1) end
-    if how == "unfetched" and e.fetched == 0 then take_request(-1) end
+    if how == "lost" and (not is_fetched(e) or e.robots == 1) then open_gate(e.domain, d, id, e.granted, 0, 65535, -1) end
+    if how == "unfetched" and not is_fetched(e) then take_request(-1) end
   end
   if e.robots == 1 then
     if how == "lost" then robots_crash(d) end
@@ -168,7 +168,7 @@ end
 -- Leases that ran out, at most ``limit``.
 local function reap(limit)
   if real < reap_from() then return end
-  local ids = call("ZRANGEBYSCORE", P .. ":deadlines", "-inf", real, "LIMIT", 0, limit)
+  local ids = call("ZRANGEBYSCORE", P .. ":deadlines", "-inf", whole(real), "LIMIT", "0", whole(limit))
   for i = 1, #ids do
     local e = read_lease(ids[i])
     if e then

@@ -111,9 +111,8 @@ local function offer(name, id, link, shape)
 
   local _, due, kind, band, depth, score, parent
   _, _, due, kind, band, depth, score, parent = struct.unpack(LINK, link)
-  local h = { kind = kind % 16, scheme = floor(kind / 16), band = band, tries = 0, crashes = 0, depth = depth,
-    score = score, discovered = f and f.discovered or now_s, outcome = 0, status = 0, last = f and f.last or 0,
-    parent = parent }
+  local h = { SCHEMA, kind % 16, band, 0, 0, depth, score, f and f.discovered or now_s, 0, 0, f and f.last or 0, parent,
+    floor(kind / 16) }
   if shape and shape ~= 0 and not f and flags % 4 == 0 and C.pattern_budget > 0 and is_trap(name, h.kind, shape) then
     count("trap")
     return "t"

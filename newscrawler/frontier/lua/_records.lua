@@ -17,12 +17,14 @@ local function is_readable(raw)
   return schema >= 1 and schema <= SCHEMA and kind % 16 <= 6 and raw:byte(15) <= 9
 end
 
+-- A header is a list; the scheme, which shares a byte with the kind, comes last.
+--@fields h schema kind band tries crashes depth score discovered outcome status last parent scheme
 -- raw: begins with a header that can be read
 local function unpack_header(raw)
-  local _, kind, band, tries, crashes, depth, score, discovered, outcome, status, last, parent =
-    struct.unpack(HEADER, raw)
-  return { kind = kind % 16, scheme = floor(kind / 16), band = band, tries = tries, crashes = crashes, depth = depth,
-    score = score, discovered = discovered, outcome = outcome, status = status, last = last, parent = parent }
+  local h = { struct.unpack(HEADER, raw) }
+  h.scheme = floor(h.kind / 16)
+  h.kind = h.kind % 16
+  return h
 end
 
 -- nil: the bytes cannot be read by this version
@@ -57,15 +59,17 @@ end
 -- commands: each command is a write to the append-only file.
 local leases, leases_key = {}, P .. ":lease"
 local ended_leases, new_leases, new_deadlines = {}, {}, {}
+-- A lease is a list: as it was read, whether it has changed, what is packed, and where the worker's name begins.
+--@fields e raw changed fence granted score state robots domain at
+local FETCHED, ON_TRIAL = 1, 2  -- state: the sum of those that are
 local function unpack_lease(id, raw)
-  local e = false
-  if raw then
-    local fence, granted, score, state, robots, domain, at = struct.unpack(LEASE, raw)
-    e = { fence = fence, granted = granted, score = score, fetched = state % 2, trial = state > 1, robots = robots,
-      domain = domain, worker = raw:sub(at), changed = false }
-  end
+  local e = raw and { raw, false, struct.unpack(LEASE, raw) } or false
   leases[id] = e
   return e
+end
+
+local function is_fetched(e)
+  return e.state % 2 == FETCHED
 end
 
 local function read_lease(id)
@@ -101,8 +105,8 @@ local function save_leases()
   for id, e in pairs(leases) do
     if e and e.changed then
       written[#written + 1] = id
-      written[#written + 1] = struct.pack(LEASE, e.fence, e.granted, e.score, e.fetched + (e.trial and 2 or 0),
-        e.robots, #e.domain, e.domain) .. e.worker
+      written[#written + 1] = struct.pack(LEASE, e.fence, e.granted, e.score, e.state, e.robots, #e.domain, e.domain)
+        .. e.raw:sub(e.at)
       e.changed = false
     end
   end
@@ -146,18 +150,19 @@ end
 
 -- x: next_s, digest, file, offset, length, robots version, reason; all may be missing
 local function write_finished(id, h, x)
-  local flags, tail = 0, ""
-  if (x.next_s or 0) > 0 then flags = 1; tail = struct.pack(">I4", x.next_s) end
-  if x.digest and #x.digest == 16 then flags = flags + 2; tail = tail .. x.digest end
+  local flags, next_s, digest, file, robots, parent = 0, "", "", "", "", ""
+  if (x.next_s or 0) > 0 then flags = 1; next_s = struct.pack(">I4", x.next_s) end
+  if x.digest and #x.digest == 16 then flags = flags + 2; digest = x.digest end
   if x.file and x.file ~= "" then
     flags = flags + 4
-    tail = tail .. struct.pack(">I2I4I4", file_number(x.file), x.offset, x.length)
+    file = struct.pack(">I2I4I4", file_number(x.file), x.offset, x.length)
   end
-  if x.robots then flags = flags + 8; tail = tail .. struct.pack(">I4", x.robots) end
-  if h.parent ~= ZERO then flags = flags + 32; tail = tail .. h.parent:sub(1, 3) end
+  if x.robots then flags = flags + 8; robots = struct.pack(">I4", x.robots) end
+  if h.parent ~= ZERO then flags = flags + 32; parent = h.parent:sub(1, 3) end
   local key, field = finished_place(id)
   call("HSET", key, field, struct.pack(">BBBBI2I4I4", SCHEMA * 16 + h.kind, h.outcome,
-    min(h.depth, 15) * 16 + min(h.tries, 15), flags, h.status, h.discovered, h.last) .. tail .. (x.reason or ""))
+    min(h.depth, 15) * 16 + min(h.tries, 15), flags, h.status, h.discovered, h.last)
+    .. next_s .. digest .. file .. robots .. parent .. (x.reason or ""))
   look_at_size(key, id)
 end
 

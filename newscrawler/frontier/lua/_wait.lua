@@ -13,10 +13,10 @@ local function soonest()
   local factor = clock[1] and tonumber(clock[1]) or 1
   local domain, ending = 3600000, 3600000
   for class = 0, 2 do
-    local first = call("ZRANGE", P .. ":ready:" .. class, 0, 0, "WITHSCORES")
+    local first = call("ZRANGE", P .. ":ready:" .. class, "0", "0", "WITHSCORES")
     if first[2] then domain = min(domain, (tonumber(first[2]) - now) / factor) end
   end
-  local first = call("ZRANGE", P .. ":deadlines", 0, 0, "WITHSCORES")
+  local first = call("ZRANGE", P .. ":deadlines", "0", "0", "WITHSCORES")
   if first[2] then ending = max(tonumber(first[2]), reap_from()) - real end
   return domain, ending
 end

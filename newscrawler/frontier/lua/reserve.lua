@@ -3,7 +3,7 @@
 -- KEYS[1] {f3}      prefix of the shard; keys.py lists the keys
 -- ARGV[1] worker id    ARGV[2] domain    ARGV[3] id of the turn
 --
--- Returns {lease (flat, eight values as in step.lua), wait ms}. The lease is that of robots.txt when its rules
+-- Returns {lease (a list of one or none, see GRANT), when it runs out, wait ms}. The lease is that of robots.txt when its rules
 -- are not known, else one under the given id: end it by `fetched` and `give_back`, or it runs out like any other.
 -- wait: 0 with a lease; real ms until the turn may come; -1 unknown domain; -2 paused by the operator; -3 quota spent.
 --@include _base
@@ -17,12 +17,12 @@ local W = ARGV[1]
 local name, granted = ARGV[2], {}
 reap(16)
 local d = touch(name)
-if not d then return { granted, -1 } end
-if d.paused == 1 then return { granted, -2 } end
+if not d then return { granted, lease_end, -1 } end
+if d.paused == 1 then return { granted, lease_end, -2 } end
 if d.flags >= QUOTA and quota_is_spent(d) then
   save_domains()
   write_state()
-  return { granted, -3 }
+  return { granted, lease_end, -3 }
 end
 local at, is_busy = max(d.gate, S.reborn + delay_of(d), d.blocked, d.back_until), d.id ~= ZERO
 if d.robots == ROBOTS_WAIT then at = max(at, d.robots_due) end
@@ -45,4 +45,4 @@ else
 end
 save_domains()
 write_state()
-return { granted, wait }
+return { granted, lease_end, wait }

@@ -3,9 +3,10 @@
 --
 -- KEYS[1] {f3}      prefix of the shard; keys.py lists the keys
 -- ARGV[1] worker id    ARGV[2] most URLs to hand out
--- ARGV[3] fetches that ended, one behind the other (see FETCHED)    ARGV[4] acks, cmsgpack list of strings (see ACK)
+-- ARGV[3] fetches that ended, one behind the other (see FETCH)    ARGV[4] acks, cmsgpack list of strings (see ACK)
+-- ARGV[5] whether any of the acks has links, 1 or 0
 --
--- Returns {leases (flat, eight values each), wait ms, queued, waiting, leased, now, real, rejected ids,
+-- Returns {leases (strings, see GRANT), when they run out, wait ms, queued, waiting, leased, now, real, rejected ids,
 -- letters of the acks' links (one string an ack; with a ? among them the ack was not taken and comes again),
 -- buckets of finished records that are over their share}.
 -- The fencing number only grows; renew keeps it, fetched and ack must show it. All times are the server's.
@@ -18,7 +19,7 @@ local k = tonumber(ARGV[2])
 if #ARGV[3] + #ARGV[4] < 2 and not C.has_caps then
   local domain, ending = soonest()
   if ending > 0 and (k == 0 or domain > 0) then
-    return { {}, max(0, math.ceil(min(domain, ending))), S.queued, S.waiting, call("ZCARD", P .. ":deadlines"), now, real,
+    return { {}, 0, max(0, math.ceil(min(domain, ending))), S.queued, S.waiting, call("ZCARD", P .. ":deadlines"), now, real,
       {}, {}, 0 }
   end
 end
@@ -34,7 +35,7 @@ local acks = #ARGV[4] > 1 and cmsgpack.unpack(ARGV[4]) or {}
 -- The leases and domains of what ended are read with two commands.
 local function read_ahead()
   local ids, names, is_named = {}, {}, {}
-  for at = 1, last_ended, FETCHED_SIZE do ids[#ids + 1] = ended:sub(at, at + 15) end
+  for at = 1, last_ended, FETCH_SIZE do ids[#ids + 1] = ended:sub(at, at + 15) end
   for i = 1, #acks do ids[#ids + 1] = acks[i]:sub(1, 16) end
   read_leases(ids)
   for i = 1, #ids do
@@ -48,14 +49,17 @@ local function read_ahead()
 end
 
 local rejected, letters = {}, {}
-if last_ended / FETCHED_SIZE + #acks > 1 then read_ahead() end
-for at = 1, last_ended, FETCHED_SIZE do
+if last_ended / FETCH_SIZE + #acks > 1 then read_ahead() end
+for at = 1, last_ended, FETCH_SIZE do
   if not fetched(ended, at) then rejected[#rejected + 1] = ended:sub(at, at + 15) end
 end
 -- Making the functions of a part takes a tenth of a millisecond: these only where they are needed.
 if #acks > 0 then
+  if ARGV[5] == "1" then
 --@include _seen
 --@include _offer
+    shared.offer_all, shared.save_seen = offer_all, save_seen
+  end
 --@include _ack
   for i = 1, #acks do
     local is_taken, links = ack(acks[i])
@@ -65,7 +69,7 @@ if #acks > 0 then
       count("rejected")
     end
   end
-  save_seen()
+  if shared.save_seen then shared.save_seen() end
 end
 reap(16)
 save_leases()
@@ -74,9 +78,9 @@ local granted = k > 0 and lease(k) or {}
 save_domains()
 write_state()
 local wait = 0
-if #granted < 8 * k or k == 0 then
+if #granted < k or k == 0 then
   local domain, ending = soonest()
   local _, cap_wait = cap_room(1)
   wait = max(0, math.ceil(max(min(domain, ending), cap_wait)))
 end
-return { granted, wait, S.queued, S.waiting, call("ZCARD", P .. ":deadlines"), now, real, rejected, letters, shared.marked }
+return { granted, lease_end, wait, S.queued, S.waiting, call("ZCARD", P .. ":deadlines"), now, real, rejected, letters, shared.marked }

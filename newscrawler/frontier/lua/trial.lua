@@ -10,7 +10,8 @@
 --@include _records
 local e = read_lease(ARGV[2])
 if not e or e.fence ~= tonumber(ARGV[3]) then return 0 end
-e.trial, e.changed = true, true
+if e.state < ON_TRIAL then e.state = e.state + ON_TRIAL end
+e.changed = true
 local deadline = real + tonumber(ARGV[1])
 new_deadlines[1], new_deadlines[2] = whole(deadline), ARGV[2]
 save_leases()
