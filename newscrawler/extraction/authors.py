@@ -29,7 +29,7 @@ _SOURCE = re.compile(
     re.I,
 )
 _CREDIT = re.compile(
-    r"\s*[-–—;|/,.(]*\s*(?:ảnh|video|hình ảnh|đồ họa|clip|photos? by|photographs? by|pictures? by|photography by"
+    r"\s*[-–—;|/,.(]*\s*(?:ảnh|video|hình(?: ảnh)?|đồ họa|thiết kế|trình bày|kỹ thuật|quay phim|dựng(?: phim)?|biên tập|clip|photos? by|photographs? by|pictures? by|photography by"
     r"|illustrations? by|foto|fotos|bild|graphics?)\s*:.*$"
     r"|\s*[-–;|,(]?\s*(?:photos|photographs|pictures|photography|illustrations?) by .*$"
     r"|\s*[-–;|,(]?\s*(?:illustration(?:en)?|fotos?|fotografie|bilder|grafik(?:en)?|videos?|mitarbeit|übersetzung) von .*$",
@@ -74,7 +74,8 @@ _ROLE = re.compile(
     r"|publié(?: le)?|publicado(?: el)?|entfolgen|folgen|edit|startseite|aktualisiert|datum"
     r"|chefredakteur(?:in)?|ressortleiter(?:in)?|volontär(?:in)?|korrespondent(?:in)?|freier journalist"
     r"|freie journalistin|mehr|alle artikel|homepage|home|search|login|subscribe|(?:see|view) all.*|more .*"
-    r"|all posts.*|posts by.*|artikel von.*|about the author|thứ (?:hai|ba|tư|năm|sáu|bảy|[2-7])|chủ nhật|t[2-7]|cn)$",
+    r"|all posts.*|posts by.*|artikel von.*|about the author|thứ (?:hai|ba|tư|năm|sáu|bảy|[2-7])|chủ nhật|t[2-7]|cn"
+    r"|tin|bài|ảnh|hình|nội dung|thiết kế|trình bày|kỹ thuật|biên tập|phụ trách|minh họa|hỏi|đáp|trả lời|internet|nvcc|sưu tầm)$",
     re.I,
 )
 _AGENCY_NAMES = (
@@ -100,7 +101,7 @@ _PLACES = frozenset(_PLACE_NAMES.split("|"))
 CORPORATE = re.compile(
     r"\b(?:redaktion\w*|rédaction|redacci[oó]n|redazione|editorial|editors?|newsroom|news|team|staff|desk|agency"
     r"|agencies|agentur\w*|agencia|agence|agenzia|media|press(?:e\w*)?|magazin\w*|magazine|zeitung\w*|"
-    r"times|post|tribune|herald|gazette|journal|guardian|telegraph|daily|weekly|online|tv|radio|network|group"
+    r"times|post|tribune|herald|gazette|journal|guardian|telegraph|daily|weekly|online|digital|tv|radio|network|group"
     r"|gmbh|inc|ltd|llc|ag|e\.?v|verband\w*|verein\w*|stiftung\w*|institut\w*|university|universität|hochschule"
     r"|foundation|"
     r"association|ministerium\w*|bundes\w+|company|corporation|committee|council|department|office|bureau|club"
@@ -128,13 +129,15 @@ _PARTICLES = words(
     "van vom von y zu zum zur"
 )
 _TITLES = re.compile(
-    r"^(?:(?:prof|dr|dipl|ing|mag|med|phil|rer|nat|h\.c|mr|mrs|ms|sir|herr|frau|ths|ts|pgs|gs|bs|rechtsanw[aä]lt(?:in)?|notar(?:in)?|luật sư|nhà báo"
+    r"^(?:(?:prof|dr|dipl|ing|mag|med|phil|rer|nat|h\.c|mr|mrs|ms|sir|herr|frau|ths|ts|pgs|gs|bs|rechtsanw[aä]lt(?:in)?|notar(?:in)?|luật sư|nhà (?:báo|văn|thơ|nghiên cứu)"
+    r"|thạc sĩ|tiến sĩ|(?:phó )?giáo sư|nhạc sĩ|họa sĩ|đạo diễn|kiến trúc sư|kỹ sư|dược sĩ|lương y|chuyên gia|bạn đọc|độc giả"
+    r"|(?:đại|thượng|trung|thiếu) (?:tá|úy|tướng)|linh mục|hòa thượng|thượng tọa|tskh|kts|ck[i12]{1,2}|p\.v|pv|ctv|btv"
     r"|bác sĩ|nsnd|nsưt|bscki{1,2}|ls)(?:\.[\s-]*|[\s-]+))+(?=\w)",
     re.I,
 )
 _SPLIT = re.compile(
     r"\s*(?:[;|•·\n、，]|,(?!\s*(?:jr|sr|ii|iii|md|phd|ph\.d|m\.d|esq)\b)|\s/\s|/(?=\s*[A-ZĐÀ-Ỹ][\w]+\s)"
-    r"|\s+[-–—]\s+|\s*&\s*"
+    r"|\s+[-–—]\s+|\s+[-–—](?=(?-i:[^\W\d_a-zß-öø-ÿ]))|(?<=\w)[-–—]\s+(?=(?-i:[^\W\d_a-zß-öø-ÿ]))|\s*&\s*|\s\+\s"
     r"|\s+(?:and|und|et|và|y|e|og|och|en|con|with|with additional reporting by|sowie|mit|i|и"
     r"|ve)\s+(?=(?-i:[^\W\d_a-zß-öø-ÿ])))\s*",
     re.I,
@@ -147,7 +150,7 @@ _TWO_GLUED = re.compile(
 )
 _TAIL = re.compile(
     r"\s*(?:[,(\[|•·–—-]+\s*)?(?:(?<!\w)(?:cập nhật|updated|published|posted|aktualisiert|veröffentlicht|stand"
-    r"|erstellt|last updated|am|on|um|at|vor|il|le|el)\b:?\s*)*"
+    r"|erstellt|last updated|vào lúc|lúc|vào|ngày|đăng|am|on|um|at|vor|il|le|el)\b:?\s*)*"
     r"(?:(?:(?:mo|di|mi|do|fr|sa|so|mon|tue|wed|thu|fri|sat|sun)[,.]|(?:mon|tue|wed|fri|sat|sun|\w{3,6}day|\w{3,7}tag|mittwoch)[,.]?)\s+)?"
     r"(?:\d{1,2}[:.h]\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}\.?\s+\w{3,9}\.?,?\s+\d{4}"
     r"|\w{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,?\s+\d{4}|\d{4}-\d\d-\d\d|\d+\s*(?:min|minutes?|hours?|giờ|phút"
@@ -167,7 +170,7 @@ _SUFFIX = re.compile(
 _ROLE_TAIL = re.compile(
     r"\s*(?:,|–|—|\s-|\||:|\bis (?:a|an|the)\b|\bist\b|\bfor\b|\bof (?:the|cnn|ap|reuters)\b|\bim\b|\baus\b"
     r"|\bin\b|\bsenior\b|\bstaff\b|\bthe associated\b|\bassociated press\b|\bcontributing\b|\bassistant\b"
-    r"|\bcorrespondent\b|\breporter\b|\breuters\b|\beditor\b|\bcolumnist\b|\bredakteur)(?:\s.*)?$",
+    r"|\bphóng viên\b|\bbiên tập viên\b|\bcộng tác viên\b|\bcorrespondent\b|\breporter\b|\breuters\b|\beditor\b|\bcolumnist\b|\bredakteur)(?:\s.*)?$",
     re.I,
 )
 # What follows is a source, or who has put the text into another language.
@@ -176,6 +179,16 @@ _NOT_BY = re.compile(
     r"(?: (?:von|by|de|par|por|door))?\s*:?)\s.*",
     re.I,
 )
+# What Vietnamese papers put before a name, one or several of them: "Tin, ảnh: ", "Nội dung: ", "Viết bởi ".
+_VIET_LABEL = re.compile(
+    r"^\W*(?:(?:(?:ảnh|video|clip|hình)\s*(?:,|và|-|&|/|\+)\s*)?(?:tin|bài(?: viết)?|nội dung|phóng sự|kịch bản)"
+    r"(?:\s*(?:,|và|-|&|/|\+)\s*(?:tin|bài|ảnh|hình(?: ảnh)?|video|clip|đồ họa|thiết kế|trình bày|biên tập))*\s*:\s*"
+    r"|(?:tổng hợp|biên soạn|lược dịch|biên dịch|người (?:đưa tin|viết|thực hiện)|tác giả bài viết)\s*:\s*"
+    r"|(?:được )?(?:(?:đăng|viết|gửi|đăng tải) )?bởi\s*:?\s+"
+    r"|(?:bài(?: viết)?|ghi chép|phóng sự|(?:bút |hồi )?ký|tùy bút|tản văn|truyện ngắn|thơ)\s+của\s+(?=(?-i:[A-ZĐÀ-Ý]|[Ạ-Ỹ])))",
+    re.I,
+)
+_VIET_LETTER = re.compile("[ăđơưĂĐƠƯ\u1ea0-\u1ef9]")
 _NICKNAME = re.compile(r"[^\W\d_][\w.-]{1,18}")
 _JUNK = re.compile(r"[\u200b\ufeff\u00ad©®™]")
 
@@ -233,6 +246,7 @@ def split(text: str) -> tuple[str, ...]:
         return ()
     if "<" in text:
         text = re.sub(r"<[^<>]{1,200}>", " ; ", text)
+    text = _VIET_LABEL.sub("", text)
     if _SOURCE.match(text) and not _LEAD.match(text):
         return ()
     text = _URL.sub(" ; ", text)
@@ -243,6 +257,9 @@ def split(text: str) -> tuple[str, ...]:
         text = _LEAD.sub("", text)
     text = _CREDIT.sub("", text)
     text = re.sub(r"^\W*(?:theo|according to)\s.*$", "", text, flags=re.I)
+    if _VIET_LETTER.search(text):  # "Thu Hà Theo Nhịp sống kinh tế"; Theo is a name elsewhere
+        text = re.sub(r"^([^()]*\w)[\s,;|–-]+theo\s+\S.*$", r"\1", text, flags=re.I)
+    text = re.sub(r"\s+theo dõi(?!\w).*$", "", text, flags=re.I)  # a button
     text = re.sub(r"\((?:theo|nguồn|source|via)[^)]*\)", " ", text, flags=re.I)
     text = _TWO_GLUED.sub(r"\1 - \2", re.sub(r"\s\([^()]{20,120}\)", " ", text))  # an explanation, "and" in it
     return tuple(part for part in (p.strip() for p in _SPLIT.split(text)) if part)

@@ -80,6 +80,26 @@ _MONTH_DAY = re.compile(
 _RFC_SHORT_YEAR = re.compile(r"(?<!\d)(\d{1,2})[\s-]([A-Za-z]{3})[\s-](\d{2})\s+(?=\d{1,2}:\d{2})")
 _DOTNET = re.compile(r"([1-9]|1[0-2])/([1-9]|[12]\d|3[01])/(\d{4}) (?:[1-9]|1[0-2]):\d{2}:\d{2} [AP]M$")
 _JS = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{1,2}) (\d{2}:\d{2}:\d{2}) (?:([A-Z]{2,5}) )?(\d{4})")
+# Vietnamese in words, as blogs and phones print it: months, halves of the day, "14g05", "14h:05".
+_VIET_WORDS = re.compile(
+    r"tháng\s+[^\W\d_]|(?<=\d)\s+th\.?\s?\d|tháng\s+\d{1,2}\s+\d{1,2},|\d(?:g|h:)[0-5]\d"
+    r"|[0-5]\d(?:\s?phút)?\s*,?\s*(?:(?-i:SA|CH)|sáng|trưa|chiều|tối|đêm)(?!\w)",
+    re.I,
+)
+_VIET_MONTHS = (
+    "giêng", "hai", "ba", "tư", "năm", "sáu", "bảy", "tám", "chín", "mười(?! một| hai)", "mười một", "mười hai"
+)  # fmt: skip
+_VIET_MONTH = tuple(
+    (
+        re.compile(rf"\btháng {'(?:một|giêng)' if n == 1 else '(?:bốn|tư)' if n == 4 else word}(?!\w)", re.I),
+        f"tháng {n}",
+    )
+    for n, word in reversed(tuple(enumerate(_VIET_MONTHS, 1)))
+)
+_VIET_HALF = re.compile(
+    r"(?<!\d)(\d{1,2})(\s?(?::|h|giờ)\s?[0-5]\d(?::[0-5]\d)?)(?:\s?phút)?\s*,?\s*((?-i:SA|CH)|sáng|trưa|chiều|tối|đêm)(?!\w)",
+    re.I,
+)
 _ARABIC_HALF = re.compile(r"(?<=\d)\s*(?:مساءً|مساءا|مساء|صباحًا|صباحاً|صباحا|صباح)")
 _BUDDHIST = re.compile(r"(?<!\d)(25[4-9]\d)(?!\d)")
 # "3 พ.ค. 67": short months of two letters with dots, and the last two digits of the year.
@@ -143,8 +163,27 @@ def _normal(raw: str) -> str:
     text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() and c > "9" else c for c in text)
     if not text.isascii():
         text = _ARABIC_HALF.sub(lambda m: " PM" if "م" in m[0][:2] else " AM", text)
+    if _VIET_WORDS.search(text):
+        text = _vietnamese(text)
     text = re.sub("[\u200b\u200e\u200f\u202a-\u202e\u2060\ufeff]", "", text)
     return " ".join(text.split())[:MAX_CHARS]
+
+
+def _vietnamese(text: str) -> str:
+    """Months in words as numbers, the halves of the day as AM and PM."""
+    for word, number in _VIET_MONTH:
+        text = word.sub(number, text)
+    text = re.sub(r"(?<=\d)\s+th\.?\s?(1[0-2]|0?[1-9])(?=,?\s+\d{4})", r" tháng \1", text, flags=re.I)
+    text = re.sub(r"\btháng (\d{1,2}) (\d{1,2}),", r"\2 tháng \1", text, flags=re.I)
+    text = re.sub(r"(?<!\d)(\d{1,2})(?:g|h:)([0-5]\d)(?!\d)", r"\1:\2", text)
+    return _VIET_HALF.sub(_viet_half, text)
+
+
+def _viet_half(match: re.Match[str]) -> str:
+    hour, word = int(match[1]), match[3].casefold()
+    late = word in ("ch", "chiều", "tối") or (word == "đêm" and 6 <= hour < 12)
+    late = late or (word == "trưa" and (hour == 12 or hour < 4))
+    return f"{match[1]}{match[2]} {'PM' if late else 'AM' if hour <= 12 and word != 'trưa' else ''} "
 
 
 def _buddhist(text: str) -> str:
@@ -327,8 +366,8 @@ def _zone(text: str) -> tzinfo | None:
 # ---------------------------------------------------------------- relative
 _UNITS: tuple[tuple[str, float], ...] = (
     (r"giây|seconds?|secs?|sekunden?|secondes?|segundos?", 1),
-    (r"phút|minutes?|mins?|minuten?|minutos?|minuti", 60),
-    (r"giờ|tiếng|hours?|hrs?|stunden?|heures?|horas?|ore", 3600),
+    (r"phút|p|'|minutes?|mins?|minuten?|minutos?|minuti", 60),
+    (r"giờ|tiếng|h|hours?|hrs?|stunden?|heures?|horas?|ore", 3600),
     (r"ngày|days?|tage?n?|jours?|d[ií]as?|giorni", 86_400),
     (r"tuần|weeks?|wochen?|semaines?|semanas?", 7 * 86_400),
     (r"tháng|months?|monate?n?|mois|mes(?:es)?", 30 * 86_400),

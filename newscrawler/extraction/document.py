@@ -31,8 +31,9 @@ LXML_MAX_DEPTH = 250
 
 # Below these counts the worst nesting costs lexbor about a second (39 open tags, then 5,000 of them deep).
 _FEW_TAGS = 5_000
-# No page of news has so many; looked at where nothing else is.
-_MANY_TAGS = 20_000
+# No page of news has so many; looked at where nothing else is, and where the page is long enough to hold them.
+_MANY_TAGS = 25_000
+_TAG_BYTES = 3
 _FEW_OPEN_FORMATTING = 40
 _TAGS = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]{0,30})[^>]*>?")
 # A formatting tag that is not closed at once. `<b>12</b>` never piles up however often it comes; strict about
@@ -101,7 +102,9 @@ class Document:
         # What is UTF-8 already is not written again.
         as_sent = self.encoding == "utf-8" and not self.flattened and "\ufffd" not in text and body[:1] != _BOM[:1]
         encoded = body if as_sent else text.encode("utf-8", "replace")
-        if guarded or len(encoded) > _LARGE_BYTES or encoded.count(b"<") > _MANY_TAGS:
+        size = len(encoded)
+        many = size > _TAG_BYTES * _MANY_TAGS and encoded.count(b"<") > _MANY_TAGS
+        if guarded or many or size > _LARGE_BYTES:
             text, encoded = self._bounded(text, encoded)
         self.text_html = text
         self.tree = LexborHTMLParser(encoded)

@@ -13,7 +13,7 @@ from lxml import etree
 from selectolax.lexbor import LexborNode
 
 from newscrawler.extraction import text, title, witnesses
-from newscrawler.extraction.blocks import BLOCK_TAGS, Block, walk
+from newscrawler.extraction.blocks import BLOCK_TAGS, Block, collapse, walk
 from newscrawler.extraction.document import Document, words
 from newscrawler.items import FieldValue
 
@@ -35,7 +35,7 @@ _CLUTTER = re.compile(
     r"|video-?player|audio-?player|player|"
     r"author-?(?:box|bio|info|card|about)|about-?author|bio|biography|meta|metadata|post-?meta|entry-?meta"
     r"|article-?meta|info-?box|"
-    r"binh-?luan|lien-?quan|tin-?lien-?quan|tin-?khac|quang-?cao|relatednews\w*|box-?tin\w*|note-?box|box-?(?:game|note|news|quiz)|insert-?neww?s?|chi-?so-?chung-?khoan|toc|table-of-contents"
+    r"binh-?luan|lien-?quan|tin-?lien-?quan|tin-?khac|quang-?cao|relatednews\w*|box-?tin\w*|note-?box|box-?(?:game|note|news|quiz)|insert-?neww?s?|chi-?so-?chung-?khoan|chu-?thich\w*|ad(?:m|s|v)?-?zone\w*|toc|table-of-contents"
     r"|feedback|"
     r"search|suche|app-?download|donate|donation|spenden|paywall|legal|impressum|jump-?to|figcaption|sticky"
     r"|jp-relatedposts|sharedaddy|"
@@ -48,7 +48,7 @@ _CLUTTER = re.compile(
 )
 _CLUTTER_PARAGRAPH = re.compile(
     r"(?:^|[\s_-])(?:\w*caption\w*|credits?|byline|dateline|timestamp|copyright|comments?|share|sharing|social|tags?"
-    r"|autor(?:in)?|autorname|tac-?gia|date|disclaimer|newsletter\w*|promo\w*|"
+    r"|autor(?:in)?|autorname|tac-?gia|chu-?thich\w*|date|disclaimer|newsletter\w*|promo\w*|"
     r"read-?more|readmore|related\w*|advert\w*|author|bio|hidden|sr-only|screen-reader-text|nav|menu|breadcrumbs?"
     r"|follow|subscribe|also-?read|"
     r"source|teaser-?(?:title|text)|postdate|post-?meta(?:data)?|ads?|wp-caption-text)(?:$|[\s_-])",
@@ -80,6 +80,8 @@ _HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.I)
 _SENTENCE = re.compile(r"[.!?…。！？»”\"]['”\"’)\]]?$")
 # A cell that is longer is text, not a value.
 _CELL_CHARS = 60
+# A longer paragraph in italics is text: an interview's question, a quotation.
+_CAPTION_CHARS = 160
 # A noscript of fewer characters is a notice.
 _NOSCRIPT_CHARS = 1000
 
@@ -205,7 +207,7 @@ def read(doc: Document) -> Reading:
     skip = clutter(doc)
     blocks = _with_rows(walk(body))
     cluttered = _below(skip, {body.mem_id})
-    bad = [cluttered(b.node) for b in blocks]
+    bad = [cluttered(b.node) or _is_caption(b) for b in blocks]
     weights = [0.0 if c else paragraph_weight(b) for b, c in zip(blocks, bad, strict=True)]
     total = sum(weights)
     if total < 80:
@@ -223,6 +225,26 @@ def read(doc: Document) -> Reading:
     inside = _below({root.mem_id}, set())
     own = [not c and inside(b.node) for b, c in zip(blocks, bad, strict=True)]
     return Reading(blocks, own, bad, weights, root)
+
+
+def _is_caption(block: Block) -> bool:
+    """Nothing but italics below a picture that has a paragraph of its own, or in the paragraph of the picture."""
+    if block.tag not in ("p", "td") or not 3 <= len(block.text) <= _CAPTION_CHARS or block.text[-1] in "?:":
+        return False
+    italic = block.node.css_first("em,i")
+    if italic is None or block.link_chars or len(collapse(italic.text(deep=True))) < 0.9 * len(block.text):
+        return False
+    if block.node.css_first("img") is not None:
+        return True
+    before = block.node.prev
+    while before is not None and before.tag == "-text" and not (before.text_content or "").strip():
+        before = before.prev
+    return (
+        before is not None
+        and before.tag in ("p", "div", "img", "a", "picture")
+        and (before.tag == "img" or before.css_first("img") is not None)
+        and not before.text(deep=True).strip()
+    )
 
 
 def _descend(body: LexborNode, mass: dict[int, float], nodes: dict[int, LexborNode], total: float) -> LexborNode:

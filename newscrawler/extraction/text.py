@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
+from newscrawler.extraction import vietnamese
 from newscrawler.extraction.blocks import Block
 
 #: Shorter than this is no article text (a caption, a notice).
@@ -31,9 +32,11 @@ _READ_ALSO = (
 # A line of its own that leads away from the article, in any place.
 _AWAY = re.compile(
     rf"^\W{{0,4}}(?:{_READ_ALSO}|"
-    r">>|→|►|▶|»|đọc thêm|xem thêm|đọc tiếp|tin liên quan|tin cùng chuyên mục|bài liên quan"
+    r">>|→|►|▶|»|đọc thêm|xem thêm|đọc tiếp|(?:tin liên quan|tin cùng chuyên mục|bài liên quan|ý kiến của bạn|lưu bài viết|chia sẻ|bình luận)\s*(?:[:：(]|$)"
     r"|mời (?:bạn |quý )?(?:độc giả |đọc giả )?(?:xem|đọc)"
-    r"|tags?\s*(?::|\n)|\d{1,2}:\d{2} min\b|video verfügbar|verfügbar bis|từ khóa|ý kiến của bạn|lưu bài viết|chia sẻ|theo dõi\b.{0,60}\btrên|bình luận|read more\b|read also"
+    r"|tags?\s*(?::|\n)|\d{1,2}:\d{2} min\b|video verfügbar|verfügbar bis|từ kh(?:óa|oá)\s*(?::|$)"
+    r"|theo dõi\b.{0,60}\btrên (?:google|facebook|fanpage|zalo|youtube|tiktok|kênh|ứng dụng|app|instagram|telegram|mạng xã hội|các nền tảng)"
+    r"|read more\b|read also"
     r"|also read|read next|see also|related\s*:|related (?:articles?|stories|posts|news|topics|coverage)"
     r"|more on this"
     r"|more from|click here|sign up|subscribe|follow us|join us on|share this|share on|download (?:the|our) app"
@@ -53,20 +56,25 @@ _AWAY = re.compile(
     r"|あわせて読みたい|この記事は.{0,8}(?:会員|有料)|有料会員(?:に|登録)|残り\s?\d+文字|会員登録|おすすめ情報|関連キーワード)",
     re.I,
 )
+# Sentences of an article begin with some of those words as well.
+_SENTENCE_SO = re.compile(
+    r"^(?:zum thema|teilen|werbung|mehr zu|weitere \w+|recommended|loading|sponsored)(?: [\w„“”\"’'(),%-]+){4,}[.!?]$",
+    re.I,
+)
 # Notices at the end: everything from here on is not the article.
 _END = re.compile(
     r"^\W{0,3}(?:ý kiến của bạn|comments?\W*$|\d+ comments?\W*$|kommentare?\W*$|leave a (?:reply|comment)"
     r"|schreibe einen kommentar|post a comment|join the conversation|copyright\b|©|\(c\)\s+\d{4}"
     r"|all rights reserved"
     r"|tags\W*$|この記事は.{0,8}(?:会員|有料)限定"
-    r"|\(\*\)\s*không sao chép|about the author|über (?:den autor|die autorin)|tags?\s*:|từ khóa\b|schlagwörter"
+    r"|\(\*\)\s*không sao chép|about the author|über (?:den autor|die autorin)|tags?\s*:|từ kh(?:óa|oá)\s*(?::|$)|schlagwörter"
     r"|stichwörter|filed under|topics\s*:)",
     re.I,
 )
 # Titles of boxes: at the end they end the article, in the middle they are one line of clutter.
 _BOX = re.compile(
     rf"^\W{{0,3}}(?:{_READ_ALSO})\W*$|"
-    r"^\W{0,3}(?:tin liên quan|tin cùng chuyên mục|bài liên quan|đọc thêm|xem thêm|related (?:articles?|stories"
+    r"^\W{0,3}(?:(?:tin liên quan|tin cùng chuyên mục|bài liên quan)\W*$|đọc thêm|xem thêm|related (?:articles?|stories"
     r"|posts|news|topics|content|links|coverage)\W*$|top stories\W*$|mehr zum thema\W*$|das könnte (?:sie|dich)|auch interessant\W*$|you (?:may"
     r"|might) also like"
     r"|more (?:stories|news|articles)\b.{0,30}$|recommended for you|read more on|most (?:read|popular)\W*$"
@@ -92,6 +100,13 @@ _CREDIT = re.compile(
     r"(?:\s*[:：©/]|\s+(?:via|von|by|credit)\b).{0,140}$|^\W*(?:getty images|reuters|afp|ap photo|dpa|imago"
     r"|shutterstock|picture alliance).{0,60}$|.{0,100}/\s?(?:getty images|afp|reuters|dpa|ap|shutterstock"
     r"|imago)\W*$",
+    re.I,
+)
+# "... this afternoon. Photo: Jane Doe", "... (Ảnh: TTXVN)": the words of a picture. Longer ones are paragraphs.
+_CAPTION_CHARS = 300
+_ENDS_WITH_CREDIT = re.compile(
+    r"(?:[.!?…”\"')]\s*|\s[-–|]\s*|\s?[(\[]\s*)(?:nguồn ảnh|ảnh(?: minh h(?:ọa|oạ)| tư liệu)?|photos?|fotos?|bild(?:er)?|images?|pictures?|video|clip|đồ họa)"
+    r"\s*:\s*(?:[^.:!?]|\.(?=\S)|(?<=\s[^\W\d_])\.){2,50}[.)\]\s]*$",
     re.I,
 )
 _BYLINE = re.compile(
@@ -214,7 +229,7 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
             if ahead.goes_on(beside, position):
                 box = beside
                 continue
-            if written > 300 and ahead.running[position] < (0.15 if _BOX.match(text) else 0.5) * written:
+            if written > 300 and ahead.running[position] < (0.15 if _is_box(text) else 0.5) * written:
                 break
         if len(text) < 70 and (about := _ABOUT.match(text)) and position + 1 < len(blocks):
             ahead = ahead or _Ahead(blocks)
@@ -227,7 +242,7 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
             continue
         kept.append(block)
         written += len(text)
-    kept = _without_front(_without_repeated_links(kept))
+    kept = _without_front(_without_captions(_without_repeated_links(kept)))
     return _without_repeated_lead(_without_tail(kept))
 
 
@@ -288,7 +303,11 @@ def _beside(heading: Block, kept: list[Block]) -> frozenset[int]:
 
 def is_box_title(line: str) -> bool:
     """Whether a line by itself announces other articles, comments or tags."""
-    return bool(_BOX.match(line) or _END.match(line))
+    return _is_box(line) or bool(_END.match(line)) or (not line.isascii() and vietnamese.is_end(line))
+
+
+def _is_box(line: str) -> bool:
+    return bool(_BOX.match(line)) or (not line.isascii() and vietnamese.is_box_title(line))
 
 
 def leads_away(block: Block) -> bool:
@@ -298,12 +317,14 @@ def leads_away(block: Block) -> bool:
     if length < 80 and is_box_title(text):
         return True
     if (length < 90 or (length < 250 and block.link_chars > 0.3 * length)) and _AWAY.match(text):
-        return True
+        return bool(block.link_chars) or not _SENTENCE_SO.match(text)
     if length < 160 and _CREDIT.match(text):
         return True
     if length < 300 and block.link_chars > 0 and _APPEAL.match(text):
         return True
     if length < 320 and _DESK.match(text):
+        return True
+    if length < 200 and vietnamese.leads_away(text):
         return True
     linked = block.link_chars / max(1, length)
     if block.tag == "li" and linked > 0.5 and length < 180:
@@ -322,6 +343,19 @@ def _without_repeated_links(blocks: list[Block]) -> list[Block]:
     if not often:
         return blocks
     return [b for b in blocks if not (b.link_chars > 0.4 * len(b.text) and " ".join(b.text.split()[:2]) in often)]
+
+
+def _without_captions(blocks: list[Block]) -> list[Block]:
+    """Short paragraphs that end with who took the picture are captions, unless they are what the page consists of."""
+    found = [
+        b
+        for b in blocks
+        if len(b.text) < _CAPTION_CHARS and ":" in b.text[-70:] and _ENDS_WITH_CREDIT.search(b.text[-70:])
+    ]
+    if not found or 2 * sum(len(b.text) for b in found) > sum(len(b.text) for b in blocks):
+        return blocks
+    mine = {id(b) for b in found}
+    return [b for b in blocks if id(b) not in mine]
 
 
 def _without_front(blocks: list[Block]) -> list[Block]:
@@ -347,6 +381,8 @@ def _is_tail(block: Block, position: int) -> bool:
     if block.tag[:1] == "h" and block.tag[1:].isdigit():
         return not text.endswith(".")  # a heading of nothing; a sentence stood over a picture
     if _SOURCE_LINE.match(text) or _DATE_LINE.match(text) or (len(text) < 80 and _BYLINE.match(text)):
+        return True
+    if position > 2 and vietnamese.is_tail(text):
         return True
     if position > 2 and ((len(text) < 400 and _BIO.match(text)) or (len(text) < 200 and text.endswith(":"))):
         return True  # who the author is; an introduction to a box that is off
@@ -392,7 +428,7 @@ def one_line(text: str) -> str:
 
 def is_clean(text: str) -> bool:
     """Whether :func:`paragraphs` has nothing to do; a look without making a copy."""
-    if _UNTIDY.search(text) or any(untidy in text for untidy in ("  ", " \n", "\n ", "\n\n\n")):
+    if "  " in text or " \n" in text or "\n " in text or "\n\n\n" in text or _UNTIDY.search(text):
         return False
     if not text.isascii() and not unicodedata.is_normalized("NFC", text):
         return False

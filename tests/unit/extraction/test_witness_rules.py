@@ -390,3 +390,20 @@ def test_the_author_s_name_before_the_lead_is_no_paragraph() -> None:
     found = extract(page(html, lang="vi"), PageContext())
     assert found.authors.value == ["Nguyễn Thị Hồng"]
     assert found.content.value.startswith("Cơn bão số 5 đã vào")
+
+
+@pytest.mark.parametrize(
+    ("line", "stays"),
+    [
+        ("Zum Thema Sicherheit sagte der Minister am Abend nichts.", True),
+        ("Teilen wollte er sein Wissen mit niemandem.", True),
+        ("Loading trucks takes longer at this time of the year.", True),
+        ("Zum Thema", False),
+        ("Mehr zu diesem Thema", False),
+        ("Weitere Informationen: hier klicken", False),
+        ("Sponsored", False),
+    ],
+)
+def test_a_sentence_that_begins_like_a_link_to_more_is_text(line: str, stays: bool) -> None:
+    doc = page(f"<h1>{NEWS}</h1><article>{TEXT}<p>{line}</p>{TEXT.replace('Part', 'Piece')}</article>")
+    assert (line in extract(doc, PageContext()).content.value) is stays
