@@ -6,6 +6,7 @@ The scripted model answers by rule; what it gets right here says nothing about a
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ from typing import Any
 import pytest
 
 from newscrawler.extraction.context import PageContext
+from newscrawler.extraction.document import Document
+from newscrawler.extraction.selectors import SelectorSet, apply
 from newscrawler.llm import LLM
 from newscrawler.selectorstore import keys
 from newscrawler.selectorstore.generate import Generator, Result
 from newscrawler.selectorstore.jobs import Job, Jobs, Limits
+from newscrawler.selectorstore.samples import norm
 from newscrawler.selectorstore.store import SelectorStore, StaleFence
 from tests.fixtures_llm import ScriptedLLM, dumps
 from tests.fixtures_selectors import MadePage, made_pages
@@ -142,6 +146,46 @@ async def test_bad_answers_never_become_a_version(bench: Bench, scripted_llm: Sc
     assert result.reason
     assert len(scripted_llm.requests) <= 3
     assert await bench.jobs.client.hlen(keys.versions(DOMAIN)) == 0
+
+
+RIGHT_FIELDS = {"title": ["h1.title-detail"], "content_root": ["p.description, article.fck_detail"]}
+WRONG_FIELDS = {
+    "title": [["footer a"], ["h1, h2"], ["title"], ["article.fck_detail p"], ["a.logo"]],
+    "content_root": [["p.description"], ["section"], ["footer"], ["article.fck_detail p.Normal"], ["header"]],
+    "published": [["footer"], ["time.comment-time"], ["p.Normal"]],
+    "authors": [["p.Image"], ["footer a"], ["article.fck_detail strong"], [".author_mail"]],
+}
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_oracle_with_noise_never_makes_a_wrong_set(bench: Bench, scripted_llm: ScriptedLLM, seed: int) -> None:
+    """Each field right or wrong by chance, as a weak model is: what passes the gate is right on pages that nobody saw."""
+    rng = random.Random(seed)
+
+    def answer(_: Any) -> str:
+        given = {name: rng.choice(wrong) for name, wrong in WRONG_FIELDS.items() if rng.random() < 0.5}
+        return dumps({**GOOD, **RIGHT_FIELDS, **given})
+
+    scripted_llm.script = [answer]
+    result = await bench.run("llm")
+    assert result.state in ("probation", "failed"), result
+    if result.doc is None:
+        return
+    selectors = SelectorSet.from_dict(result.doc)
+    for made in made_pages(DOMAIN, 8, seed=99):
+        first = made.story.first
+        context = PageContext(site_name="VnExpress", language="vi", zone="Asia/Ho_Chi_Minh", fetched=made.fetched)
+        found = apply(Document(made.body, made.url), selectors, context)
+        assert found["title"].value == first.title, f"seed {seed}"
+        text = found["content"].value
+        paragraphs = [line for kind, line in first.blocks if kind == "p"]
+        assert sum(p in text for p in paragraphs) >= 0.9 * len(paragraphs) and len(text) < 1.25 * len(first.content)
+        if "published" in found:
+            assert abs(found["published"].value.timestamp() - made.story.published) < 86_400, f"seed {seed}"
+        if "authors" in found:
+            assert {norm(n) for n in found["authors"].value} <= {norm(n) for n in made.story.byline.authors}, (
+                f"seed {seed}"
+            )
 
 
 @pytest.mark.parametrize(
