@@ -21,6 +21,19 @@ from newscrawler.web.hostile import fence, hides, without_unsafe
         "font-size:0.01em",
         "font-size:.4rem",
         "font-size:0.9px",
+        "font-size: 1px",
+        "font-size:5.9px;color:red",
+        "font-size:4pt",
+        "font-size:49%",
+        "FONT-SIZE: 2PX !important",
+        "font: italic 1px/1.2 serif",
+        "font:2px Arial",
+        "position:absolute; left:-9999px",
+        "text-indent: -9999em",
+        "margin-left:-9999px",
+        "clip: rect(0 0 0 0)",
+        "clip:rect(1px, 1px, 1px, 1px); position:absolute",
+        "clip-path: inset(50%)",
     ],
 )
 def test_what_readers_do_not_see_is_hidden(style: str) -> None:
@@ -29,7 +42,27 @@ def test_what_readers_do_not_see_is_hidden(style: str) -> None:
 
 @pytest.mark.parametrize(
     "style",
-    ["", "opacity:0.5", "opacity:1", "font-size:0.8rem", "font-size:.9em", "font-size:10px", "font-size:large"],
+    [
+        "",
+        "opacity:0.5",
+        "opacity:1",
+        "font-size:0.8rem",
+        "font-size:.9em",
+        "font-size:0.5em",
+        "font-size:6px",
+        "font-size:10px",
+        "font-size:100%",
+        "font-size:62.5%",
+        "font-size:large",
+        "font-size:1.2vw",
+        "font: 700 16px/1.2 Georgia, serif",
+        "font-weight:300",
+        "font:inherit",
+        "margin-left:-120px",
+        "left:-12px",
+        "padding-top:0;top:0",
+        "clip:rect(0, 400px, 300px, 0)",
+    ],
 )
 def test_small_type_and_faded_text_are_read(style: str) -> None:
     assert not hides(style)
