@@ -17,11 +17,13 @@ from newscrawler.items import Link
 
 T = TypeVar("T", Lease, Link)
 
-#: Most links, acks and leases of one script call: a script stops Redis for everybody while it runs. As many new links
-#: take 2 ms, as many acks 1; three times that where Redis has just forked and each page it writes is copied first.
+#: Most links, acks, ended fetches and leases of one script call: a script stops Redis for everybody while it runs. As many
+#: new links take 2 ms, the others together 1; three times that where Redis has just forked and each page it writes is
+#: copied first.
 MAX_LINKS = 64
 MAX_ACKS = 16
-MAX_LEASES = 32
+MAX_FETCHED = 32
+MAX_LEASES = 16
 #: Most links that are only looked up in one call: half a millisecond.
 MAX_LOOKS = 256
 #: Of the links that were offered last, so many are remembered in known_share.

@@ -276,12 +276,22 @@ class Share:
     fetched: list[bytes] = field(default_factory=list)
     acks: list[tuple[Ack, PackedAck, list[Link]]] = field(default_factory=list)
 
-    def batches(self, most: int) -> Iterator[Share]:
-        """Splits off what is over ``most`` acks, to be sent before the rest."""
-        while len(self.acks) > most:
-            first = Share(self.fetched, self.acks[:most])
-            self.fetched, self.acks = [], self.acks[most:]
-            yield first
+    def batches(self, acks: int, fetched: int) -> Iterator[Share]:
+        """Pieces with at most so many of them, one at least. The end of a fetch goes with the ack of its URL, where both
+        are told now: so the domain is read and written once."""
+        if len(self.acks) <= acks and len(self.fetched) <= fetched:
+            yield self
+            return
+        # url id and fence, with which both begin
+        ended = {packed[:24]: packed for packed in self.fetched}
+        pieces = []
+        for start in range(0, len(self.acks), acks):
+            piece = self.acks[start : start + acks]
+            own = [ended.pop(packed.head[:24]) for _, packed, _ in piece if packed.head[:24] in ended]
+            pieces.append(Share(own, piece))
+        rest = list(ended.values())
+        yield from (Share(rest[start : start + fetched]) for start in range(0, len(rest), fetched))
+        yield from pieces
 
 
 def fences(leases: Sequence[Lease]) -> bytes:

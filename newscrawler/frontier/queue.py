@@ -18,7 +18,7 @@ from redis.asyncio import Redis
 from newscrawler.frontier import keys, meta, packing, records
 from newscrawler.frontier.archive import Archive, Mover
 from newscrawler.frontier.errors import translated
-from newscrawler.frontier.offers import MAX_ACKS, MAX_LEASES, MAX_LINKS, Offers
+from newscrawler.frontier.offers import MAX_ACKS, MAX_FETCHED, MAX_LEASES, MAX_LINKS, Offers
 from newscrawler.frontier.operator import Operator
 from newscrawler.frontier.scripts import Scripts
 from newscrawler.frontier.seen import LocalSeen
@@ -182,14 +182,7 @@ class Frontier(Offers):
         left = k
         try:
             for shard in self._order():
-                share = plan.get(shard) or packing.Share()
-                for batch in share.batches(MAX_ACKS):
-                    left -= await self._step_shard(shard, 0, batch, step)
-                got = await self._step_shard(shard, min(left, MAX_LEASES), share, step)
-                left -= got
-                while got == MAX_LEASES and left > 0:
-                    got = await self._step_shard(shard, min(left, MAX_LEASES), packing.Share(), step)
-                    left -= got
+                left -= await self._serve(shard, left, plan.get(shard) or packing.Share(), step)
             with translated():
                 await self._after_error()
             if self.mover is not None:
@@ -201,6 +194,22 @@ class Frontier(Offers):
             raise
         step.server_id = self._server_id
         return step
+
+    async def _serve(self, shard: int, k: int, share: packing.Share, step: Step) -> int:
+        """As many calls as the share and ``k`` URLs need, each of them short. Returns how many URLs came.
+
+        What is told later belongs to domains that are held until then, so no lease can come too early.
+        """
+        wait_ms, left, got = step.wait_ms, k, 0
+        for batch in share.batches(MAX_ACKS, MAX_FETCHED):
+            step.wait_ms = wait_ms  # the last call knows
+            got = await self._step_shard(shard, min(left, MAX_LEASES), batch, step)
+            left -= got
+        while got == MAX_LEASES and left > 0:
+            step.wait_ms = wait_ms
+            got = await self._step_shard(shard, min(left, MAX_LEASES), packing.Share(), step)
+            left -= got
+        return k - left
 
     async def _verify(self, step: Step) -> None:
         """Offers links that the local filter alone knew: what it lied about is queued now. Sums up the step."""

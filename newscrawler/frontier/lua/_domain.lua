@@ -288,24 +288,30 @@ local function enqueue_due(name, d, id, due_ms, outcome)
   if is_waiting(outcome) then S.waiting = S.waiting + 1 else S.queued = S.queued + 1 end
 end
 
--- Moves what has come due into the queue, at most ``limit`` URLs.
+-- Moves what has come due into the queue, at most ``limit`` URLs; 64 a call in all, as after a long rest much is due in
+-- every domain, and one of each of the further ones.
+local most_due = 64
 local function move_due(name, d, limit)
   if d.due == 0 or d.next_due > now then return end
-  local ids = call("ZRANGEBYSCORE", P .. ":due:" .. name, "-inf", now, "LIMIT", 0, limit)
+  local key, records, queued = P .. ":due:" .. name, P .. ":r:" .. name, {}
+  local ids = call("ZRANGEBYSCORE", key, "-inf", whole(now), "LIMIT", "0", whole(max(1, min(limit, most_due))))
+  local raws = #ids > 0 and call("HMGET", records, unpack(ids)) or {}
+  call_many("ZREM", key, ids)
+  most_due = most_due - #ids
+  d.due = d.due - #ids
   for i = 1, #ids do
-    local id = ids[i]
-    local raw = call("HGET", P .. ":r:" .. name, id)
+    local raw = raws[i]
     local h = read_header(raw)
-    call("ZREM", P .. ":due:" .. name, id)
-    d.due = d.due - 1
     if h and is_waiting(h.outcome) then S.waiting = S.waiting - 1 else S.queued = S.queued - 1 end
     if h then
-      enqueue(name, d, id, queue_score(h, d))
+      queued[#queued + 1], queued[#queued + 2] = whole(queue_score(h, d)), ids[i]
+      count_queued(d)
     else
-      call("HDEL", P .. ":r:" .. name, id)
-      put_in_quarantine(id, name, "poison", raw)
+      call("HDEL", records, ids[i])
+      put_in_quarantine(ids[i], name, "poison", raw)
     end
   end
+  call_many("ZADD", P .. ":q:" .. name, queued)
   local first = call("ZRANGE", P .. ":due:" .. name, "0", "0", "WITHSCORES")
   d.next_due = first[2] and tonumber(first[2]) or 0
 end
