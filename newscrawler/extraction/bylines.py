@@ -77,7 +77,21 @@ def find(doc: Document, context: PageContext) -> FieldValue:
         from_hint = authors.clean([str(h) for h in hint], context.site_name, sites)
         if from_hint:
             return FieldValue(from_hint, "feed", 0.6)
+    for node in doc.tree.css('header [class~="credit"]')[:3]:  # of the article, not of a picture
+        if not _pictured(node):
+            lines.note(doc, _visible(node))
     return FieldValue([])
+
+
+def _pictured(node: LexborNode) -> bool:
+    return any(n.tag in ("figure", "figcaption") for n in _above(node)) or node.css_first("img") is not None
+
+
+def _above(node: LexborNode) -> Iterator[LexborNode]:
+    parent = node.parent
+    while parent is not None and parent.tag not in ("header", "body"):
+        yield parent
+        parent = parent.parent
 
 
 def _set(names: list[str]) -> frozenset[str]:

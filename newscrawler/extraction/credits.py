@@ -8,10 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from selectolax.lexbor import LexborNode
-
 from newscrawler.extraction import authors, title, witnesses
-from newscrawler.extraction.blocks import collapse
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document, words
 from newscrawler.items import FieldValue
@@ -109,11 +106,6 @@ def _places(
         if stated:
             yield stated, "byline", 0.5
             break
-    for node in doc.tree.css('header [class~="credit"]')[:3]:  # of the article, not of a picture
-        stated = [] if _pictured(node) else _names([collapse(node.text(deep=True, separator=" "))], own, people)
-        if stated:
-            yield stated, "byline", 0.5
-            break
     if seen.source:
         stated = _names([seen.source], own, people, True)
         if stated:
@@ -122,17 +114,6 @@ def _places(
         stated = _in_text(content)
         if stated:
             yield stated, "text", 0.5
-
-
-def _pictured(node: LexborNode) -> bool:
-    return any(n.tag in ("figure", "figcaption") for n in _above(node)) or node.css_first("img") is not None
-
-
-def _above(node: LexborNode) -> Iterator[LexborNode]:
-    parent = node.parent
-    while parent is not None and parent.tag not in ("header", "body"):
-        yield parent
-        parent = parent.parent
 
 
 def _in_text(content: str) -> list[str]:

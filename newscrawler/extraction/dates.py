@@ -81,10 +81,18 @@ _RFC_SHORT_YEAR = re.compile(r"(?<!\d)(\d{1,2})[\s-]([A-Za-z]{3})[\s-](\d{2})\s+
 _DOTNET = re.compile(r"([1-9]|1[0-2])/([1-9]|[12]\d|3[01])/(\d{4}) (?:[1-9]|1[0-2]):\d{2}:\d{2} [AP]M$")
 _JS = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{1,2}) (\d{2}:\d{2}:\d{2}) (?:([A-Z]{2,5}) )?(\d{4})")
 # Vietnamese in words, as blogs and phones print it: months, halves of the day, "14g05", "14h:05".
-_VIET_WORDS = re.compile(
-    r"tháng\s+[^\W\d_]|(?<=\d)\s+th\.?\s?\d|tháng\s+\d{1,2}\s+\d{1,2},|\d(?:g|h:)[0-5]\d"
-    r"|[0-5]\d(?:\s?phút)?\s*,?\s*(?:(?-i:SA|CH)|sáng|trưa|chiều|tối|đêm)(?!\w)",
-    re.I,
+# On lower-case text: patterns without flags are many times faster to say no.
+_VIET_WORDS = tuple(
+    map(
+        re.compile,
+        (
+            r"tháng\s+[^\W\d_]",
+            r" th\.?\s?\d",
+            r"tháng\s+\d{1,2}\s+\d{1,2},",
+            r"\d(?:g|h:)[0-5]\d",
+            r"[0-5]\d(?:\s?phút)?\s{0,2},?\s{0,2}(?:sa|ch|sáng|trưa|chiều|tối|đêm)(?!\w)",
+        ),
+    )
 )
 _VIET_MONTHS = (
     "giêng", "hai", "ba", "tư", "năm", "sáu", "bảy", "tám", "chín", "mười(?! một| hai)", "mười một", "mười hai"
@@ -163,8 +171,10 @@ def _normal(raw: str) -> str:
     text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() and c > "9" else c for c in text)
     if not text.isascii():
         text = _ARABIC_HALF.sub(lambda m: " PM" if "م" in m[0][:2] else " AM", text)
-    if _VIET_WORDS.search(text):
-        text = _vietnamese(text)
+    if not text[:4].isdigit():
+        lower = text.lower()
+        if any(form.search(lower) for form in _VIET_WORDS):
+            text = _vietnamese(text)
     text = re.sub("[\u200b\u200e\u200f\u202a-\u202e\u2060\ufeff]", "", text)
     return " ".join(text.split())[:MAX_CHARS]
 

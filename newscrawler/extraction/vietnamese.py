@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _WORDS = re.compile(r"[^\W\d_]+")
 #: A line of more characters is none of the fixed ones.
 MAX_CHARS = 60
+# So many signs and digits may stand before the first word.
+_LEADING_SIGNS = 8
 
 
 def _phrases(lines: str) -> frozenset[str]:
@@ -65,24 +68,42 @@ _TAIL = re.compile(r"^\W{0,3}(?:chủ đề\s*:|hotline\b|đường dây nóng\s
 _TWICE = re.compile(r"^(\w.{5,40}?)\1$")  # a link and its hover text
 
 
-def _phrase(line: str) -> str:
-    return " ".join(_WORDS.findall(line.casefold()))
+_FIRST = frozenset(phrase.partition(" ")[0] for phrase in _BOXES | _ENDS | _AWAY)
+_FIRST_OF_NOTICE = frozenset(
+    ["bản", "vui", "đề", "yêu", "ghi", "không", "cấm", "mọi", "mời", "tham", "tít", "tựa", "tiêu", "bài"]
+)
+
+
+def _first(line: str) -> str:
+    word = _WORDS.search(line)
+    return word[0].casefold() if word is not None and word.start() <= _LEADING_SIGNS else ""
+
+
+@lru_cache(maxsize=2048)
+def kind(line: str) -> str:
+    """ "box", "end" or "away" of a line that is one of the fixed ones, else ""; templates write the same ones always."""
+    if len(line) >= MAX_CHARS or _first(line) not in _FIRST:
+        return ""
+    phrase = " ".join(_WORDS.findall(line.casefold()))
+    return "box" if phrase in _BOXES else "end" if phrase in _ENDS else "away" if phrase in _AWAY else ""
 
 
 def is_box_title(line: str) -> bool:
-    return len(line) < MAX_CHARS and _phrase(line) in _BOXES
+    return kind(line) == "box"
 
 
 def is_end(line: str) -> bool:
     """What the readers' comments are announced by."""
-    return len(line) < MAX_CHARS and _phrase(line) in _ENDS
+    return kind(line) == "end"
 
 
 def leads_away(line: str) -> bool:
     """A button, a label or a notice: no text of an article wherever it stands. ``line``: fewer than 200 characters."""
-    if len(line) < MAX_CHARS and _phrase(line) in _AWAY:
+    if len(line) < MAX_CHARS and kind(line) == "away":
         return True
-    return bool(_NOTICE.match(line) or (len(line) < 80 and _TWICE.match(line)))
+    if _first(line) in _FIRST_OF_NOTICE and _NOTICE.match(line):
+        return True
+    return len(line) < 80 and line.find(line[:6], 6) > 0 and bool(_TWICE.match(line))
 
 
 def is_tail(line: str) -> bool:
