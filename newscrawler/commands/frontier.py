@@ -249,7 +249,8 @@ def _until(text: str) -> Callable[[int], int]:
 def _span_ms(option: str, text: str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
     if not found:
-        raise cli.UsageError(f"{option} {text!r}: a span like 30m, 24h or 7d is needed")
+        also = ", or crawl," if option == "--per" else ""
+        raise cli.UsageError(f"{option} {text!r}: a span like 30m, 24h or 7d{also} is needed", print_help=False)
     return round(float(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[found[2]] * 1000)
 
 
@@ -400,7 +401,7 @@ def _prepare_quarantine(rest: list[str], opts: argparse.Namespace) -> Work:
             if not rows:
                 cli.note("nothing is in quarantine" + (f" of {domain}" if domain else ""))
             return 0
-        if what == "drop" and not opts.yes:
+        if what == "drop" and entries and not opts.yes:
             cli.note(f"{len(entries)} URLs would be forgotten; repeat with --yes")
             return 1
         done = await (operator.replay(entries) if what == "replay" else operator.drop(entries))
