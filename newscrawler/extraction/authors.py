@@ -180,7 +180,7 @@ _NOT_BY = re.compile(
     re.I,
 )
 # What Vietnamese papers put before a name, one or several of them: "Tin, ảnh: ", "Nội dung: ", "Viết bởi ".
-_VIET_LABEL = re.compile(
+VIET_LABEL = re.compile(
     r"^\W*(?:(?:(?:ảnh|video|clip|hình)\s*(?:,|và|-|&|/|\+)\s*)?(?:tin|bài(?: viết)?|nội dung|phóng sự|kịch bản)"
     r"(?:\s*(?:,|và|-|&|/|\+)\s*(?:tin|bài|ảnh|hình(?: ảnh)?|video|clip|đồ họa|thiết kế|trình bày|biên tập))*\s*:\s*"
     r"|(?:tổng hợp|biên soạn|lược dịch|biên dịch|người (?:đưa tin|viết|thực hiện)|tác giả bài viết)\s*:\s*"
@@ -246,7 +246,7 @@ def split(text: str) -> tuple[str, ...]:
         return ()
     if "<" in text:
         text = re.sub(r"<[^<>]{1,200}>", " ; ", text)
-    text = _VIET_LABEL.sub("", text)
+    text = VIET_LABEL.sub("", text)
     if _SOURCE.match(text) and not _LEAD.match(text):
         return ()
     text = _URL.sub(" ; ", text)

@@ -27,6 +27,7 @@ _TRANSLATOR = re.compile(
 _MARKED_FOREIGN_TAGS = tuple(tag for tag in lines.FOREIGN_TAGS if tag != "nav")  # a byline may be a row of links
 # An address, or who has made the template: "Jane Roe - http://roe.example", "Jane Roe designed".
 _MAKER = re.compile(r"https?://|\bdesign(?:ed|er)?\b|\btheme\b|\btemplate\b", re.I)
+_AUTHOR_PATHS = ("author", "autor", "auteur", "tac-gia")
 _AUTHOR_PAGE = re.compile(r"/(?:authors?|autor(?:en|es)?|auteurs?|tac-gia)/[^/?#]+/?$")
 _VCARD = re.compile(r"\b(?:vcard|fn)(?:\s|$)")
 _META = re.compile(r"meta|info|byline|credit|sign", re.I)
@@ -114,7 +115,9 @@ def _spelled(stated: list[str], meta: Found | None, visible: lines.Named | None)
 def _states_another(named: witnesses.Witnesses, sites: list[str]) -> bool:
     """JSON-LD names an author that is not the site itself; a template's own name says nothing about who wrote."""
     own = {authors.key(site).replace(" ", "") for site in sites}
-    return any(authors.key(person.name).replace(" ", "") not in own for person in named.persons)
+    return any(
+        authors.key(person.name).replace(" ", "") not in own for person in named.persons if "organi" not in person.kind
+    )
 
 
 def _fuller(stated: list[str], meta: Found | None, visible: lines.Named | None) -> FieldValue | None:
@@ -152,7 +155,7 @@ def _from_meta(doc: Document, context: PageContext, sites: list[str]) -> Found |
 def visible_names(doc: Document, context: PageContext, sites: list[str] | None = None) -> Iterator[lines.Named]:
     """What a reader sees, best place first; lazy, as the last one reads the whole page. ``sites``: the site's names."""
     sites = title.site_names(doc, context.site_name) if sites is None else sites
-    for source in (_from_marked, _from_classes, _from_names, lines.find):
+    for source in (_from_marked, _from_classes, _from_names, _from_links, lines.find):
         yield from source(doc, context, sites)
 
 
@@ -271,6 +274,27 @@ def _from_names(doc: Document, context: PageContext, sites: list[str]) -> Iterat
         names = [n for n in authors.clean([_visible(node)], context.site_name, sites) if len(n.split()) > 1]
         if names:
             yield names, "byline", 0.72
+
+
+def _from_links(doc: Document, context: PageContext, sites: list[str]) -> Iterator[lines.Named]:
+    """The first link to an author's page behind the headline, and those beside it."""
+    parts = regions.of(doc)
+    below, near = parts.first is None, set[int]()
+    raw: list[str] = []
+    for node in doc.tree.css("h1,h2," + ",".join(f'a[href*="/{word}"]' for word in _AUTHOR_PATHS))[:80]:
+        below = below or node.mem_id == parts.first
+        if node.tag != "a" or not below or not _AUTHOR_PAGE.search(node.attributes.get("href") or ""):
+            continue
+        if foreign(node, lines.FOREIGN, parts, lines.FOREIGN_TAGS, lines.OWN):
+            continue
+        around = _around(node)
+        if raw and not near & around:
+            break  # another article's
+        near |= around
+        raw.append(_visible(node))
+    names = [n for n in authors.clean(raw, context.site_name, sites) if len(n.split()) > 1]
+    if names:
+        yield names, "byline:link", 0.72
 
 
 def _visible(node: LexborNode) -> str:

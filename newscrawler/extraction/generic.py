@@ -33,7 +33,7 @@ _CLUTTER = re.compile(
     r"|pagination|pager|paging|"
     r"rating|poll|quiz|vote|survey|toolbar|tools|buttons?|btn|icons?|carousel|slider|slideshow|gallery"
     r"|video-?player|audio-?player|player|"
-    r"author-?(?:box|bio|info|card|about)|about-?author|bio|biography|meta|metadata|post-?meta|entry-?meta"
+    r"author-?(?:box|bio|info|card|about)|box-?author\w*|box-?tac-?gia|about-?author|bio|biography|meta|metadata|post-?meta|entry-?meta"
     r"|article-?meta|info-?box|"
     r"binh-?luan|lien-?quan|tin-?lien-?quan|tin-?khac|quang-?cao|relatednews\w*|box-?tin\w*|note-?box|box-?(?:game|note|news|quiz)|insert-?neww?s?|chi-?so-?chung-?khoan|chu-?thich\w*|ad(?:m|s|v)?-?zone\w*|toc|table-of-contents"
     r"|feedback|"

@@ -16,7 +16,7 @@ FOREIGN = re.compile(
     r"comment|kommentar|related|recommend|sidebar|(?<!post-)(?<!entry-)(?<!article-)(?<!story-)footer|widget"
     r"|latest|popular|teaser|most-?read|trending|disqus|reply|quote|zitat|about-?author|author-?bio|bio-?box"
     r"|caption|licen[cs]e|photo-?credit|image-?credit|newsletter|subscribe|login|menu|nav\b|breadcrumb|share|social|carousel"
-    r"|slider",
+    r"|slider|binh-?luan|lien-?quan|tin-khac|cung-chuyen-muc",
     re.I,
 )
 _BYLINE_START = re.compile(
@@ -47,7 +47,7 @@ FOREIGN_TAGS = ("footer", "aside", "nav", "figure", "figcaption", "blockquote")
 # A date and the name behind it in one line; elements set apart by style alone leave nothing between them.
 _DATED = re.compile(
     r"^(?:[^\W\d_]{2,10}(?: [^\W\d_]{2,6})?,\s*)?(?:\d{1,2}\.\d{1,2}\.\d{4}|\d{1,2}/\d{1,2}/\d{4})[\s,|–-]*"
-    r"(?:\d{1,2}:\d{2}(?::\d{2})?(?: Uhr| ?\(?(?:GMT|UTC) ?[+-]\d{1,2}\)?)?[\s,|–-]*)?(?:von\s+)?"
+    r"(?:\d{1,2}:\d{2}(?::\d{2})?(?: Uhr| ?\(?(?:GMT|UTC) ?[+-]\d{1,2}\)?)?[\s,|–-]*)?(?:(?:von|bởi)\s+)?"
     r"(?P<name>[^\W\d_][^\d|]{4,60})$",
     re.I,
 )
@@ -74,6 +74,7 @@ _SOURCE = re.compile(
     r"\s*(?P<name>[^\W\d_][^:：?!]{1,58}?)[\s.)\]*]*$",
     re.I,
 )
+_IN_BRACKETS = re.compile(r"^\(([^()]{2,30})\)[.\s]*$")
 _NO_SOURCE = re.compile(r"(?:internet|tổng hợp|sưu tầm|getty|shutterstock|eigene|privat|dõi\b)", re.I)
 _SOURCE_BLOCKS = 3
 # Paragraphs that may stand above a date with the writer's name.
@@ -148,11 +149,11 @@ class _Scan:
             # Behind the text a date and two words are a teaser's: its day and its rubric.
             dated = _DATED.match(line) if self.ran <= _LEADS else None
             account = _USER.search(line) if len(line) < 200 and _HAS_DAY.search(line) else None
-            if not (dated or account or (len(line) <= 140 and _BYLINE_START.match(line))):
+            if not (dated or account or (len(line) <= 140 and _begins(line))):
                 continue
             if self._foreign(block):
                 break
-            begins = dated or _BYLINE_START.match(line)
+            begins = dated or _begins(line)
             names = self._clean(dated["name"] if dated else line) if begins else []
             names = [n for n in names if (len(n.split()) > 1 or EAST.match(n)) and not n.islower()]
             if not names and self.user is None and account is not None:
@@ -183,6 +184,10 @@ class _Scan:
         return foreign(block.node, FOREIGN, self.parts, FOREIGN_TAGS, OWN)
 
 
+def _begins(line: str) -> bool:
+    return bool(_BYLINE_START.match(line) or authors.VIET_LABEL.match(line))
+
+
 def _source_of(block: Block, sites: list[str]) -> str | None:
     """What a line names as the source of the text: "Theo TTXVN", "Quelle: kathpress", "Our Paper / Their Paper"."""
     stated = _SOURCE.match(block.text)
@@ -191,6 +196,9 @@ def _source_of(block: Block, sites: list[str]) -> str | None:
         # "Theo đó, ..." and "Theo Bộ Y tế, ..." begin sentences.
         is_name = name[0].isupper() or ":" in block.text[:12]
         return name if is_name and "," not in name and len(name.split()) <= 7 and not _NO_SOURCE.match(name) else None
+    agency = _IN_BRACKETS.match(block.text)
+    if agency and any(authors.is_agency(part) for part in re.split(r"[/,\s]+", agency[1])):
+        return agency[1]
     ours, slash, theirs = block.text.partition(" / ")
     if slash and 3 <= len(theirs) <= 40 and authors.key(ours) in {authors.key(s) for s in sites}:
         return theirs

@@ -33,7 +33,7 @@ FOREIGN = re.compile(
     r"|newest|aside"
     r"|event|calendar|kalender|termin|weather|copyright|archive|replies|reply|disqus|carousel|slider|ticker|promo"
     r"|binh-luan"
-    r"|lienquan|tin-khac|newsletter|next|prev",
+    r"|lien-?quan|tin-khac|cung-chuyen-muc|newsletter|next|prev",
     re.I,
 )
 _LEADING_DATE = re.compile(r"[(\[]?\d{1,2}\.\s?(?:\d{1,2}\.|\w{3,9})\s?\d{4}\b")

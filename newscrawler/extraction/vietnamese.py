@@ -65,6 +65,13 @@ _NOTICE = re.compile(
 )  # fmt: skip
 # Behind a text alone: there it is the paper's, before more text it may be the article's.
 _TAIL = re.compile(r"^\W{0,3}(?:chủ đề\s*:|hotline\b|đường dây nóng\s*:|liên hệ quảng cáo\b|trở lại \w)", re.I)
+# Who has done what, a name behind it.
+_CRAFT = re.compile(
+    r"^\W{0,3}(?:tác giả(?: bài viết)?|nguồn(?: tin)?|nội dung|bài(?: viết)?|tin|ảnh|thực hiện|thiết kế|trình bày|đồ họa"
+    r"|kỹ thuật|biên tập|biên soạn|tổng hợp|người (?:viết|thực hiện))"
+    r"(?:\s*(?:,|và|-|&|/|\+)\s*(?:bài|tin|ảnh|video|clip|đồ họa|thiết kế|trình bày))*\s*:\s*(?-i:[^\W\d_a-zà-ỹ])[^.!?:]{1,60}$",
+    re.I,
+)
 _TWICE = re.compile(r"^(\w.{5,40}?)\1$")  # a link and its hover text
 
 
@@ -107,4 +114,4 @@ def leads_away(line: str) -> bool:
 
 
 def is_tail(line: str) -> bool:
-    return len(line) < 120 and bool(_TAIL.match(line))
+    return len(line) < 120 and bool(_TAIL.match(line) or _CRAFT.match(line))

@@ -202,3 +202,54 @@ def test_nobody_in_a_byline(byline: str) -> None:
 
 def test_a_first_name_that_means_according_to_is_a_name_elsewhere() -> None:
     assert authors.clean(["Jan Theo Müller"]) == ["Jan Theo Müller"]
+
+
+DATE = "<span class=time>20/11/2026 14:05</span>"
+STATED = (
+    "<meta property='og:site_name' content='vidu.vn'><script type='application/ld+json'>"
+    '{"@type":"NewsArticle","headline":"x","author":{"@type":"Organization","name":"Báo điện tử Ví Dụ"}}</script>'
+)
+
+
+@pytest.mark.parametrize(
+    ("byline", "tail"),
+    [
+        (f"<div>{DATE}</div><div><a href=/tac-gia/thu-ha-12.html>Thu Hà</a></div>", ""),
+        (f"<div>{DATE} <a href=/author/thu-ha/>Thu Hà</a></div>", ""),
+        ("<p>Đăng bởi: Thu Hà | 20/11/2026 14:05</p>", ""),
+        ("<p>20/11/2026 14:05 bởi Thu Hà</p>", ""),
+        (DATE, "<p>Tác giả bài viết: Thu Hà</p><p>Nguồn tin: Báo Ví Dụ</p>"),
+        (DATE, "<p><strong>Bài, ảnh: Thu Hà</strong></p>"),
+        (DATE, "<p>Nội dung: Thu Hà</p><p>Ảnh: Minh Tú</p><p>Thiết kế: Hoàng Long</p>"),
+        (DATE, "<div>Nội dung: Thu Hà<br>Ảnh: Minh Tú<br>Thiết kế: Hoàng Long</div>"),
+        (DATE, "<p style='text-align:right'><strong>Thu Hà</strong> (Theo <em>Reuters, AFP</em>)</p>"),
+        (STATED + DATE, "<p style='text-align:right'><strong>Thu Hà</strong></p>"),
+        (DATE, f"<div class=box-author><a href=/tac-gia/thu-ha.html>Thu Hà</a><p>{OTHER}</p></div>"),
+    ],
+)
+def test_who_wrote_it_and_nothing_of_it_in_the_text(byline: str, tail: str) -> None:
+    found = page(byline=byline, tail=tail)
+    assert (found.authors.value, found.content.value) == (["Thu Hà"], WHOLE)
+    assert found.published.value is not None and found.published.value.isoformat() == "2026-11-20T14:05:00+07:00"
+
+
+@pytest.mark.parametrize(
+    ("tail", "credits"),
+    [
+        ("<p>(TTXVN/Vietnam+)</p>", ["TTXVN/Vietnam+"]),
+        ("<p class=source>Theo An Ninh Tiền Tệ</p>", ["An Ninh Tiền Tệ"]),
+        ("<div class=source>Nguồn: <a href=//x>Lao Động</a></div>", ["Lao Động"]),
+        ("<p>(cười)</p>", []),
+    ],
+)
+def test_the_source_behind_a_text_that_nobody_signs(tail: str, credits: list[str]) -> None:
+    found = page(byline=DATE, tail=tail)
+    assert (found.authors.value, found.credits.value) == ([], credits)
+
+
+def test_an_author_s_link_in_another_article_s_teaser_is_nobody() -> None:
+    teasers = "".join(
+        f"<div class=tin-lien-quan><a href=/b{i}.html>Bài khác số {i}</a> <a href=/tac-gia/le-binh-{i}.html>Lê Bình</a></div>"
+        for i in range(3)
+    )
+    assert page(byline=DATE, behind=teasers).authors.value == []
