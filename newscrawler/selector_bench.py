@@ -65,7 +65,8 @@ async def measure(
     made = [make_sample(p.url, p.body, context_of(p.url, p.fetched), p.content_type) for p in pages]
     samples = distinct([s for s in made if s is not None])
     if len(samples) < LEAST:
-        cli.note(f"{domain}: {len(samples)} stored article pages that differ, {LEAST} are needed")
+        if pages:
+            cli.note(f"{domain}: {len(samples)} stored article pages that differ, {LEAST} are needed")
         return None
     cli.note(f"{domain}: asking {model} about {SAMPLE_PAGES} pages, {len(samples) - SAMPLE_PAGES} more to judge it by")
     config = GenerationConfig.of(settings)

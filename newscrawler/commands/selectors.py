@@ -200,7 +200,11 @@ class Command(ScrapyCommand):
             cli.fail(f"no stored page of {domain} in the raw store; name page files, or crawl it first")
         context_of = self._context_of()
         rows = [_tried(page, selectors, context_of(page.url, page.fetched)) for page in pages]
-        cli.print_rows(rows, ("url", "title", "published", "authors", "content_chars", "missing"), opts.as_json)
+        if opts.as_json:
+            cli.print_rows(rows, (), True)
+        else:
+            cut = [{**row, "title": row["title"] and str(row["title"])[:60]} for row in rows]
+            cli.print_rows(cut, ("title", "published", "authors", "content_chars", "missing", "url"), False)
         judged = selecting.judge_pages(selectors, pages, context_of)
         if judged.report is None:
             cli.note(judged.note)
@@ -298,14 +302,17 @@ class Command(ScrapyCommand):
         if not opts.base_url or not opts.model:
             raise cli.UsageError("bench needs --base-url URL and --model NAME", print_help=False)
         domains = args or [site.id for site in wiring.load_sites(self._settings)]
-        rows = []
+        rows, bare = [], []
         for domain in domains:
             pages = await self._pages(domain, selector_bench.MOST_PAGES)
+            bare += [] if pages else [domain]
             row = await selector_bench.measure(
                 self._settings, store.client, domain, pages, self._context_of(), opts.base_url, opts.model
             )
             if row is not None:
                 rows.append(row)
+        if bare:
+            cli.note(f"without a stored page: {', '.join(bare)}")
         if not rows:
             cli.fail(f"no site has {selector_bench.LEAST} stored article pages; crawl some first")
         if not any(row["answered"] for row in rows):

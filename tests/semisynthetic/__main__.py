@@ -1,4 +1,4 @@
-"""python -m tests.semisynthetic [--pages DIR] [--most N] [--fresh N] [--only ID] [--shard I/N]: the table of docs/selectors.md."""
+"""python -m tests.semisynthetic [--pages DIR] [--most N] [--fresh N] [--only ID] [--shard I/N] [--seed N]: the table of docs/selectors.md."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def main() -> None:
     parser.add_argument("--fresh", type=int, default=25)
     parser.add_argument("--only")
     parser.add_argument("--shard", default="0/1", help="every n-th structure: 0/2 and 1/2 are two halves")
+    parser.add_argument("--seed", type=int, default=1, help="other stories in the same structures")
     parser.add_argument("--show", action="store_true", help="the sets and what was wrong")
     args = parser.parse_args()
     lives: list[Life] = []
@@ -27,7 +28,7 @@ def main() -> None:
         if args.only and args.only not in (structure.id, structure.site):
             continue
         start = time.process_time()
-        life = live(Site(structure, texts), args.fresh)
+        life = live(Site(structure, texts, args.seed), args.fresh)
         lives.append(life)
         shares = " ".join(f"{n}={life.right[n] / life.fresh:.2f}" for n in FIELDS) if life.fresh else ""
         print(

@@ -68,7 +68,7 @@ async def test_its_table_says_what_each_site_got_and_what_it_cost(
     assert "title       60.0%  of 20 pages" in out, out
     assert "dantri.com.vn: 8 stored article pages that differ, 18 are needed" in done.stderr
     assert "vnexpress.net: asking scripted-1 about 12 pages, 12 more" in done.stderr
-    assert "thanhnien.vn: 0 stored article pages" in done.stderr
+    assert "without a stored page: thanhnien.vn" in done.stderr
     calls = len(scripted_llm_thread.requests)
     assert calls >= 2 and f"{1050 * calls:,} tokens, cost {calls * (1000 * 2 + 50 * 8) / 1e6:.4f}" in out, out
 

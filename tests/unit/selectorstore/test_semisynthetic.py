@@ -21,11 +21,13 @@ from tests.semisynthetic.structure import Structure
 from tests.semisynthetic.texts import Texts
 
 #: Of all structures: share that reaches an active set with every field right on >= 99 % of fresh pages. Only rises.
-GOOD = 0.75
+GOOD = 0.98
 #: Structures whose active set is wrong, by its own selectors, in a field on more than 1 % of the pages: at most this share.
-SILENTLY_WRONG = 0.06
-#: Fields over all fresh pages that were read with an active set; names are often left to the generic chain.
-FIELD_FLOORS = {"title": 0.95, "published": 0.99, "authors": 0.9, "content": 0.985}
+SILENTLY_WRONG = 0.0
+#: Structures that have an active set after at most 42 pages: twelve to learn from, thirty in shadow.
+EARLY = 0.96
+#: Fields over all fresh pages that were read with an active set.
+FIELD_FLOORS = {"title": 0.995, "published": 0.995, "authors": 0.995, "content": 0.995}
 
 
 def test_a_page_is_filled_with_another_story_and_nothing_of_its_own_is_left(shared_pages: Path) -> None:
@@ -70,6 +72,7 @@ def test_every_structure_gets_a_right_set_or_none(shared_pages: Path) -> None:
     assert len(lives) >= 30
     assert len(good) >= GOOD * len(lives), wrong
     assert len(silent) <= SILENTLY_WRONG * len(lives), silent
+    assert sum(x.pages <= 42 for x in active) >= EARLY * len(lives), [(x.site, x.pages, x.reason) for x in lives]
     for name in FIELDS:
         share = sum(x.right[name] for x in active) / sum(x.fresh for x in active)
         assert share >= FIELD_FLOORS[name], f"{name}: {share:.4f}"
@@ -121,6 +124,6 @@ async def test_changes_of_structure_are_mended(shared_pages: Path, selector_redi
         print(
             one.ids, f"alarm={one.alarm_after} live={one.live_after} damaged={one.damaged}", one.reason, one.wrong[:1]
         )
-    assert len(begun) >= 8
-    good = [c for c in begun if c.good]
-    assert len(good) >= 0.8 * len(begun), [c for c in begun if not c.good]
+    assert len(begun) >= 11
+    assert [c for c in begun if not c.good] == []
+    assert sum(c.damaged > 0 for c in begun) >= 4, "nothing was there to be repaired"
