@@ -34,7 +34,7 @@ def history(name: str) -> str:
 
 
 def samples(name: str) -> str:
-    """hash: url -> JSON {ref, at_ms}"""
+    """hash: url -> JSON {ref, at_ms}: pages that a set is to be made from; while one is on probation, its shadow pages"""
     return f"{TAG}:s:{name}"
 
 
