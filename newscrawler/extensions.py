@@ -28,6 +28,7 @@ from newscrawler.fleet.rows import Place, Rows, Visit
 from newscrawler.frontier import connect
 from newscrawler.frontier.queue import Frontier, FrontierConfig
 from newscrawler.items import Kind, Outcome, Page
+from newscrawler.stats import PageEnds
 from newscrawler.store.base import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class CrawlReporter:
         listen(self.spider_opened, signals.spider_opened)
         listen(self.spider_closed, signals.spider_closed)
         listen(self.engine_stopped, signals.engine_stopped)
-        listen(self.item_scraped, signals.item_scraped)
+        PageEnds.of(crawler).listen(self.item_scraped)
         listen(self.item_dropped, signals.item_dropped)
         listen(self.item_error, signals.item_error)
         listen(self.spider_error, signals.spider_error)

@@ -29,6 +29,7 @@ from newscrawler.rawstore.errors import RawNotFound, RawStoreUnavailable
 from newscrawler.selectorstore.gate import agrees_with
 from newscrawler.selectorstore.generate import APPROVALS, MODES, Generator, Result
 from newscrawler.selectorstore.jobs import Jobs, Limits
+from newscrawler.stats import PageEnds
 from newscrawler.wiring import Services
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class SelectorGeneration:
     def from_crawler(cls, crawler: Crawler) -> SelectorGeneration:
         extension = cls(crawler, GenerationConfig.of(crawler.settings))
         crawler.signals.connect(extension.spider_opened, signals.spider_opened)
-        crawler.signals.connect(extension.item_scraped, signals.item_scraped)
+        PageEnds.of(crawler).listen(extension.item_scraped)
         crawler.signals.connect(extension.spider_idle, signals.spider_idle)
         crawler.signals.connect(extension.spider_closed, signals.spider_closed)
         return extension

@@ -35,6 +35,7 @@ from newscrawler.frontier.queue import FrontierUnavailable
 from newscrawler.items import Link, Outcome, Page
 from newscrawler.pump import Pump
 from newscrawler.rawstore import RawStoreUnavailable
+from newscrawler.stats import PageEnds
 from newscrawler.store.base import StoreRefused, StoreUnavailable
 from newscrawler.wiring import Services, StartRefused, refuse_to_flush
 
@@ -152,7 +153,7 @@ class Scheduler(RedisScheduler):
         self.queue.pending = self.pump.pending
         self.df.seen = services.frontier.seen_local
         connect = self.crawler.signals.connect
-        connect(self._item_scraped, signals.item_scraped)
+        PageEnds.of(self.crawler).listen(self._item_scraped)
         connect(self._item_error, signals.item_error)
         connect(self._item_dropped, signals.item_dropped)
         connect(self._spider_error, signals.spider_error)

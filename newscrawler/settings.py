@@ -44,6 +44,8 @@ ASYNCIO_EVENT_LOOP = _env("ASYNCIO_EVENT_LOOP", "uvloop.Loop")
 TELNETCONSOLE_ENABLED = False
 # One item per page: 1 is right, and Scrapy starts CONCURRENT_ITEMS tasks for every page.
 CONCURRENT_ITEMS = 1
+# Bytes of pages between their fetch and their ack; Scrapy's 5 MB are 80 pages, fewer than one batch of the store holds.
+SCRAPER_SLOT_MAX_ACTIVE_SIZE = 32 * 1024 * 1024
 CONCURRENT_REQUESTS = 32
 # The gate of the frontier hands a domain to one fetch at a time in the whole fleet.
 CONCURRENT_REQUESTS_PER_DOMAIN = 1
@@ -199,9 +201,9 @@ ARTICLE_STORE = _env("ARTICLE_STORE", "")
 STORE_PROCESS = True
 ARTICLE_INDEX = _env("ARTICLE_INDEX", "articles")  # Elasticsearch index (alias) name
 # Group commit: rows or milliseconds, whichever is first. A page is acked after its commit.
-STORE_BATCH_ROWS = 50
-# While a batch is being written the next one fills. 200 ms: FTS5 pays per commit, and no domain waits for it.
-STORE_BATCH_MS = 200
+STORE_BATCH_ROWS = 200
+# While a batch is being written the next one fills. 400 ms: FTS5 pays per commit, and no domain waits for it.
+STORE_BATCH_MS = 400
 
 # ---------------------------------------------------------------- selector sets, models
 # How a set is made for a site that has none (docs/selectors.md): rules_then_llm asks the model only for
@@ -317,7 +319,10 @@ ITEM_PIPELINES = {
     "newscrawler.pipelines.RawStorePipeline": 200,
     "newscrawler.pipelines.ArticleStorePipeline": 300,
 }
+STATS_CLASS = "newscrawler.stats.StatsCollector"
 EXTENSIONS = {
+    "scrapy.extensions.corestats.CoreStats": None,
+    "newscrawler.stats.CoreStats": 0,
     "scrapy.extensions.throttle.AutoThrottle": None,  # the frontier's gate does it for the fleet
     "scrapy.extensions.memusage.MemoryUsage": 0,
     "newscrawler.extensions.CrawlReporter": 100,

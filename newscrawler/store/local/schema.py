@@ -17,7 +17,7 @@ import apsw
 from newscrawler.store import codec, neardup
 from newscrawler.store.base import StoreUnavailable
 
-VERSION = 2
+VERSION = 3
 BUSY_MS = 10_000
 #: Bits of the sequence inside a minute; what does not fit goes to the next minute that has room.
 SEQUENCE_BITS = 8
@@ -56,8 +56,13 @@ CREATE VIRTUAL TABLE IF NOT EXISTS fts USING fts5(
     t, b, ft, fb, m, content='', contentless_delete=1,
     tokenize="ascii"
 );
--- Segments of one size that are merged: half the writing of the default (4); a query opens a few more of them.
+"""
+
+# automerge: segments of one size that are merged; half the writing of the default (4), a query opens a few more of them.
+# hashsize: bytes of new words that are held until the commit; with the default (1 MB) a batch of 50 is written in pieces.
+_INDEX_SETTINGS = """
 INSERT INTO fts(fts, rank) VALUES('automerge', 8);
+INSERT INTO fts(fts, rank) VALUES('hashsize', 16777216);
 """
 
 
@@ -103,6 +108,8 @@ def _prepare(connection: apsw.Connection, path: Path) -> None:
             _rebuild_bands(connection)
         elif found == 0:
             connection.execute(_TABLES)
+        if found < VERSION:
+            connection.execute(_INDEX_SETTINGS)
         connection.pragma("user_version", VERSION)
 
 
