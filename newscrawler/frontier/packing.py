@@ -190,7 +190,7 @@ class PackedAck:
     groups: list[list[Any]]
     moved: int = 0
 
-    def bytes(self) -> bytes:
+    def sent(self) -> bytes:
         if self.rest or self.groups or self.robots:
             more: bytes = msgpack.packb((self.rest, self.robots, self.groups), use_bin_type=False)
             return self.head + more

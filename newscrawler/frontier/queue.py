@@ -286,7 +286,7 @@ class Frontier(Offers):
         acks, has_links = b"", 0
         if share.acks:
             has_links = int(any(packed.groups for _, packed, _ in share.acks))
-            acks = msgpack.packb([packed.bytes() for _, packed, _ in share.acks], use_bin_type=False)
+            acks = msgpack.packb([packed.sent() for _, packed, _ in share.acks], use_bin_type=False)
         try:
             with translated():
                 answer = await self.scripts.run("step", keys.prefix(shard), self.worker, k, fetched, acks, has_links)
