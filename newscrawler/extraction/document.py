@@ -140,13 +140,14 @@ class Document:
         for node in self.named("a"):
             attrs = node.attrs
             href = attrs.get("href")
-            if href:
-                rel = attrs.get("rel")
+            if href:  # to ask for what is not there costs four times as much as to look whether it is
+                rel = attrs.get("rel") if "rel" in attrs else None
                 out.append((href.strip(), rel is not None and "nofollow" in rel.lower()))
         return out
 
     def named(self, tag: str) -> list[LexborNode]:
-        """``a``, ``base`` and ``link`` with a href, ``meta`` with a content, ``script`` with a type, in page order."""
+        """``base`` and ``link`` with a href, ``meta`` with a content, ``script`` with a type, in page order; ``a`` with a
+        href, and some without."""
         return self._stated.get(tag, [])
 
     @cached_property
@@ -156,7 +157,7 @@ class Document:
         found: dict[str, list[LexborNode]] = {}
         for node in self.tree.css("[href],[content],[type]"):
             attribute = _STATED_BY.get(tag := node.tag or "")
-            if attribute is not None and attribute in node.attrs:
+            if tag == "a" or (attribute is not None and attribute in node.attrs):  # links() asks each "a" itself
                 found.setdefault(tag, []).append(node)
         return found
 
