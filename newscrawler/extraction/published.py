@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import islice
 
 from selectolax.lexbor import LexborNode
 
@@ -41,6 +42,8 @@ _URL_LOCALE = re.compile(r"/([a-z]{2}[-_][a-z]{2})/", re.I)
 # Below this a date may be another article's: paragraphs that begin with one are asked as well.
 _UNSURE = 0.45
 _OFFSETS = re.compile(r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})? ?([+-](?:0\d|1[0-4]):?[0-5]\d)(?!\d)")
+# A site whose clock is so far from UTC would not show UTC to its readers for long.
+_FAR_FROM_UTC = timedelta(hours=4)
 # Of machine places that name the day of print, of an import or of the build as often as the first publication.
 _WEAK = 0.62
 
@@ -123,7 +126,8 @@ def find(doc: Document, context: PageContext) -> Times:
     if max((s.trust for s in stamps), default=0.0) < _UNSURE:
         stamps.extend(from_blocks(doc, how))
     if not stamps:
-        stamps.extend(_from_library(doc, how))
+        others = witnesses.of(doc).other_days
+        stamps.extend(s for s in _from_library(doc, how) if s.when.value.date() not in others)
     best = _choose(stamps, url, how)
     if best is not None:
         best.when = _local(doc, best.when, url, how)
@@ -148,6 +152,8 @@ def _local(doc: Document, when: When, url: Stamp | None, how: Rules) -> When:
     twin = _same_clock(doc, when)
     if twin is not None:
         return When(when.value.replace(tzinfo=timezone(twin)), True, True)
+    if how.zone is not UTC and _shows_clock(doc, when, how):
+        return When(when.value.replace(tzinfo=how.zone), True, True)
     labels, offset = _same_instant(doc, when, how)
     shown = next((label for label in labels), None)
     if how.zone is not UTC:
@@ -179,6 +185,15 @@ def _same_clock(doc: Document, when: When) -> timedelta | None:
         return None
     offset = timedelta(hours=int(match[1][1:]), minutes=int(match[2]))
     return -offset if match[1][0] == "-" else offset
+
+
+def _shows_clock(doc: Document, when: When, how: Rules) -> bool:
+    """The reader sees that very clock: it is the site's, and "Z" a template's habit. Only far from UTC is that sure."""
+    local = when.value.replace(tzinfo=None, second=0, microsecond=0)
+    if abs(how.zone.utcoffset(local) or timedelta(0)) < _FAR_FROM_UTC:
+        return False
+    shown = list(islice(named_stamps(doc, how), 6)) or list(filter(None, [near_headline(doc, how)]))
+    return any(s.when.has_time and s.when.value.replace(tzinfo=None, second=0, microsecond=0) == local for s in shown)
 
 
 def _page_offset(doc: Document) -> timedelta | None:
@@ -303,7 +318,10 @@ def time_stamps(doc: Document, how: Rules) -> Iterator[Stamp]:
     """``time`` elements and their like, in page order."""
     parts = regions.of(doc)
     for order, node in enumerate(
-        doc.tree.css("time,abbr.published,abbr[title]," + ",".join(f"[{k}]" for k in _TIME_DATA))[:40]
+        doc.tree.css(
+            "time,abbr.published,abbr[title],span[title*='/20'],span[title*='-20'],"
+            + ",".join(f"[{k}]" for k in _TIME_DATA)
+        )[:40]
     ):
         attributes = node.attributes
         raws = [attributes.get(k) for k in ("datetime", *_TIME_DATA, "title")]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from selectolax.lexbor import LexborNode
 
-from newscrawler.extraction import dates, regions
+from newscrawler.extraction import dates, regions, witnesses
 from newscrawler.extraction.blocks import collapse, walk
 from newscrawler.extraction.dates import Rules, When
 from newscrawler.extraction.document import Document
@@ -36,6 +36,7 @@ FOREIGN = re.compile(
     r"|lien-?quan|tin-khac|cung-chuyen-muc|newsletter|next|prev",
     re.I,
 )
+_ANOTHER = re.compile(r"comment|kommentar|binh-?luan|disqus|repl(?:y|ies)\b|lien-?quan|tin-khac|cung-chuyen-muc", re.I)
 _LEADING_DATE = re.compile(r"[(\[]?\d{1,2}\.\s?(?:\d{1,2}\.|\w{3,9})\s?\d{4}\b")
 _MAX_NODES = 80
 # Blocks of a page that are read for a date.
@@ -111,9 +112,15 @@ def named_stamps(doc: Document, how: Rules) -> Iterator[Stamp]:
         text = collapse(node.text(deep=True, separator=" "))
         if not 6 <= len(text) <= 160 or not any(c.isdigit() for c in text):
             continue
+        whole = node.attributes.get("title") or ""
+        if 8 <= len(whole) <= 50 and len(text) <= 40 and dates.parse(whole, how) is not None:
+            text = whole  # "20 hours ago", the date behind it
         seen += 1
         if seen > _MAX_NODES:
             break
+        if of_another(node, parts):
+            witnesses.of(doc).other_days.update(s.when.value.date() for s in parsed(text, how, "text", 0.0))
+            continue
         stamp = _text_stamp(text, node, how, order, parts)
         if stamp and before:
             stamp.trust -= 0.05
@@ -163,7 +170,14 @@ def from_blocks(doc: Document, how: Rules) -> Iterator[Stamp]:
                 return
 
 
+def of_another(node: LexborNode, parts: Parts) -> bool:
+    """In a comment, or in a list's item that is mostly the title of another page, linked: no date of this text."""
+    return foreign(node, _ANOTHER, parts) or _in_teaser(node)
+
+
 def _text_stamp(text: str, node: LexborNode, how: Rules, order: int, parts: Parts) -> Stamp | None:
+    if of_another(node, parts):
+        return None
     published = PUBLISHED.search(text)
     updated = UPDATED.search(text)
     if updated and any(c.isdigit() for c in text[: updated.start()]) and updated.start() > 8:
@@ -188,6 +202,19 @@ def _text_stamp(text: str, node: LexborNode, how: Rules, order: int, parts: Part
     return stamp
 
 
+def _in_teaser(node: LexborNode) -> bool:
+    """In a list's item that is mostly the title of another page, linked."""
+    one: LexborNode | None = node
+    for _ in range(4):
+        if one is None or one.tag in ("body", "main", "article", "section"):
+            return False
+        if one.tag == "li":
+            linked = sum(len(collapse(link.text(deep=True))) for link in one.css("a[href]")[:4])
+            return linked >= 12 and 2 * linked >= len(collapse(one.text(deep=True)))
+        one = one.parent
+    return False
+
+
 def near_headline(doc: Document, how: Rules) -> Stamp | None:
     """Short texts that hold a date, within some nodes after or before the h1."""
     heading = doc.tree.css_first("h1") or doc.tree.css_first("h2")
@@ -200,10 +227,12 @@ def near_headline(doc: Document, how: Rules) -> Stamp | None:
         node = node.parent if node is not None else None
         if node is None or node.tag in ("html",):
             break
+        before = True  # the heading: a site's header may show today's date
         for position, child in enumerate(node.traverse(include_text=True)):
             if position > 400:
                 break
             if child.tag != "-text":
+                before = before and child.mem_id != heading.mem_id
                 continue
             text = collapse(child.text_content or "")
             if not 6 <= len(text) <= 90 or not any(c.isdigit() for c in text):
@@ -211,9 +240,11 @@ def near_headline(doc: Document, how: Rules) -> Stamp | None:
             parent = child.parent
             if parent is None or parent.tag in ("script", "style", "a", "h1", "option"):
                 continue
+            if len(text) > 60 and text[-1] in ".!?" and not PUBLISHED.search(text):
+                continue  # a sentence of the text
             stamp = _text_stamp(text, parent, how, position // 4, parts)
             if stamp:
-                stamp.trust -= 0.05 + 0.05 * level
+                stamp.trust -= 0.05 + 0.05 * level + 0.05 * before
                 if best is None or stamp.trust > best.trust:
                     best = stamp
         if best is not None:

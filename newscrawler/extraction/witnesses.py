@@ -181,6 +181,7 @@ class Witnesses:
     is_free: bool | None = None  # isAccessibleForFree
     parts: Any = None  # filled by extraction.regions.of()
     bylines: list[str] = field(default_factory=list)  # visible texts that the search for authors has read
+    other_days: set[Any] = field(default_factory=set)  # days of comments and teasers
     source: str | None = None  # what the line behind the text names as its source, read in the same search
 
     @property

@@ -253,3 +253,49 @@ def test_an_author_s_link_in_another_article_s_teaser_is_nobody() -> None:
         for i in range(3)
     )
     assert page(byline=DATE, behind=teasers).authors.value == []
+
+
+def when(byline: str = "", head: str = "", behind: str = "", middle: str = "") -> str | None:
+    found = page(byline=head + byline, behind=behind, middle=middle).published.value
+    return found.isoformat() if found is not None else None
+
+
+AT = "2026-11-20T14:05:00+07:00"
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "<div class=comments><div class=item><b>Lê Bình</b><span class=time>19/11/2026 18:00</span><p>Tôi cũng nghĩ vậy.</p></div></div>",
+        "<ul class=tin-lien-quan><li><a href=/x.html>Bài báo khác của hôm nay</a> <span class=date>19/11/2026</span></li></ul>",
+        "<ul class=z9><li><a href=/x.html>Bài báo khác của hôm nay về mưa</a> <span class=time>3 giờ trước</span></li></ul>",
+    ],
+)
+def test_another_text_s_date_is_not_the_article_s(behind: str) -> None:
+    assert when(behind=behind) is None
+    assert when(DATE, behind=behind) == AT
+
+
+def test_a_day_in_a_sentence_is_not_the_publication() -> None:
+    line = "<p>Ngày 15/10/2026, dự án chống ngập đã được khởi công với tổng vốn gần một nghìn tỷ đồng.</p>"
+    assert when(middle=line) is None
+    assert when("<p>Ngày 20/11/2026 14:05</p>", middle=line) == AT
+
+
+def test_the_date_behind_a_relative_label() -> None:
+    assert when("<div class=meta><span class=time title='20/11/2026 14:05'>20 giờ trước</span></div>") == AT
+    assert when("<div class=meta><span class=time>20 giờ trước</span></div>") == "2026-11-20T14:00:00+07:00"
+
+
+def test_today_s_clock_above_the_headline_comes_after_a_date_below_it() -> None:
+    html = f"<div>Thứ Bảy, 21/11/2026 10:00</div><h1>{TITLE}</h1><p>20/11/2026 14:05</p><h2>{LEAD}</h2>"
+    html = f"<html lang=vi><body>{html}<div>{''.join(f'<p>{line}</p>' for line in TEXT)}</div></body></html>"
+    found = extract(Document(html.encode(), "https://tin.example.vn/mua-lon-123456.html"), CONTEXT).published.value
+    assert found is not None and found.isoformat() == AT
+
+
+def test_a_clock_that_a_far_site_shows_and_states_as_utc_is_its_own() -> None:
+    stated = '<script type="application/ld+json">{"@type":"NewsArticle","headline":"x","datePublished":"2026-11-20T14:05:00Z"}</script>'
+    assert when(DATE, stated) == AT
+    assert when("<span class=time>20/11/2026 21:05</span>", stated) == "2026-11-20T21:05:00+07:00"
+    assert when("", stated) == "2026-11-20T21:05:00+07:00"
