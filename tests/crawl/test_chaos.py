@@ -105,14 +105,17 @@ def blow(storm: Storm, fleet: Fleet, webs: Webs, moments: random.Random) -> None
 
 
 def run_out(storm: Storm, fleet: Fleet, redis: RedisServer) -> int:
-    """The workers end by themselves, every one of them; what a last retry left is fetched by one more. How many more."""
-    fleet.wait(300)
-    more, deadline = 0, time.monotonic() + 900
+    """The workers end by themselves, every one of them; what a last retry left is fetched by one more. How many more.
+
+    On a busy machine the storm lasts for more than the 15 minutes after which articles are looked at again, and each of
+    these visits takes the delay of its domain: the deadlines leave room for a round of them."""
+    fleet.wait(900)
+    more, deadline = 0, time.monotonic() + 1800
     while left := redis.to_do():
         assert time.monotonic() < deadline, f"never done, {left} URLs left"
         time.sleep(storm.lease_s)  # a lease of a worker that was killed last, or a suspect's rest
         fleet.start_one()
-        fleet.wait(120)
+        fleet.wait(900)
         more += 1
     return more
 
