@@ -151,6 +151,10 @@ class Command(ScrapyCommand):
             help="rules, llm: pages of sites with enough of them are read with a set made of the site's other pages",
         )  # fmt: skip
         parser.add_argument("--split", choices=("dev", "held"), help="only that half of the sites (hash of the name)")
+        parser.add_argument(
+            "--folds", type=int, default=0, metavar="N",
+            help="figures of N parts of the sites, and with --compare what each part has won or lost since",
+        )  # fmt: skip
         parser.add_argument("--compare", metavar="FILE", help="a run that --out wrote: which pages were won and lost")
         parser.add_argument(
             "--worst", type=int, default=0, metavar="N", help="list N pages with most fields wrong, and why"
@@ -162,6 +166,8 @@ class Command(ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
             raise cli.UsageError("one folder is needed: scrapy evaluate DIR", print_help=False)
+        if opts.folds < 0 or opts.folds == 1:
+            raise cli.UsageError(f"--folds {opts.folds}: 2 or more parts are needed", print_help=False)
         folder = Path(args[0])
         try:
             floors = read_floors(Path(opts.floors)) if opts.floors else {}
@@ -178,7 +184,10 @@ class Command(ScrapyCommand):
         if opts.out:
             _write(Path(opts.out), lines)
         rows = [{"group": "all", **evaluate.figures(gold, lines)["all"]}]
-        for by in opts.by or ("lang", "source"):
+        if opts.folds:
+            parts = evaluate.folds(gold, lines, opts.folds, before)
+            rows += [{"group": f"fold={name}", **summary} for name, summary in parts.items()]
+        for by in opts.by or (() if opts.folds else ("lang", "source")):
             groups = evaluate.figures(gold, lines, by)
             rows += [{"group": f"{by}={name}", **summary} for name, summary in groups.items() if name != "all"]
         if opts.intervals:
@@ -279,9 +288,15 @@ def _print(rows: list[dict[str, Any]], as_json: bool) -> None:
         return
     shown = [
         {"group": r["group"], "pages": r["pages"]}
-        | {c: None if r[c] is None else f"{r[c]:.3f}" for c in evaluate.COLUMNS}
+        | {
+            c: None if r[c] is None else f"{r[c]:{'+' if r['group'].startswith('fold=won') else ''}.3f}"
+            for c in evaluate.COLUMNS
+        }
         for r in rows
-        if r["pages"] >= 5 or len(rows) < 12 or r["group"] == "all" or r["group"].startswith(("source=", "lang=vi"))
+        if r["pages"] >= 5
+        or len(rows) < 12
+        or r["group"] == "all"
+        or r["group"].startswith(("source=", "lang=vi", "fold="))
     ]
     for row in shown:
         for column in evaluate.COLUMNS:

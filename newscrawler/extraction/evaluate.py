@@ -35,6 +35,41 @@ def half(site: str) -> str:
     return "held" if hashlib.sha256(site.encode()).digest()[0] % 2 else "dev"
 
 
+def fold(site: str, count: int) -> int:
+    """1..``count``: which part of the sites a site is in, by a hash of its name that :func:`half` does not use."""
+    return int.from_bytes(hashlib.sha256(site.encode()).digest()[1:5]) % count + 1
+
+
+def folds(
+    gold: Sequence[Mapping[str, Any]],
+    lines: Sequence[Mapping[str, Any]],
+    count: int,
+    before: Sequence[Mapping[str, Any]] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Figures of each part of the sites, their least, and with a run of ``before`` what each part has won since.
+
+    Rules that were made on some sites and hold for these alone show as parts that win nothing, or lose.
+    """
+    out: dict[str, dict[str, Any]] = {}
+    won: dict[str, dict[str, Any]] = {}
+    for number in range(1, count + 1):
+        part = [g for g in gold if fold(str(g.get("site", "?")), count) == number]
+        if not part:
+            continue
+        name = f"{number}/{count}"
+        out[name] = figures(part, lines)["all"]
+        if before is not None:
+            old = figures(part, before)["all"]
+            won[f"won {name}"] = {
+                **out[name],
+                **{c: None if out[name][c] is None or old[c] is None else out[name][c] - old[c] for c in COLUMNS},
+            }
+    if out:
+        least = {c: min((s[c] for s in out.values() if s[c] is not None), default=None) for c in COLUMNS}
+        out["least"] = {**next(iter(out.values())), **least, "pages": len(gold)}
+    return out | won
+
+
 def predict(ident: str, body: bytes, url: str, selectors: SelectorSet | None = None) -> dict[str, Any]:
     """A prediction line; ``reason`` when the page is not an article."""
     found = extract(Document(body, url), PageContext(), selectors)

@@ -258,3 +258,24 @@ def test_credits_count_where_the_gold_counts_them() -> None:
     page = f"<h1>Rain floods the old town again</h1><p class=byline>dpa</p><article>{text}</article>"
     made = evaluate.predict("a", page.encode(), "https://example.org/a")
     assert (made["authors"], made["people"], made["credits"]) == (["dpa"], [], ["dpa"])
+
+
+def test_folds_part_the_sites_and_tell_what_each_has_won(folder: Path) -> None:
+    gold = [
+        {"id": f"g{i}", "site": f"site{i // 2}.example", "title": f"Title number {i} of a story"} for i in range(60)
+    ]
+    right = [{"id": g["id"], "title": g["title"]} for g in gold]
+    wrong = [{"id": g["id"], "title": None if i < 30 else g["title"]} for i, g in enumerate(gold)]
+    parts = evaluate.folds(gold, right, 3, wrong)
+    assert [name for name in parts if name[0].isdigit()] == ["1/3", "2/3", "3/3"]
+    assert sum(parts[f"{i}/3"]["pages"] for i in (1, 2, 3)) == 60 == parts["least"]["pages"]
+    assert parts["least"]["title"] == 1.0 and evaluate.folds(gold, wrong, 3)["least"]["title"] < 0.6
+    gains = [parts[f"won {i}/3"]["title"] * parts[f"{i}/3"]["pages"] for i in (1, 2, 3)]
+    assert sum(gains) == pytest.approx(30) and min(gains) > 0
+    assert len({evaluate.fold(g["site"], 3) for g in gold if g["site"] == "site7.example"}) == 1
+    run = folder / "before.jsonl"
+    run.write_text('{"id": "p0"}\n', "utf-8")
+    done = scrapy("evaluate", str(folder), "--folds", "2", "--compare", str(run), "--json")
+    groups = [row["group"] for row in map(json.loads, done.stdout.splitlines()) if "group" in row]
+    assert groups[0] == "all" and "fold=least" in groups and any(g.startswith("fold=won ") for g in groups)
+    assert scrapy("evaluate", str(folder), "--folds", "1").returncode == 2
