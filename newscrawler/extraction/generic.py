@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from lxml import etree
 from selectolax.lexbor import LexborNode
 
-from newscrawler.extraction import text, title, witnesses
-from newscrawler.extraction.blocks import BLOCK_TAGS, Block, collapse, walk
+from newscrawler.extraction import regions, text, title, witnesses
+from newscrawler.extraction.blocks import BLOCK_TAGS, Block, walk
 from newscrawler.extraction.document import Document, words
 from newscrawler.items import FieldValue
 
@@ -80,8 +80,6 @@ _HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.I)
 _SENTENCE = re.compile(r"[.!?…。！？»”\"]['”\"’)\]]?$")
 # A cell that is longer is text, not a value.
 _CELL_CHARS = 60
-# A longer paragraph in italics is text: an interview's question, a quotation.
-_CAPTION_CHARS = 160
 # A noscript of fewer characters is a notice.
 _NOSCRIPT_CHARS = 1000
 
@@ -207,7 +205,7 @@ def read(doc: Document) -> Reading:
     skip = clutter(doc)
     blocks = _with_rows(walk(body))
     cluttered = _below(skip, {body.mem_id})
-    bad = [cluttered(b.node) or _is_caption(b) for b in blocks]
+    bad = [cluttered(b.node) or regions.is_caption(b) for b in blocks]
     weights = [0.0 if c else paragraph_weight(b) for b, c in zip(blocks, bad, strict=True)]
     total = sum(weights)
     if total < 80:
@@ -225,26 +223,6 @@ def read(doc: Document) -> Reading:
     inside = _below({root.mem_id}, set())
     own = [not c and inside(b.node) for b, c in zip(blocks, bad, strict=True)]
     return Reading(blocks, own, bad, weights, root)
-
-
-def _is_caption(block: Block) -> bool:
-    """Nothing but italics below a picture that has a paragraph of its own, or in the paragraph of the picture."""
-    if block.tag not in ("p", "td") or not 3 <= len(block.text) <= _CAPTION_CHARS or block.text[-1] in "?:":
-        return False
-    italic = block.node.css_first("em,i")
-    if italic is None or block.link_chars or len(collapse(italic.text(deep=True))) < 0.9 * len(block.text):
-        return False
-    if block.node.css_first("img") is not None:
-        return True
-    before = block.node.prev
-    while before is not None and before.tag == "-text" and not (before.text_content or "").strip():
-        before = before.prev
-    return (
-        before is not None
-        and before.tag in ("p", "div", "img", "a", "picture")
-        and (before.tag == "img" or before.css_first("img") is not None)
-        and not before.text(deep=True).strip()
-    )
 
 
 def _descend(body: LexborNode, mass: dict[int, float], nodes: dict[int, LexborNode], total: float) -> LexborNode:

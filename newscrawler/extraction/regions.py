@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from selectolax.lexbor import LexborNode
 
 from newscrawler.extraction import title, witnesses
+from newscrawler.extraction.blocks import Block, collapse
 from newscrawler.extraction.document import Document
 
 _LEVELS = 14
@@ -18,6 +19,8 @@ _STYLING = re.compile(
 )
 # From so many articles on a page, those under a heading that links away are teasers.
 _TEASERS = 3
+# A longer paragraph in italics is text: an interview's question, a quotation.
+_CAPTION_CHARS = 160
 # hAtom and the large blog systems: the post itself.
 _POST = re.compile(r"\b(?:h-?entry|type-post|post-outer)\b")
 _META = re.compile(r"meta|byline", re.I)
@@ -118,3 +121,23 @@ def _in_article(node: LexborNode) -> bool:
             return True
         parent = parent.parent
     return False
+
+
+def is_caption(block: Block) -> bool:
+    """Nothing but italics below a picture that has a paragraph of its own, or in the paragraph of the picture."""
+    if block.tag not in ("p", "td") or not 3 <= len(block.text) <= _CAPTION_CHARS or block.text[-1] in "?:":
+        return False
+    italic = block.node.css_first("em,i")
+    if italic is None or block.link_chars or len(collapse(italic.text(deep=True))) < 0.9 * len(block.text):
+        return False
+    if block.node.css_first("img") is not None:
+        return True
+    before = block.node.prev
+    while before is not None and before.tag == "-text" and not (before.text_content or "").strip():
+        before = before.prev
+    return (
+        before is not None
+        and before.tag in ("p", "div", "img", "a", "picture")
+        and (before.tag == "img" or before.css_first("img") is not None)
+        and not before.text(deep=True).strip()
+    )
