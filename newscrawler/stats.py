@@ -74,4 +74,4 @@ class CoreStats(ScrapyCoreStats):
         return core
 
     def page_ended(self, item: Any, response: Any) -> None:
-        self.stats.inc_value("item_scraped_count")
+        self.item_scraped(item, None)  # type: ignore[arg-type]  # of the spider nothing is asked

@@ -24,6 +24,7 @@ ADAPTERS = {
     "tracing",
     "reading",
     "answers",
+    "stats",
     "storing",
     "generation_ext",
     "drift_ext",
