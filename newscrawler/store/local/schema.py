@@ -85,7 +85,9 @@ def connect(path: Path, *, create: bool) -> apsw.Connection:
             connection.execute("PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 268435456")
             if create:
                 # FULL: what was put is on the disk before the URL is acked, also when the power fails.
-                connection.execute("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -32768")
+                connection.execute(
+                    "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -32768"
+                )
                 _prepare(connection, path)
             connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1")  # a damaged file is seen here, by its right name
         except BaseException:
