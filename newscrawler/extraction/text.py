@@ -118,7 +118,9 @@ _BYLINE = re.compile(
     re.I,
 )
 _DATE_LINE = re.compile(
-    r"^\W*(?:(?:(?:thứ|chủ nhật|mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa"
+    r"^\W*(?:(?:(?:zuerst|erstmals|first|originally)\s+)?(?:veröffentlicht|erstellt|aktualisiert|published|updated|posted"
+    r"|publiée?|mise? à jour|publicado|actualizado|atualizado|pubblicato|aggiornato|đăng|cập nhật|xuất bản)"
+    r"(?:\s+(?:am|on|le|el|em|il|lúc|ngày))?[\s:]+)?(?:(?:(?:thứ|chủ nhật|mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa"
     r"|so)\w*\s*\w*|(?:lunes|martes|miércoles|jueves|viernes|sábado|domingo|segunda|terça|quarta|quinta|sexta)(?:-feira)?)"
     r"[,.]?\s*)?(?:\d{1,2}:\d{2}\s*\w{0,4}[,\s|-]+)?(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}"
     r"|\d{1,2}\.?\s+(?:de\s+)?\w{3,10}\.?,?\s+(?:de\s+)?\d{4}|\w{3,10}\.?\s+\d{1,2},?\s+\d{4}|\d{4}-\d\d-\d\d)"

@@ -184,8 +184,8 @@ def _named_leads(blocks: list[Block], first: Block, common: set[str], sample: Sa
 
 
 def _with_siblings(blocks: list[Block], labelled: list[Block], common: set[str], sample: Sample) -> list[Block]:
-    """Paragraphs beside two labelled ones, of the same parent, tag and class, are the article's too: labels are often
-    cut short or miss one."""
+    """Paragraphs beside two labelled ones, of the same parent, tag and class, are the article's too, and headings between
+    two labelled blocks of their own parent: labels are often cut short or miss one."""
 
     def kind(block: Block) -> tuple[int, str, str]:
         parent = block.node.parent
@@ -193,10 +193,18 @@ def _with_siblings(blocks: list[Block], labelled: list[Block], common: set[str],
 
     kinds = Counter(kind(b) for b in labelled if b.tag == "p")
     known = {id(b) for b in labelled}
+    places: dict[int, list[int]] = {}  # parent -> where its labelled blocks stand
+    for position, block in enumerate(blocks):
+        if id(block) in known:
+            places.setdefault(kind(block)[0], []).append(position)
     out = []
-    for block in blocks:
+    for position, block in enumerate(blocks):
         text = norm(clean_line(block.text))
-        alike = kinds[kind(block)] >= 2 and len(text) > 60 and block.link_chars < 0.3 * len(block.text)
+        alike = kinds[kind(block)] >= 2 and len(text) > 60
+        if block.tag in _HEADINGS:
+            beside = places.get(kind(block)[0], [position])
+            alike = beside[0] < position < beside[-1]
+        alike = alike and block.link_chars < 0.3 * len(block.text)
         if id(block) in known or (alike and text not in common and not _is_aside(block, text, sample)):
             out.append(block)
     return out
@@ -207,6 +215,7 @@ _ASIDE = re.compile(
     r"tac-?gia|source|nguon|comment|vote|rating|avatar|photo|image|figure|newsletter|subscribe|readmore|xem-?_?them",
     re.I,
 )
+_HEADINGS = frozenset({"h2", "h3", "h4", "h5", "h6"})
 _ASIDE_TAGS = frozenset({"figure", "figcaption", "aside", "nav", "footer"})
 #: How far up a name such as "related" is looked for: above, it may name the page's part that holds everything.
 _ASIDE_ABOVE = 4

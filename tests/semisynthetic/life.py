@@ -87,6 +87,13 @@ def structures(folder: Path, most: int | None = None, every: int = 1) -> Iterato
             return
 
 
+def _differing(found: str, wanted: str) -> str:
+    """The first paragraphs that only one of the two has, cut short."""
+    ours, theirs = found.split("\n\n"), wanted.split("\n\n")
+    lines = [f"+{p[:60]!r}" for p in ours if p not in theirs] + [f"-{p[:60]!r}" for p in theirs if p not in ours]
+    return " ".join(lines[:6])
+
+
 def wrong_fields(found: Extraction, truth: Truth) -> dict[str, str]:
     """Field -> "found | truth" of what is not as the page was made."""
     wrong = {}
@@ -94,7 +101,7 @@ def wrong_fields(found: Extraction, truth: Truth) -> dict[str, str]:
         wrong["title"] = f"{found.title.value} | {truth.title}"
     share = f1(Counter(words(found.content.value or "")), Counter(words(truth.content)))
     if share < 0.97:
-        wrong["content"] = f"{share:.3f} {found.content.origin}"
+        wrong["content"] = f"{share:.3f} {found.content.origin} {_differing(found.content.value or '', truth.content)}"
     if {norm(a) for a in found.authors.value or []} != {norm(a) for a in truth.authors}:
         wrong["authors"] = f"{found.authors.value} ({found.authors.origin}) | {truth.authors}"
     if not _same_time(found, truth):

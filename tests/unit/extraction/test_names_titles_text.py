@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from newscrawler.extraction import authors, text, title
+from newscrawler.extraction import authors, generic, text, title
 from newscrawler.extraction.blocks import walk
 from newscrawler.extraction.document import Document
 
@@ -197,3 +197,27 @@ def test_text_is_nfc_without_invisible_signs() -> None:
     assert content(
         "<p>Tie\u0302\u0301ng Vie\u0323\u0302t\u200b\u00ad co\u0301 da\u0302\u0301u, một câu đủ dài cho bài viết này.</p>"
     ) == ("Tiếng Việt có dấu, một câu đủ dài cho bài viết này.")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Zuerst veröffentlicht am 15/04/2022 - 16:17",
+        "Published on 12 March 2024",
+        "Cập nhật lúc: 14:05, 21/11/2026",
+        "Publié le 3 mars 2024",
+    ],
+)
+def test_a_last_line_that_says_when_is_no_text(line: str):
+    body = [
+        "The council voted on the bridge on Monday, after a debate of five hours about its price.",
+        "Its neighbours had asked for a tunnel, which would have cost three times as much and closed the harbour.",
+        "Works are to begin in the spring of the next year, said the mayor, if the weather allows it.",
+    ]
+    html = "".join(f"<p>{p}</p>" for p in [*body, line])
+    doc = Document(
+        f"<html><body><article><h1>A bridge</h1>{html}</article></body></html>".encode(), "https://a.example/x"
+    )
+    found = generic.content(doc, "A bridge").value
+    assert found is not None and "five hours" in found and "next year" in found
+    assert line not in found
