@@ -1,6 +1,7 @@
 """Scrapy's counters and its word that a page is done, without what they cost for every page.
 
-Both are called some twenty times a page: with Scrapy's own, they took 0.15 ms of it.
+Counters are called some twenty times a page, at 1.7 us with Scrapy's own and 0.1 here; four receivers of a page's end
+cost 38 us, one 17.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def is_end(line: str) -> bool:
 
 def leads_away(line: str) -> bool:
     """A button, a label or a notice: no text of an article wherever it stands. ``line``: fewer than 200 characters."""
-    if len(line) < MAX_CHARS and kind(line) == "away":
+    if kind(line) == "away":
         return True
     if _first(line) in _FIRST_OF_NOTICE and _NOTICE.match(line):
         return True
