@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -80,13 +81,14 @@ class Command(ScrapyCommand):
         if not usable:
             cli.fail(f"{args[0]}: no page has an http(s) address")
         check(self.settings, {"urls": usable})
+        begun_ms = round(time.time() * 1000)
         self.crawler_process.crawl("news", urls=usable)
         self.crawler_process.start()
         try:
             rows = cli.run_apart(self._rows(index, urls))
         finally:
             embedded.stop_if_last(wiring.data_dir(self.settings))
-        self._print(rows, opts.as_json)
+        self._print(rows, opts.as_json, begun_ms)
 
     async def _rows(self, index: Any, urls: list[str]) -> list[dict[str, Any]]:
         assert self.settings is not None
@@ -102,7 +104,14 @@ class Command(ScrapyCommand):
                 page_id = index.page_id(url)
                 if isinstance(link, Refusal):
                     rows.append(
-                        {"id": page_id, "url": url, "stored": False, "outcome": "REFUSED", "reason": link.reason}
+                        {
+                            "id": page_id,
+                            "url": url,
+                            "stored": False,
+                            "outcome": "REFUSED",
+                            "reason": link.reason,
+                            "visited_ms": None,
+                        }
                     )
                     continue
                 article = await store.get(link.url_id.hex())
@@ -115,6 +124,7 @@ class Command(ScrapyCommand):
                         "stored": article is not None,
                         "outcome": str(record.outcome or record.state) if record else "not queued",
                         "reason": record.reason if record else "",
+                        "visited_ms": record.last_visit_ms if record else None,
                     }
                 )
         finally:
@@ -122,7 +132,7 @@ class Command(ScrapyCommand):
             await client.aclose()
         return rows
 
-    def _print(self, rows: list[dict[str, Any]], as_json: bool) -> None:
+    def _print(self, rows: list[dict[str, Any]], as_json: bool, begun_ms: int) -> None:
         missing = [row for row in rows if not row["stored"]]
         if as_json:
             cli.print_rows(rows, (), True)
@@ -132,5 +142,10 @@ class Command(ScrapyCommand):
         cli.note(f"{len(rows)} pages, {len(rows) - len(missing)} stored, {len(missing)} not stored")
         for reason, count in by_reason.most_common():
             cli.note(f"  {count:5d}  {reason}")
+        # What is no article is not asked for again: the verdict is that of the release that read the page.
+        earlier = sum(0 < (row["visited_ms"] or 0) < begun_ms for row in missing)
+        if earlier:
+            cli.note(f"{earlier} of the missing were read by an earlier run in this folder, not by this one: for a new")
+            cli.note("verdict use an empty folder (--data FOLDER)")
         cli.note(f"Search them: scrapy search 'words' -s DATA_DIR={self.settings['DATA_DIR'] if self.settings else ''}")
         self.exitcode = 0 if len(missing) < len(rows) else 1

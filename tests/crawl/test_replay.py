@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import random
 import re
@@ -138,3 +139,28 @@ def test_the_command_finds_one_too(replayed: tuple[Path, list[dict[str, Any]], l
         assert done.returncode == 0, done.stderr
         first = json.loads(done.stdout.splitlines()[0])
         assert first["url"] == next(r["url"] for r in rows if r["url"] == page["url"])
+
+
+def test_a_verdict_of_an_earlier_run_is_said_to_be_one(tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    (pages / "html").mkdir(parents=True)
+    row = {"id": "one", "url": "https://www.example.org/2026/11/20/no-story-here-at-all"}
+    (pages / "gold.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    with gzip.open(pages / "html" / "one.html.gz", "wt", encoding="utf-8") as file:
+        file.write("<html><head><title>Example</title></head><body><p>Nothing to read.</p></body></html>")
+    command = [
+        sys.executable,
+        "-m",
+        "scrapy",
+        "replay",
+        str(pages),
+        "--data",
+        str(tmp_path / "d"),
+        "-s",
+        "PROGRESS=off",
+    ]
+    first, second = (subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300) for _ in range(2))
+    for done in (first, second):
+        assert "1 pages, 0 stored, 1 not stored" in done.stderr, done.stderr[-2000:]
+    assert "earlier run" not in first.stderr
+    assert "1 of the missing were read by an earlier run" in second.stderr, second.stderr[-2000:]
