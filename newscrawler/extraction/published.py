@@ -44,6 +44,8 @@ _UNSURE = 0.45
 _OFFSETS = re.compile(r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})? ?([+-](?:0\d|1[0-4]):?[0-5]\d)(?!\d)")
 # A site whose clock is so far from UTC would not show UTC to its readers for long.
 _FAR_FROM_UTC = timedelta(hours=4)
+# Time elements of a page that are read.
+_MAX_TIMES = 40
 # Of machine places that name the day of print, of an import or of the build as often as the first publication.
 _WEAK = 0.62
 
@@ -147,11 +149,13 @@ def _local(doc: Document, when: When, url: Stamp | None, how: Rules) -> When:
     The site's clock is the one of its country, or the offset that another place of the page writes the same
     instant with; else a day in the address, or shown beside the instant, tells which side of UTC the site is on.
     """
-    if not (when.has_time and when.has_zone) or when.value.utcoffset() != timedelta(0):
+    if not when.has_time or when.value.utcoffset() != timedelta(0):
         return when
     twin = _same_clock(doc, when)
     if twin is not None:
         return When(when.value.replace(tzinfo=timezone(twin)), True, True)
+    if not when.has_zone:
+        return when
     if how.zone is not UTC and _shows_clock(doc, when, how):
         return When(when.value.replace(tzinfo=how.zone), True, True)
     labels, offset = _same_instant(doc, when, how)
@@ -167,7 +171,7 @@ def _local(doc: Document, when: When, url: Stamp | None, how: Rules) -> When:
         offset = _page_offset(doc)
     if offset is not None:
         return When(when.value.astimezone(timezone(offset)), True, True)
-    day = url.when if url is not None else shown
+    day = shown or (url.when if url is not None else None)
     if day is None or day.value.date() == when.value.date():
         return when
     for hours in (-5, -8, 9, 5):
@@ -180,11 +184,11 @@ def _local(doc: Document, when: When, url: Stamp | None, how: Rules) -> When:
 def _same_clock(doc: Document, when: When) -> timedelta | None:
     """The offset with which another place of the page writes the very same clock: the label "UTC" is a template's."""
     clock = f"{when.value:%Y-%m-%dT%H:%M:%S}"
-    match = re.search(clock + r"(?:\.\d{1,6})?([+-](?:0\d|1[0-4])):?([0-5]\d)(?!\d)", doc.text_html)
-    if match is None or match[1][1:] + match[2] == "0000":
-        return None
-    offset = timedelta(hours=int(match[1][1:]), minutes=int(match[2]))
-    return -offset if match[1][0] == "-" else offset
+    for match in re.finditer(clock + r"(?:\.\d{1,6})?([+-](?:0\d|1[0-4])):?([0-5]\d)(?!\d)", doc.text_html):
+        offset = timedelta(hours=int(match[1][1:]), minutes=int(match[2]))
+        if offset:
+            return -offset if match[1][0] == "-" else offset
+    return None
 
 
 def _shows_clock(doc: Document, when: When, how: Rules) -> bool:
@@ -266,7 +270,7 @@ def _from_json_ld_page(doc: Document, how: Rules) -> Iterator[Stamp]:
 def _from_meta(doc: Document, context: PageContext, how: Rules) -> Iterator[Stamp]:
     for order, (name, raw) in enumerate(witnesses.meta_values(doc, witnesses.PUBLISHED_META)[:12]):
         trust = 0.93 if name.startswith(("article:published", "og:published", "datepublished")) else 0.85
-        if name in ("date", "dc.date", "dcterms.date", "created", "time", "timestamp", "cre", "gen-date"):
+        if name in ("date", "dc.date", "dcterms.date", "created", "dc.created", "time", "timestamp", "cre", "gen-date"):
             trust = _WEAK
         yield from parsed(raw, how, f"meta:{name}", trust - 0.005 * order)
 
@@ -317,12 +321,18 @@ def _from_time_elements(doc: Document, how: Rules) -> Iterator[Stamp]:
 def time_stamps(doc: Document, how: Rules) -> Iterator[Stamp]:
     """``time`` elements and their like, in page order."""
     parts = regions.of(doc)
-    for order, node in enumerate(
-        doc.tree.css(
-            "time,abbr.published,abbr[title],span[title*='/20'],span[title*='-20'],"
-            + ",".join(f"[{k}]" for k in _TIME_DATA)
-        )[:40]
-    ):
+    before = parts.first is not None  # a site's header may show today's date
+    order = -1
+    for node in doc.tree.css(
+        "h1,h2,time,abbr.published,abbr[title],span[title*='/20'],span[title*='-20'],"
+        + ",".join(f"[{k}]" for k in _TIME_DATA)
+    )[:80]:
+        if node.tag in ("h1", "h2"):
+            before = before and node.mem_id != parts.first
+            continue
+        order += 1
+        if order == _MAX_TIMES:
+            return
         attributes = node.attributes
         raws = [attributes.get(k) for k in ("datetime", *_TIME_DATA, "title")]
         raws.append(collapse(node.text(deep=True, separator=" ")))
@@ -337,8 +347,10 @@ def time_stamps(doc: Document, how: Rules) -> Iterator[Stamp]:
             stamp.trust -= 0.35
         if UPDATED.search(around) or UPDATED.search(label) or UPDATED.search(_before(node)):
             stamp.trust -= 0.15
-        elif PUBLISHED.search(around):
+        elif PUBLISHED.search(around) or PUBLISHED.match(label):
             stamp.trust += 0.05
+        if before and not raws[0]:
+            stamp.trust -= 0.05
         if order and node.parent is not None and _inside(node, "a"):
             stamp.trust -= 0.1
         yield stamp

@@ -29,15 +29,19 @@ PUBLISHED = re.compile(
 _DATE_LINE = re.compile(r"\W*(?:datum|date|fecha|data|dato|ngày(?: đăng)?|дата)\b\W{0,3}\d", re.I)
 _DATE_LABEL = re.compile(rf"{PUBLISHED.pattern}|^\W*(?:datum|date|fecha|data|dato|ngày|дата|日期|日付)\W*$", re.I)
 FOREIGN = re.compile(
-    r"comment|kommentar|related|recommend|sidebar|footer|widget|latest|popular|teaser|more-|mostread|trending"
+    r"comment|kommentar|comentari|related|recommend|sidebar|footer|widget|latest|popular|teaser|more-|mostread|trending"
     r"|newest|aside"
     r"|event|calendar|kalender|termin|weather|copyright|archive|replies|reply|disqus|carousel|slider|ticker|promo"
     r"|binh-luan"
     r"|lien-?quan|tin-khac|cung-chuyen-muc|newsletter|next|prev",
     re.I,
 )
-_ANOTHER = re.compile(r"comment|kommentar|binh-?luan|disqus|repl(?:y|ies)\b|lien-?quan|tin-khac|cung-chuyen-muc", re.I)
-_LEADING_DATE = re.compile(r"[(\[]?\d{1,2}\.\s?(?:\d{1,2}\.|\w{3,9})\s?\d{4}\b")
+_ANOTHER = re.compile(
+    r"comment|kommentar|comentari|binh-?luan|disqus|repl(?:y|ies)\b|lien-?quan|tin-khac|cung-chuyen-muc", re.I
+)
+_LEADING_DATE = re.compile(
+    r"[(\[]?\d{1,2}\.\s?(?:\d{1,2}\.|\w{3,9})\s?\d{4}\b|[A-Z][a-z]{2,8}\.? \d{1,2}, \d{4}\s?(?:--|[–—])"
+)
 _MAX_NODES = 80
 # Blocks of a page that are read for a date.
 _MAX_BLOCKS = 1500

@@ -6,6 +6,7 @@ import html
 import re
 from collections import deque
 from collections.abc import Iterable
+from itertools import pairwise
 
 from selectolax.lexbor import LexborNode
 
@@ -26,6 +27,8 @@ _CRUMB = re.compile(r"bread-?(?:crumb|bar)", re.IGNORECASE)
 _CRUMB_LEVELS = 6
 #: Words that a heading without any witness needs to be believed over statements that name something else.
 _LONE_WORDS = 4
+# Words of what a site says of itself behind its name.
+_SLOGAN_WORDS = 5
 # A title of so little confidence is held against the heading above the text, looked for in so many blocks.
 _WEAK = 0.45
 _ABOVE = 8
@@ -36,6 +39,9 @@ _BEHIND_TITLE = re.compile(
     r"|\d{1,2}\.?\s\w{3,9}\.?\s\d{4}|[|•·»–—-]\s)"
 )
 _HEADLINE_CLASS = re.compile(r"head-?line|tieu-?_?de|(?:^|[\s_-])title", re.IGNORECASE)
+_HEADLINE_CSS = ",".join(
+    f'[class*="{word}"]' for word in ("headline", "title", "titul", "titel", "titre", "tieude", "tieu-de")
+)
 # Headings of a page that are never an article's headline.
 _NOT_HEADLINE = re.compile(
     r"^(?:home|homepage|news|menu|search|login|sign in|subscribe|newsletter|blog|video|videos|untitled|index"
@@ -59,7 +65,8 @@ def _without_cjk_rubric(value: str) -> str:
     """Chinese, Japanese and Korean titles carry rubric or site behind a bare hyphen or underscore."""
     if not _CJK.search(value[-3:]):
         return value
-    return re.sub(r"[-_–|｜][\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]{2,8}$", "", value)
+    value = re.sub(r"[-_–|｜][\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]{2,8}$", "", value)
+    return re.sub(r"_[\u3400-\u9fff]{2,8}$", "", value)  # "headline_channel_site"
 
 
 def has_shape(value: str, site_name: str | None = None) -> bool:
@@ -84,7 +91,17 @@ def cut_site(value: str, names: Iterable[str]) -> str:
         elif _is_site(value[: first.start()], keys):
             value = value[first.end() :].strip()
         else:
-            return value
+            return _before_site(value, parts, keys)
+    return value
+
+
+def _before_site(value: str, parts: list[re.Match[str]], keys: set[str]) -> str:
+    """A headline that the site's name follows and its slogan behind that, of five words at most."""
+    for left, right in pairwise(parts):
+        head, tail = value[: left.start()].strip(), value[left.end() :]
+        name = value[left.end() : right.start()]
+        if _key(name) and _is_site(name, keys):
+            return head if len(tail.split()) <= _SLOGAN_WORDS + 2 and len(head) > len(tail) else value
     return value
 
 
@@ -320,8 +337,11 @@ def _in_ruby_reading(node: LexborNode) -> bool:
 
 
 def home_links(doc: Document) -> list[str]:
-    """Texts of h1 and h2 that are nothing but a link to the site's front: the name of a blog."""
+    """Texts of h1 and h2 that are nothing but a link to the site's front, or to the folder that the page is in: the
+    name of a blog."""
     out = []
+    own = doc.url.rpartition("//")[2].partition("?")[0].rstrip("/")
+    path = own[len(own.partition("/")[0]) :]
     for node in doc.tree.css("h1,h2")[:4]:
         links = node.css("a[href]")
         if len(links) != 1:
@@ -329,6 +349,7 @@ def home_links(doc: Document) -> list[str]:
         # The last "//" counts: an archive keeps the address behind its own.
         _, slashes, rest = (links[0].attributes.get("href") or "").strip().rpartition("//")
         is_front = "/" not in rest.rstrip("/") if slashes else rest == "/"
+        is_front = is_front or (len(rest) > 1 and (own if slashes else path).startswith(f"{rest.rstrip('/')}/"))
         text = clean(heading_text(node))
         if is_front and text and _key(text) == _key(clean(links[0].text(deep=True))):
             out.append(text)
@@ -391,7 +412,7 @@ def headings(doc: Document, names: list[str]) -> list[tuple[str, str]]:
     for css, what, limit in (
         ("h1", "h1", 12),
         ('[itemprop="headline"]', "itemprop", 4),
-        ('[class*="headline"],[class*="title"],[class*="tieude"],[class*="tieu-de"]', "class", 12),
+        (_HEADLINE_CSS, "class", 12),
         ("h2", "h2", 15),
     ):
         for node in doc.tree.css(css)[:limit]:

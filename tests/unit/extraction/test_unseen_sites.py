@@ -1,0 +1,119 @@
+"""What pages of sites that no rule was made with taught: titles, dates, names. Pages of our own in their shapes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from newscrawler.extraction import bylines, published, title
+from newscrawler.extraction.context import PageContext
+from newscrawler.extraction.document import Document
+
+URL = "https://www.example.com/region/story-1.html"
+NEWS = "Harbour bridge reopens after nine months of repair"
+PARAGRAPH = "The ferry company said that it would keep its boats running until the end of the month for all commuters."
+TEXT = "".join(f"<p>{PARAGRAPH} Part {i}.</p>" for i in range(6))
+
+
+def page(body: str, head: str = "", url: str = URL, lang: str = "en") -> Document:
+    return Document(f"<html lang={lang}><head>{head}</head><body>{body}</body></html>".encode(), url)
+
+
+def meta(name: str, content: str) -> str:
+    return f'<meta name="{name}" content="{content}">'
+
+
+def ld(**values: object) -> str:
+    return f'<script type="application/ld+json">{json.dumps({"@type": "NewsArticle", **values})}</script>'
+
+
+# ---------------------------------------------------------------- headline
+@pytest.mark.parametrize("front", ["https://www.example.com/harbour/", "/harbour", "http://www.example.com/harbour"])
+def test_the_front_of_a_blog_in_a_folder_is_no_headline(front: str) -> None:
+    head = "<title>Quiet harbour days » Blog Archive » Standing tall</title>"
+    body = f"<h1><a href='{front}'>Quiet harbour days</a></h1><h2><a href=/harbour/2013/standing>Standing tall</a></h2>"
+    found = title.find(page(body + TEXT, head, "https://www.example.com/harbour/2013/standing/"))
+    assert found.value == "Standing tall"
+
+
+def test_a_headline_that_links_to_itself_is_one() -> None:
+    url = "https://www.example.com/harbour/2013/"
+    doc = page(f"<h1><a href='{url}'>{NEWS}</a></h1>{TEXT}", f"<title>{NEWS} – Days</title>", url)
+    assert title.find(doc).value == NEWS
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        (f"{NEWS} - example.com - The port's own paper", NEWS),
+        (f"{NEWS} | Example | Region", NEWS),
+        (f"Region - Example - {NEWS}", f"Region - Example - {NEWS}"),
+        ("In «Port»: – boats", "In «Port»: – boats"),
+    ],
+)
+def test_the_slogan_behind_the_site_s_name(stated: str, expected: str) -> None:
+    assert title.cut_site(stated, ["example.com", "example"]) == expected
+
+
+def test_channel_and_site_behind_underscores() -> None:
+    assert title.clean("海外留学生看两会：关注点大不同_教育频道_中国青年网") == "海外留学生看两会：关注点大不同"
+
+
+def test_a_headline_s_class_in_another_language() -> None:
+    body = f"<div class=fecha>Lunes</div><div class=titulo>{NEWS}</div>{TEXT}"
+    found = title.find(page(body, f"<title>{NEWS} ::: La casa de todos los puertos</title>", lang="es"))
+    assert (found.value, found.origin) == (NEWS, "generic:class")
+
+
+# ---------------------------------------------------------------- date
+def iso(doc: Document) -> str | None:
+    stamp = published.find(doc, PageContext()).published
+    return stamp.when.value.isoformat() if stamp else None
+
+
+def test_a_local_clock_beside_its_copy_labelled_utc() -> None:
+    copy = meta("article:modified_time", "2019-10-11T16:43:20+00:00") + meta("x", "2019-10-11T16:43:20+02:00")
+    doc = page(f"<h1>{NEWS}</h1>{TEXT}", meta("article:published_time", "2019-10-11T16:43:20+00:00") + copy)
+    assert iso(doc) == "2019-10-11T16:43:20+02:00"
+
+
+def test_a_clock_without_zone_takes_the_offset_that_it_stands_with_elsewhere() -> None:
+    head = ld(datePublished="2017-11-03 03:01:00.000") + meta("publication", "2017-11-03T03:01:00-04:00")
+    assert iso(page(f"<h1>{NEWS}</h1>{TEXT}", head)) == "2017-11-03T03:01:00-04:00"
+    assert iso(page(f"<h1>{NEWS}</h1>{TEXT}", ld(datePublished="2017-11-03 03:01:00"))) == "2017-11-03T03:01:00+00:00"
+
+
+def test_the_day_that_is_shown_comes_before_the_one_in_the_address() -> None:
+    at = "2015-11-13T07:40:07+0000"
+    body = f"<h1>{NEWS}</h1><time datetime={at}>Friday 13 November 2015 07.40 GMT</time>{TEXT}"
+    doc = page(body, meta("article:published_time", at), "https://www.example.com/2015/nov/12/story")
+    assert iso(doc) == "2015-11-13T07:40:07+00:00"
+
+
+def test_the_template_s_own_day_is_not_the_article_s() -> None:
+    body = f"<div class=timer>Fri, 2 May 2014 | 08:54</div><h1>{NEWS}</h1>{TEXT}"
+    assert iso(page(body, meta("dc.created", "2001-03-03"))) == "2014-05-02T08:54:00+00:00"
+
+
+def test_the_clock_of_a_site_s_header_in_a_time_element() -> None:
+    head = "<div><time class=date>12:46 GMT, Nov 25, 2015</time></div>"
+    body = f"{head}<h1>{NEWS}</h1><time class=date>Published time: 18 Nov, 2015 15:41</time>{TEXT}"
+    assert iso(page(body)) == "2015-11-18T15:41:00+00:00"
+
+
+def test_a_clock_of_a_comment_does_not_complete_the_day() -> None:
+    comments = "<div class=comentario><span class=fecha_hora>28.oct.2012 | 11:26</span><p>Que se pudra.</p></div>"
+    body = f"<h1>{NEWS}</h1><b class=fecha>domingo 28/10/2012</b>{TEXT}{comments}"
+    doc = page(body, meta("date", "2012-10-28T02:48:29+0100"), "https://www.example.es/2012/10/28/a.html", "es")
+    assert iso(doc) == "2012-10-28T02:48:29+01:00"
+
+
+def test_an_english_dateline_begins_the_text() -> None:
+    body = f"<h2>{NEWS}</h2><p>Feb. 23, 2015 -- {PARAGRAPH}</p>{TEXT}"
+    assert iso(page(body, f"<title>{NEWS}</title>")) == "2015-02-23T00:00:00+00:00"
+
+
+def names(body: str, head: str = "", url: str = URL, lang: str = "en") -> list[str]:
+    found: list[str] = bylines.find(page(f"<h1>{NEWS}</h1>{body}{TEXT}", head, url, lang), PageContext()).value
+    return found
