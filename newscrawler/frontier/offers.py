@@ -59,7 +59,8 @@ class Offers:
         return result
 
     async def _add(self, shard: int, links: Sequence[Link], *, moved: bool = False) -> AddResult:
-        result, unknown, doubtful = AddResult(), links, list[Link]()
+        result, doubtful = AddResult(), list[Link]()
+        unknown: Sequence[Link] = links
         if not moved and self._pays_to_look(len(links)):
             result, unknown, doubtful = await self._look(shard, links)
         while unknown or doubtful:
@@ -71,10 +72,13 @@ class Offers:
                 archived = await self._archived(asked)
                 more, more_order = packing.group_links(asked, asked=True)
                 groups, order = groups + more, order + more_order
-            letters = await self._offer(shard, groups, archived)
+            letters = await self._offer(shard, groups, archived, may_stop=True)
             result.merge(self._confirmed(order, letters))
             if b"?" in letters:
                 result.merge(await self._ask_archive(shard, order, letters))
+            if len(letters) < len(order):  # the call got late
+                unknown = [*order[len(letters) : len(offered)], *unknown]
+                doubtful = [*order[max(len(letters), len(offered)) :], *doubtful]
         self._learn(len(links), result.seen)
         return result
 
@@ -123,11 +127,13 @@ class Offers:
         found = await self.mover.look([link.url_id for link in links])
         return msgpack.packb(found, use_bin_type=False)  # type: ignore[no-any-return]
 
-    async def _offer(self, shard: int, groups: list[list[Any]], archived: bytes = b"") -> bytes:
+    async def _offer(
+        self, shard: int, groups: list[list[Any]], archived: bytes = b"", *, may_stop: bool = False
+    ) -> bytes:
+        """Letters of the links in their order; of the first ones where the call got late and ``may_stop``."""
         with translated():
-            letters: bytes = await self.scripts.run(
-                "add", keys.prefix(shard), msgpack.packb(groups, use_bin_type=False), archived
-            )
+            data = msgpack.packb(groups, use_bin_type=False)
+            letters: bytes = await self.scripts.run("add", keys.prefix(shard), data, archived, int(may_stop))
         return letters
 
     async def _ask_archive(self, shard: int, order: Sequence[Link], letters: bytes) -> AddResult:

@@ -73,6 +73,7 @@ class World:
             "max_tries": 3,
             "suspect_after": 1,
             "max_trials": 2,
+            "call_ms": self.rng.choice([0, 60_000]),  # each call ends as early as it may, or none
         }
         for i in range(3):
             await self.worker(f"w{i}")

@@ -129,7 +129,9 @@ local function offer(name, id, link, shape)
 end
 
 -- The links of one domain: what is queued, waiting or leased is found with one command, what is new written with two.
-local function offer_group(letters, name, links, shapes)
+-- Returns whether it stopped before the last one, which only a call that may_stop does.
+local function offer_group(letters, name, links, shapes, may_stop)
+  local stopped = false
   local key, at = P .. ":r:" .. name, #letters
   if #links == 1 then
     local id = links[1]:sub(1, 16)
@@ -139,6 +141,10 @@ local function offer_group(letters, name, links, shapes)
     for i = 1, #links do ids[i] = links[i]:sub(1, 16) end
     local known = call("HMGET", key, unpack(ids))
     for i = 1, #ids do
+      if may_stop and i % 8 == 0 and is_late() then
+        stopped = true
+        break
+      end
       local id = ids[i]
       letters[at + i] = (known[i] or is_new[id]) and "s" or offer(name, id, links[i], shapes and shapes[i])
     end
@@ -148,16 +154,21 @@ local function offer_group(letters, name, links, shapes)
     call_many("ZADD", P .. ":q:" .. name, new_queued)
     new_records, new_queued, is_new = {}, {}, {}
   end
+  return stopped
 end
 
 -- groups: {domain, {link, ...}, {shape, ...} or nothing}...
 -- Returns one letter a link: a added, s seen, f queue full, d dropped, o not ours, x disabled, t trap,
 -- ? the filter knows it and no record here does: it is to be looked for in the archive and offered again.
-local function offer_all(groups)
+-- may_stop: the call may end when it gets late; links without a letter are offered again.
+local function offer_all(groups, may_stop)
   if #groups == 0 then return "" end
   local letters = {}
   added_links = 0
-  for g = 1, #groups do offer_group(letters, groups[g][1], groups[g][2], groups[g][3]) end
+  for g = 1, #groups do
+    if offer_group(letters, groups[g][1], groups[g][2], groups[g][3], may_stop) then break end
+    if may_stop and g % 8 == 0 and is_late() then break end
+  end
   if added_links > 0 then count("added", added_links) end
   return table.concat(letters)
 end

@@ -28,6 +28,7 @@ local W = ARGV[1]
 --@include _domain
 --@include _gate
 --@include _fetched
+--@include _late
 --@include _lease
 local ended, last_ended = ARGV[3], #ARGV[3]
 local acks = #ARGV[4] > 1 and cmsgpack.unpack(ARGV[4]) or {}
