@@ -21,7 +21,7 @@ BLOCK_TAGS = words(
 #: Never text of an article.
 SKIP_TAGS = words(
     "script style noscript template svg math iframe object embed video audio canvas select button input textarea "
-    "option head map progress meter datalist"
+    "option head map progress meter datalist rt"
 )
 _TEXT = "-text"
 _BOLD = ("b", "strong")
@@ -104,7 +104,12 @@ def walk(root: LexborNode, skip: frozenset[int] | set[int] = frozenset()) -> Ite
         elif tag == "br":
             if here.line_break() and (block := here.take()):
                 yield block
-        elif tag is not None and tag[0] != "-" and tag not in SKIP_TAGS and node.mem_id not in skip:
+        elif (
+            tag is not None
+            and tag[0] != "-"
+            and (tag not in SKIP_TAGS or _is_in_brackets(node))
+            and node.mem_id not in skip
+        ):
             entered = True
             child = node.first_child
             if tag in BLOCK_TAGS:
@@ -139,6 +144,12 @@ def walk(root: LexborNode, skip: frozenset[int] | set[int] = frozenset()) -> Ite
                 node = following
                 break
             node = closing = node.parent
+
+
+def _is_in_brackets(node: LexborNode) -> bool:
+    """How a word is read, with brackets for those who see no ruby: a part of the line. Without them it would be read twice."""
+    before = node.prev
+    return node.tag == "rt" and before is not None and before.tag == "rp"
 
 
 def _owner(node: LexborNode) -> LexborNode:

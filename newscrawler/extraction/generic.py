@@ -12,49 +12,11 @@ from dataclasses import dataclass
 from lxml import etree
 from selectolax.lexbor import LexborNode
 
-from newscrawler.extraction import regions, text, title, witnesses
+from newscrawler.extraction import clutter, regions, scripted, text, title, witnesses
 from newscrawler.extraction.blocks import BLOCK_TAGS, Block, walk
-from newscrawler.extraction.document import Document, words
+from newscrawler.extraction.document import Document
 from newscrawler.items import FieldValue
 
-# Words of class and id that name what is not the article. Whole words or parts cut by - and _ or camelCase.
-_CLUTTER = re.compile(
-    r"(?:^|[\s_-])(?:comments?|kommentare?|disqus|respond|replies|relate[ds]?|related\w*|\w*related|recommend\w*|empfehl\w*"
-    r"|share|sharing|shares|social\w*|"
-    r"news-?letter\w*|promo\w*|sidebar|side-bar|rail|footer|foot|nav|navi|navigation|navbar|menu\w*|breadcrumbs?"
-    r"|cookies?|consent|banner|"
-    r"ad|ads|adv|advert\w*|anzeige\w*|werbung|sponsor\w*|popup|modal|overlay|login|signin|signup|register"
-    r"|registration|subscribe|subscription|abo|"
-    r"tags?|taglist|keywords|topics|caption|captions|bildunterschrift|credit|credits|copyright|byline|dateline"
-    r"|timestamp|teaser\w*|"
-    r"widget\w*|most-?read|popular|trending|latest|more-?news|more-?stories|read-?more|readmore|readnext"
-    r"|next-?prev|outbrain|taboola|"
-    r"disclaimer|hidden|hide|visually-?hidden|sr-only|screen-reader-text|print-only|skip-?link|tooltip|ticker"
-    r"|pagination|pager|paging|"
-    r"rating|poll|quiz|vote|survey|toolbar|tools|buttons?|btn|icons?|carousel|slider|slideshow|gallery"
-    r"|video-?player|audio-?player|player|"
-    r"author-?(?:box|bio|info|card|about)|box-?author\w*|box-?tac-?gia|about-?author|bio|biography|meta|metadata|post-?meta|entry-?meta"
-    r"|article-?meta|info-?box|"
-    r"binh-?luan|lien-?quan|tin-?lien-?quan|tin-?khac|quang-?cao|relatednews\w*|box-?tin\w*|note-?box|box-?(?:game|note|news|quiz)|insert-?neww?s?|chi-?so-?chung-?khoan|chu-?thich\w*|ad(?:m|s|v)?-?zone\w*|toc|table-of-contents"
-    r"|feedback|"
-    r"search|suche|app-?download|donate|donation|spenden|paywall|legal|impressum|jump-?to|figcaption|sticky"
-    r"|jp-relatedposts|sharedaddy|"
-    r"wp-caption-text|nextpost|prevpost|post-nav\w*|similar|further|also-?read|see-?also|inline-?related|embed"
-    r"|disclosures?|reviewed|vcard"
-    r"|aside|supplement\w*|"
-    r"list-?item-?link|follow-?us|follow|whatsapp|facebook|twitter|telegram|contact-?form|form"
-    r"|language-?switch\w*|notification\w*)(?:$|[\s_-])",
-    re.I,
-)
-_CLUTTER_PARAGRAPH = re.compile(
-    r"(?:^|[\s_-])(?:\w*caption\w*|credits?|byline|dateline|timestamp|copyright|comments?|share|sharing|social|tags?"
-    r"|autor(?:in)?|autorname|tac-?gia|chu-?thich\w*|date|disclaimer|newsletter\w*|promo\w*|"
-    r"read-?more|readmore|related\w*|advert\w*|author|bio|hidden|sr-only|screen-reader-text|nav|menu|breadcrumbs?"
-    r"|follow|subscribe|also-?read|"
-    r"source|teaser-?(?:title|text)|postdate|post-?meta(?:data)?|ads?|wp-caption-text)(?:$|[\s_-])",
-    re.I,
-)
-_TEXT_TAGS = words("p h2 h3 h4 blockquote tr td th")
 _LEAD = re.compile(
     r"lead|lede|standfirst|sapo|sub-?title|subtitle|sub-?head|dek|deck|excerpt|summary|abstract|intro|chapo"
     r"|chapeau|vorspann|teaser|description|perex|ingress"
@@ -62,26 +24,16 @@ _LEAD = re.compile(
     r"|preamble",
     re.I,
 )
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-# What a build tool made of a name ("n1AuAdJlVL", "kfEGwZ"): pieces of one or two characters among three or more.
-_TOKEN = re.compile(r"(?<!\w)[A-Za-z0-9]{5,12}(?!\w)")
-_HASH_PIECES = re.compile(r"[a-z0-9]*(?:[A-Z][a-z0-9]*){2,}")
-_SHORT_PIECE = re.compile(r"[A-Z][a-z0-9]?(?![a-z0-9])")
-# Boxes that an article is built of.
-_PART_OF_TEXT = re.compile(
-    r"(?<!\S)(?:article|content|story|text|body)[-_]?widgets?(?:[-_](?:text|content|body)\w*)?(?!\S)", re.I
-)
-_OWN_TAG = re.compile(r"<([a-zA-Z][a-zA-Z0-9]{0,20}(?:-[a-zA-Z0-9]{1,20}){1,4})[\s>/]")
-_MAX_OWN = 20
 # Boxes about who wrote it; what they say is no summary.
 _ABOUT_AUTHOR = re.compile(r"author|autor(?!en?text)|\bbio\b|vcard|tac-?gia", re.I)
-_SKIPPED_TAGS = words("nav footer aside form figure figcaption header dialog menu")
-_HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.I)
 _SENTENCE = re.compile(r"[.!?…。！？»”\"]['”\"’)\]]?$")
 # A cell that is longer is text, not a value.
 _CELL_CHARS = 60
 # A noscript of fewer characters is a notice.
 _NOSCRIPT_CHARS = 1000
+# Less than this is no second opinion; and so many blocks behind its headline a text begins.
+_ENOUGH_CHARS = 200
+_NEAR = 12
 
 
 @dataclass(slots=True)
@@ -93,6 +45,7 @@ class Reading:
     cluttered: list[bool]
     weights: list[float]
     root: LexborNode | None = None
+    foreign: frozenset[int] = frozenset()  # positions of blocks of consent tools and comments
 
     def chosen(self) -> list[Block]:
         return [b for b, yes in zip(self.blocks, self.own, strict=True) if yes]
@@ -116,58 +69,6 @@ def paragraph_weight(block: Block) -> float:
     if not _SENTENCE.search(block.text[-3:]) and length < 100:
         weight *= 0.4
     return weight
-
-
-def clutter(doc: Document) -> set[int]:
-    """``mem_id`` of the elements that are not article by tag, name or style; one that holds most text is kept."""
-    body = doc.tree.body
-    if body is None:
-        return set()
-    cache: dict[tuple[re.Pattern[str], str], bool] = {}
-    suspects: list[LexborNode] = []
-    for node in body.css(
-        "[class],[id],div[type],nav,footer,aside,form,figure,figcaption,header,dialog,menu,[hidden],[style]"
-    ):
-        tag = node.tag
-        if tag in ("body", "main", "article", "html"):
-            continue
-        if tag in _SKIPPED_TAGS:
-            suspects.append(node)
-            continue
-        attributes = node.attributes
-        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''} {attributes.get('type') or ''}"
-        # A paragraph is text unless its name says caption, credit ...; "teaser" or "widget" on it is styling.
-        pattern = _CLUTTER_PARAGRAPH if tag in _TEXT_TAGS else _CLUTTER
-        bad = cache.get((pattern, names))
-        if bad is None:
-            bad = cache[pattern, names] = len(names) < 300 and _is_clutter(pattern, names)
-        if bad or "hidden" in attributes or ("style" in attributes and _HIDDEN_STYLE.search(attributes["style"] or "")):
-            suspects.append(node)
-    # <amp-ad>, <x-inline-teaser>: elements that a site has made and named.
-    own = [tag for tag in dict.fromkeys(m[1].lower() for m in _OWN_TAG.finditer(doc.text_html)) if _CLUTTER.search(tag)]
-    if own:
-        suspects.extend(body.css(",".join(own[:_MAX_OWN])))
-    total = _text_weight(body)
-    skip: set[int] = set()
-    for node in suspects:
-        if node.tag in ("figure", "figcaption", "nav", "menu", "dialog") or _text_weight(node) < 0.35 * total:
-            skip.add(node.mem_id)
-    return skip
-
-
-def _is_clutter(pattern: re.Pattern[str], names: str) -> bool:
-    if not names.islower():
-        names = _CAMEL.sub("-", _TOKEN.sub(_without_hash, names))
-    return bool(pattern.search(_PART_OF_TEXT.sub("", names)))
-
-
-def _without_hash(token: re.Match[str]) -> str:
-    name = token[0]
-    return "" if _HASH_PIECES.fullmatch(name) and _SHORT_PIECE.search(name) else name
-
-
-def _text_weight(node: LexborNode) -> int:
-    return sum(len(t) for p in node.css("p") if len(t := p.text(deep=True)) > 60)
 
 
 def _with_rows(blocks: Iterable[Block]) -> list[Block]:
@@ -202,14 +103,16 @@ def read(doc: Document) -> Reading:
     body = doc.tree.body
     if body is None:
         return Reading([], [], [], [])
-    skip = clutter(doc)
+    skip, apart = clutter.find(doc)
     blocks = _with_rows(walk(body))
     cluttered = _below(skip, {body.mem_id})
+    elsewhere = _below(apart, {body.mem_id})
+    foreign = frozenset(i for i, b in enumerate(blocks) if elsewhere(b.node)) if apart else frozenset()
     bad = [cluttered(b.node) or regions.is_caption(b) for b in blocks]
     weights = [0.0 if c else paragraph_weight(b) for b, c in zip(blocks, bad, strict=True)]
     total = sum(weights)
     if total < 80:
-        return Reading(blocks, [False] * len(blocks), bad, weights)
+        return Reading(blocks, [False] * len(blocks), bad, weights, None, foreign)
     mass: dict[int, float] = {}
     nodes: dict[int, LexborNode] = {}
     for block, weight in zip(blocks, weights, strict=True):
@@ -222,7 +125,7 @@ def read(doc: Document) -> Reading:
     root = _descend(body, mass, nodes, total)
     inside = _below({root.mem_id}, set())
     own = [not c and inside(b.node) for b, c in zip(blocks, bad, strict=True)]
-    return Reading(blocks, own, bad, weights, root)
+    return Reading(blocks, own, bad, weights, root, foreign)
 
 
 def _descend(body: LexborNode, mass: dict[int, float], nodes: dict[int, LexborNode], total: float) -> LexborNode:
@@ -268,7 +171,7 @@ def coverage(blocks: list[Block], other: str) -> list[float]:
 
 
 def _triples(words_of: str) -> set[tuple[str, ...]]:
-    tokens = title.tokens(words_of)
+    tokens = title.tokens(words_of.replace("\xad", ""))  # a library leaves soft hyphens out
     if len(tokens) < 3:
         return {tuple(tokens)} if tokens else set()
     return set(zip(tokens, tokens[1:], tokens[2:], strict=False))
@@ -294,18 +197,38 @@ def _leads(reading: Reading, first: int, headline: str | None, description: str 
             for n in (block.node, block.node.parent)
             if n
         )
+        beside = block.holder == reading.blocks[first].holder
         described = len(said) > 30 and text.key(block.text)[:60].startswith(said[:50])
         if described or (
             start is not None
             and (
                 _LEAD.search(names)
-                or (block.tag in ("p", "h2") and not reading.cluttered[i] and _SENTENCE.search(block.text[-3:]))
+                or (i == start + 1 and block.tag == "h2" and length > 60 and head not in text.key(block.text))
+                or (
+                    _SENTENCE.search(block.text[-3:])
+                    and (block.tag in ("p", "h2") or beside)
+                    and (not reading.cluttered[i] or _is_in_heading(block.node))
+                )
             )
         ):
             found.add(i)
         if len(found) > 3 or (start is None and first - i > 12):
             break
     return found
+
+
+def _is_in_heading(node: LexborNode) -> bool:
+    """In the header that holds the headline, and in nothing with a name of its own."""
+    one: LexborNode | None = node
+    for _ in range(3):
+        if one is None or one.tag in ("article", "main", "body"):
+            return False
+        if one.tag == "header":
+            return one.css_first("h1") is not None
+        if one.attributes.get("class"):
+            return False
+        one = one.parent
+    return False
 
 
 def _is_about_author(node: LexborNode) -> bool:
@@ -327,15 +250,12 @@ def vote(
         return reading.chosen(), 0.0
     covered = coverage(reading.blocks, other)
     size = [len(b.text) for b in reading.blocks]
-    theirs = [c >= 0.6 for c in covered]
+    theirs = [c >= 0.6 and i not in reading.foreign for i, c in enumerate(covered)]
     both = sum(n for n, o, t in zip(size, reading.own, theirs, strict=True) if o and t)
     mine, yours = (sum(n for n, f in zip(size, flags, strict=True) if f) for flags in (reading.own, theirs))
     agreement = 2 * both / (mine + yours) if mine + yours else 0.0
     if agreement < 0.3:
-        found = [(b, c) for b, t, c in zip(reading.blocks, theirs, reading.cluttered, strict=True) if t]
-        clean = [b for b, cluttered in found if not cluttered]
-        enough = 2 * sum(len(b.text) for b in clean) > sum(len(b.text) for b, _ in found)
-        return clean if enough else [b for b, _ in found], agreement
+        return _one_of_two(reading, theirs, headline), agreement
     agreed = [i for i, (o, t) in enumerate(zip(reading.own, theirs, strict=True)) if o and t and size[i] > 40]
     first, last = (agreed[0], agreed[-1]) if agreed else (0, -1)
     leads = _leads(reading, first, headline, description)
@@ -361,6 +281,31 @@ def vote(
         if keep or i in leads:
             kept.append(block)
     return _without_boxes_behind(kept, reading.blocks), agreement
+
+
+def _one_of_two(reading: Reading, theirs: list[bool], headline: str | None) -> list[Block]:
+    """Where the readings have nothing in common: theirs, but ours where it is much more or stands nearer to the headline."""
+    blocks = reading.blocks
+    found = [i for i, t in enumerate(theirs) if t]
+    clean = [i for i in found if not reading.cluttered[i]]
+    size = sum(len(blocks[i].text) for i in found)
+    if 2 * sum(len(blocks[i].text) for i in clean) > size:
+        found = clean
+    mine = [i for i, own in enumerate(reading.own) if own]
+    length = sum(len(blocks[i].text) for i in mine)
+    few = size < _ENOUGH_CHARS and length > 4 * size
+    if length >= _ENOUGH_CHARS and (few or _is_nearer(blocks, mine, found, headline)):
+        return [blocks[i] for i in mine]
+    return [blocks[i] for i in found]
+
+
+def _is_nearer(blocks: list[Block], mine: list[int], theirs: list[int], headline: str | None) -> bool:
+    """Whether the first of ``mine`` follows the headline, and before the first of ``theirs``."""
+    head = text.key(headline) if headline else ""
+    at = (
+        next((i for i, b in enumerate(blocks) if b.tag[:1] == "h" and text.key(b.text) == head), None) if head else None
+    )
+    return at is not None and bool(mine and theirs) and at < mine[0] <= at + _NEAR and theirs[0] > mine[-1]
 
 
 def _without_boxes_behind(kept: list[Block], every: list[Block]) -> list[Block]:
@@ -406,13 +351,19 @@ def library_text(doc: Document) -> str | None:
 
 
 def _open_noscript(body: LexborNode) -> None:
-    """A noscript that is not closed in order swallows the page, which browsers show: then its content counts."""
-    inside = [node for node in body.css("noscript") if node.css_first("p") is not None]
+    """What script puts in its place, or a noscript that is not closed in order: then its content is the page."""
+    inside = [node for node in body.css("noscript") if len(node.text(deep=True)) > _NOSCRIPT_CHARS]
     if inside:
         most = 0.5 * len(body.text(deep=True))
+        paragraphs = 0.5 * _paragraph_chars(body)
         for node in inside:
-            if len(node.text(deep=True)) > max(most, _NOSCRIPT_CHARS):
+            held = _paragraph_chars(node)
+            if held > paragraphs or (held and len(node.text(deep=True)) > most):
                 node.unwrap()
+
+
+def _paragraph_chars(node: LexborNode) -> int:
+    return sum(len(p.text(deep=True)) for p in node.css("p"))
 
 
 def content(doc: Document, headline: str | None = None) -> FieldValue:
@@ -433,6 +384,8 @@ def content(doc: Document, headline: str | None = None) -> FieldValue:
         whole = "\n\n".join(line for line in map(text.clean_line, seen.body.split("\n")) if line)
         return FieldValue(whole, "json-ld", 0.6)
     if not found:
-        return FieldValue(None)
+        held = scripted.page(doc)
+        found = text.content_of(read(held).chosen(), headline) if held is not None else None
+        return FieldValue(found, "script:markup", 0.5) if found else FieldValue(None)
     origin = "generic:vote" if other and agreement >= 0.3 else "generic:trafilatura" if other else "generic:blocks"
     return FieldValue(found, origin, round(0.4 + 0.5 * agreement, 2))

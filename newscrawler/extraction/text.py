@@ -32,7 +32,7 @@ _READ_ALSO = (
 # A line of its own that leads away from the article, in any place.
 _AWAY = re.compile(
     rf"^\W{{0,4}}(?:{_READ_ALSO}|"
-    r">>|→|►|▶|»|đọc thêm|xem thêm|đọc tiếp|(?:tin liên quan|tin cùng chuyên mục|bài liên quan|ý kiến của bạn|lưu bài viết|chia sẻ|bình luận)\s*(?:[:：(]|$)"
+    r">>|→|►|▶|»(?!.*«)|đọc thêm|xem thêm|đọc tiếp|(?:tin liên quan|tin cùng chuyên mục|bài liên quan|ý kiến của bạn|lưu bài viết|chia sẻ|bình luận)\s*(?:[:：(]|$)"
     r"|mời (?:bạn |quý )?(?:độc giả |đọc giả )?(?:xem|đọc)"
     r"|tags?\s*(?::|\n)|\d{1,2}:\d{2} min\b|video verfügbar|verfügbar bis|từ kh(?:óa|oá)\s*(?::|$)"
     r"|theo dõi\b.{0,60}\btrên (?:google|facebook|fanpage|zalo|youtube|tiktok|kênh|ứng dụng|app|instagram|telegram|mạng xã hội|các nền tảng)"
@@ -86,7 +86,7 @@ _APPEAL = re.compile(
     r"(?=.{0,300}\b(?:newsletters?|inbox|posteingang|posteingänge|boletín|infolettre|bản tin)\b)"
     r".{0,300}\b(?:sign up|subscribe|register|anmelden|melde dich|melden sie|abonnier\w*|suscr[ií]b\w*|inscr[ií]\w*"
     r"|abonnez|iscriv\w*|assine|đăng ký)\b|.{0,160}\b(?:findest du|finden sie|gibt es|lesen sie|liest du|find (?:it|them)"
-    r"|klicken sie|klicke|click|hier klicken|nhấn|bấm)\s(?:hier|here|vào đây|tại đây)\b",
+    r"|klicken sie|klicke|click|nhấn|bấm)\s(?:hier|here|vào đây|tại đây)\b|.{0,160}\bhier klicken\b",
     re.I | re.S,
 )
 # The firm that has sent a press release, described by itself behind it.
@@ -221,7 +221,7 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
             if block.holder not in box:
                 continue
             box = None
-        if not _KEY.search(text) and not clean_line(text).strip("_*-–— "):
+        if not _KEY.search(text) and not clean_line(text).strip("_*-–— „“”»«\"'"):
             continue
         if head and _is_headline(block, head, written):
             continue
