@@ -10,6 +10,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from redis.exceptions import ResponseError
 from scrapy import Request
 
 from newscrawler import metrics
@@ -38,6 +39,8 @@ COLLECT_S = 0.01
 ASK_S = 1.0
 #: How often the pump looks whether the engine is closing, seconds. No Redis call is made for it.
 LOOK_S = 0.2
+#: A second apart, so many calls one after the other end in an error that waiting does not mend: the crawl stops.
+MOST_ERRORS = 20
 #: Pages in hand while the processes that read them are not ready yet.
 FEW = 4
 
@@ -155,7 +158,7 @@ class Pump:
         self._give_back_buffer()
         try:
             await self._exchange(0)
-        except FrontierUnavailable as exc:
+        except (FrontierUnavailable, ResponseError) as exc:
             logger.warning("Leases could not be given back, they run out by themselves error=%s", exc)
         await self.frontier.close()
 
@@ -244,21 +247,25 @@ class Pump:
 
     # -- the loop
     async def _run(self) -> None:
-        pause = 0.0
+        pause, errors = 0.0, 0
         while not self._stopping:
             try:
                 await self._wait(pause)
                 await self._exchange(self._room())
-                pause = 0.0
+                pause, errors = 0.0, 0
             except FrontierUnavailable as exc:
                 # Everything unsent is kept; the leases hold until their deadline.
                 if not pause:
                     logger.error("Redis does not answer, waiting error=%s", exc)
                 pause = min(max(pause * 2, 0.5), 5.0)
-            except Exception:
-                logger.exception("Pump failed, goes on")
+            except Exception as exc:
+                pause, errors = 1.0, errors + 1
                 self.stats.inc_value(metrics.PUMP_ERRORS)
-                pause = 1.0
+                if errors == 1:
+                    logger.exception("Pump failed, goes on")
+                if errors == MOST_ERRORS and self.crawler.spider is not None:
+                    message = f"{errors} calls to the frontier failed one after the other, the last with: {exc}"
+                    self.crawler.spider.stop_with("frontier_broken", message)  # type: ignore[attr-defined]
 
     async def _wait(self, pause: float) -> None:
         """Until something is finished, something is due, or a second is over."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgpack
 from redis.asyncio import Redis
+from redis.exceptions import ResponseError
 
 from newscrawler.frontier import keys, meta, packing, records
 from newscrawler.frontier.archive import Archive, Mover
@@ -121,9 +122,10 @@ class Frontier(Offers):
         try:
             if held:
                 await self.give_back(held)
-        except FrontierUnavailable as exc:
+        except (FrontierUnavailable, ResponseError) as exc:
             logger.warning("Leases could not be given back, they run out by themselves error=%s", exc)
-        await self.client.aclose()
+        finally:
+            await self.client.aclose()
 
     async def _is_another_server(self) -> bool:
         """Looks which process answers, and tells the shards: after a restart no domain is leased before its delay."""

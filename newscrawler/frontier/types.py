@@ -105,7 +105,7 @@ class FrontierConfig:
     loopback_only: bool = False
     revisit_ms: Mapping[Kind, int] = field(default_factory=lambda: dict(REVISIT_MS))
     # A script call that lasts longer ends where it may, as Redis serves nobody else meanwhile; the rest comes with the next.
-    call_ms: int = 4
+    call_ms: int = 3
     log_entries: int = 2_000  # fetches kept per domain for `scrapy frontier audit`
     # What the whole fleet may ask and read in any minute; 0 = no cap.
     requests_per_minute: int = 0

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import redis as redis_py
 
+from newscrawler.frontier import keys
 from tests.crawl import chaos
 from tests.crawl.chaos import RedisServer
 from tests.crawl.harness import Running, Scrapy, until
@@ -130,6 +131,32 @@ def test_a_redis_that_stays_away_is_waited_for_and_a_stop_is_obeyed(
     redis.start()
     last = scrapy.start("crawl", "news").wait(150)
     assert last.returncode == 0, last.stderr[-2000:]
+    assert_whole(tmp_path / "data", web, redis)
+
+
+#: Returns what the hash has of all its fields, and leaves a byte in each.
+BREAK = """local held = redis.call("HGETALL", KEYS[1])
+for i = 1, #held, 2 do redis.call("HSET", KEYS[1], held[i], "x") end
+return held"""
+
+
+def test_a_frontier_that_waiting_does_not_mend_stops_the_crawl_and_says_so(
+    tmp_path: Path, newsweb: StartNewsweb, redis: RedisServer
+) -> None:
+    web = newsweb("ip", sites=2, articles=8, **{**QUIET, "delay": 0.15})
+    scrapy = scrapy_of(tmp_path, web, redis, DOWNLOAD_DELAY=0.15, FRONTIER_LEASE_S=3)
+    worker = scrapy.start("crawl", "news")
+    with redis_py.Redis(port=redis.port) as client:
+        until(lambda: int(web.stats()["hits"]) >= 12, "12 requests", 120)
+        held = client.eval(BREAK, 1, keys.domains(0))
+        done = worker.wait(150)
+        assert done.returncode == 1, done.stderr[-2000:]
+        last = done.stderr.splitlines()[-1]
+        assert last.startswith("Crawl stopped: frontier_broken"), last
+        assert done.stderr.count("Pump failed") == 1, "an error that repeats itself is told once"
+        client.hset(keys.domains(0), mapping=dict(zip(held[::2], held[1::2], strict=True)))
+    last_run = scrapy.start("crawl", "news").wait(150)
+    assert last_run.returncode == 0, last_run.stderr[-2000:]
     assert_whole(tmp_path / "data", web, redis)
 
 
