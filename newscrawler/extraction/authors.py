@@ -58,8 +58,9 @@ _ROLE = re.compile(
     r"^(?:pv|ctv|btv|bbt|nhóm pv|nhóm phóng viên|phóng viên|biên tập viên|cộng tác viên|tổng hợp|ban biên tập"
     r"|tòa soạn|ban \w+|staff|staff writer|staff reporter"
     r"|reporter|editor|editors|editorial|editorial staff|editorial team|editorial board|newsroom|news desk"
-    r"|web desk|online desk|digital desk|desk|contributor|contributors|contributing writer|guest|guest author"
-    r"|guest contributor|correspondent|columnist|journalist|writer|author|authors|admin|administrator|webmaster"
+    r"|web desk|online desk|digital desk|desk|contributor|contributors|(?:[\w&.-]+ ){0,3}(?:writers?|columnists?)"
+    r"|(?:[\w&.-]+ ){1,4}(?:managers?|directors?|officers?|presidents?|analysts?|engineers?|professors?|producers?)|guest|guest author"
+    r"|guest contributor|correspondent|columnist|journalist|author|authors|(?:(?:user|site|super|web) ?)?admin(?:istrator)?|webmaster"
     r"|redaktion|die redaktion|online-redaktion|onlineredaktion|newsdesk|redaktionsteam|redakteur(?:in)?"
     r"|redacción|redaccion|redazione|rédaction|la rédaction|redactie|redaktionen|redacția|redakcja|συντακτικη ομαδα|συντακτική ομάδα|team|das team"
     r"|unknown|anonymous|no author|letzte aktualisierung|autoreninfo|publié|interview|analyse|kommentar"
@@ -108,13 +109,13 @@ CORPORATE = re.compile(
     r"|blog|\.com|\.de|\.org|\.net|\.vn|www|wiki|shop|studio|verlag|redakteure|báo|tạp chí|đài|tòa soạn|nhóm|ban"
     r"|thông tấn xã|"
     r"nhịp sống|trí thức trẻ|tri thức|thông tấn|netzwerk|society|project|center|centre|zentrum|service|services"
-    r"|communications?|reports?|reporters|correspondents|tagesschau|sendung|kanal|welle|rundfunk|fernsehen"
+    r"|communications?|report(?:s|ing|ers)?|correspondents|holdings|investors|solutions|technologies|industries|affairs|tagesschau|sendung|kanal|welle|rundfunk|fernsehen"
     r"|channel|contributors?|gesellschaft|union|partei|landesverband|kommunikation)\b",
     re.I,
 )
 _BAD_WORD = re.compile(
     r"\b(?:the|this|that|is|are|was|were|has|have|will|with|about|more|read|click|here|subscribe|follow|copyright"
-    r"|rights|reserved|photo|image|minutes?|uhr|min|lesezeit|comments?|kommentare?|share|teilen|updated?"
+    r"|rights|reserved|standards|practices|polic(?:y|ies)|guidelines|headline|photo|image|minutes?|uhr|min|lesezeit|comments?|kommentare?|share|teilen|updated?"
     r"|published|veröffentlicht|aktualisiert|"
     r"ist|sind|wurde|haben|wird|nicht|ein|eine|der|die|das|und|oder|mit|für|auf|bei|zum|zur|im|in|als|nach|les"
     r"|des|est|sur|pour|dans|una|para|con|los|las|cập nhật|đăng|bình luận|chia sẻ|gmt|trước|phút|giờ|ngày|tháng"
@@ -129,7 +130,7 @@ _PARTICLES = words(
     "van vom von y zu zum zur"
 )
 _TITLES = re.compile(
-    r"^(?:(?:prof|dr|dipl|ing|mag|med|phil|rer|nat|h\.c|mr|mrs|ms|sir|herr|frau|ths|ts|pgs|gs|bs|rechtsanw[aä]lt(?:in)?|notar(?:in)?|luật sư|nhà (?:báo|văn|thơ|nghiên cứu)"
+    r"^(?:(?:dipl|ing|mag|med|phil|rer|nat|h\.c)\.[\s-]*|(?:prof|dr|mr|mrs|ms|sir|herr|frau|ths|ts|pgs|gs|bs|rechtsanw[aä]lt(?:in)?|notar(?:in)?|luật sư|nhà (?:báo|văn|thơ|nghiên cứu)"
     r"|thạc sĩ|tiến sĩ|(?:phó )?giáo sư|nhạc sĩ|họa sĩ|đạo diễn|kiến trúc sư|kỹ sư|dược sĩ|lương y|chuyên gia|bạn đọc|độc giả"
     r"|(?:đại|thượng|trung|thiếu) (?:tá|úy|tướng)|linh mục|hòa thượng|thượng tọa|tskh|kts|ck[i12]{1,2}|p\.v|pv|ctv|btv"
     r"|bác sĩ|nsnd|nsưt|bscki{1,2}|ls)(?:\.[\s-]*|[\s-]+))+(?=\w)",
@@ -142,6 +143,11 @@ _SPLIT = re.compile(
     r"|ve)\s+(?=(?-i:[^\W\d_a-zß-öø-ÿ])))\s*",
     re.I,
 )
+# Degrees and licences behind a name and a comma.
+_DEGREE = re.compile(
+    r"(?:M\.?A|M\.?S|M\.?D|D\.?O|R\.?N|R\.?D|J\.?D|B\.?A|B\.?S|M\.?Ed|Ph\.?D|M\.?Sc|B\.?Sc|M\.?B\.?A|M\.?P\.?H|R\.?D\.?N|C\.?F\.?A"
+    r"|C\.?F\.?P|C\.?P\.?A|Pharm\.?D|D\.?D\.?S|D\.?V\.?M|L\.?C\.?S\.?W|F\.?A\.?C\.?P|Esq)\.?"
+)
 # Two Vietnamese names with a bare hyphen between them: a double-barrelled one has no accents.
 _TWO_GLUED = re.compile(
     r"^(?=[^-]*[ăâđêôơưáàảãạấầẩẫậắằẳẵặéèẻẽẹếềểễệíìỉĩịóòỏõọốồổỗộớờởỡợúùủũụứừửữựýỳỷỹỵ])"
@@ -152,7 +158,7 @@ _TAIL = re.compile(
     r"\s*(?:[,(\[|•·–—-]+\s*)?(?:(?<!\w)(?:cập nhật|updated|published|posted|aktualisiert|veröffentlicht|stand"
     r"|erstellt|last updated|vào lúc|lúc|vào|ngày|đăng|am|on|um|at|vor|il|le|el)\b:?\s*)*"
     r"(?:(?:(?:mo|di|mi|do|fr|sa|so|mon|tue|wed|thu|fri|sat|sun)[,.]|(?:mon|tue|wed|fri|sat|sun|\w{3,6}day|\w{3,7}tag|mittwoch)[,.]?)\s+)?"
-    r"(?:\d{1,2}[:.h]\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}\.?\s+\w{3,9}\.?,?\s+\d{4}"
+    r"(?:\d{1,2}[:.h]\d{2}|\d{1,2}[./-] ?\d{1,2}[./-]\d{2,4}|\d{1,2}\.?\s+\w{3,9}\.?,?\s+\d{4}"
     r"|\w{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,?\s+\d{4}|\d{4}-\d\d-\d\d|\d+\s*(?:min|minutes?|hours?|giờ|phút"
     r"|ngày)\b).*$",
     re.I | re.S,
@@ -257,6 +263,7 @@ def split(text: str) -> tuple[str, ...]:
         text = _LEAD.sub("", text)
     text = _CREDIT.sub("", text)
     text = re.sub(r"^\W*(?:theo|according to)\s.*$", "", text, flags=re.I)
+    text = re.sub(r"\W+(?:edited|editing) by\s.*$", "", text, flags=re.I)
     if _VIET_LETTER.search(text):  # "Thu Hà Theo Nhịp sống kinh tế"; Theo is a name elsewhere
         text = re.sub(r"^([^()]*\w)[\s,;|–-]+theo\s+\S.*$", r"\1", text, flags=re.I)
     text = re.sub(r"\s+theo dõi(?!\w).*$", "", text, flags=re.I)  # a button
@@ -285,6 +292,8 @@ def _one(name: str, own: frozenset[str], nicknames: bool) -> str | None:
     half = len(name) // 2
     if half > 3 and name[:half].strip() == name[-half:].strip():
         name = name[:half]  # the name of a picture and of a link, without a space
+    if _DEGREE.fullmatch(name):
+        return None
     name = re.sub(r"\s*(?:선임기자|기자|특파원|记者|記者|さん|氏|著|文)$", "", name)
     name = _TITLES.sub("", name).strip(" .,;:|-–—•·/\"'„“”‚‘’()[]*_>»«…")
     name = re.sub(r"^(?:\w)\s+(?=(?:\w+\s+){1,5}\w+$)", lambda m: "" if _avatar(m[0], name) else m[0], name)

@@ -27,13 +27,20 @@ _TRANSLATOR = re.compile(
 _MARKED_FOREIGN_TAGS = tuple(tag for tag in lines.FOREIGN_TAGS if tag != "nav")  # a byline may be a row of links
 # An address, or who has made the template: "Jane Roe - http://roe.example", "Jane Roe designed".
 _MAKER = re.compile(r"https?://|\bdesign(?:ed|er)?\b|\btheme\b|\btemplate\b", re.I)
+# Where libraries and journals write "Roe, Jane"; one name an element.
+_FAMILY_FIRST = ("dc.creator", "dcterms.creator", "dc.author", "citation_author")
+_REVERSED = re.compile(r"^([^\W\d_][^\s,;]*),\s+([^\W\d_][^,;]{1,30})$")
+# An address behind a name: "Jane Roe (http://roe.example)".
+_IN_BRACKETS = re.compile(r"\s*[(<](?:https?://|mailto:)?[^\s()<>]*[./@][^\s()<>]*[)>]")
+_PATH = re.compile(r"[\w./%~+-]{4,200}")  # of an author's page; it becomes part of a selector
+_NETWORK = re.compile(r"(?:facebook|twitter|instagram|linkedin|youtube|google|wikipedia|x)\.\w+$")
 _AUTHOR_PATHS = ("author", "autor", "auteur", "tac-gia")
 _AUTHOR_PAGE = re.compile(r"/(?:authors?|autor(?:en|es)?|auteurs?|tac-gia)/[^/?#]+/?$")
 _VCARD = re.compile(r"\b(?:vcard|fn)(?:\s|$)")
 _META = re.compile(r"meta|info|byline|credit|sign", re.I)
 _CLASSES = (
     "author", "Author", "byline", "Byline", "autor", "Autor", "writer", "journalist", "tacgia", "tac-gia",
-    "redakteur", "auteur", "contributor", "creator", "signature", "verfasser", "reporter", "AUTHOR",
+    "redakteur", "firma", "auteur", "contributor", "creator", "signature", "verfasser", "reporter", "AUTHOR",
 )  # fmt: skip
 _NAME_CSS = (
     '[class*="name"],[rel~="author"],[itemprop~="name"],'
@@ -54,6 +61,8 @@ def find(doc: Document, context: PageContext) -> FieldValue:
     from_meta = _from_meta(doc, context, sites)
     seen = visible_names(doc, context, sites)
     visible = next(seen, None)
+    if visible is None and not from_ld and from_meta is None:
+        from_meta = _linked(doc, context, sites)
     from_ld = _spelled(from_ld, from_meta, visible)
     if from_ld:
         if visible is not None and _set(visible[0]) == _set(from_ld):
@@ -143,12 +152,29 @@ def _says_more(visible: list[str], stated: list[str]) -> bool:
 
 def _from_meta(doc: Document, context: PageContext, sites: list[str]) -> Found | None:
     for name in witnesses.AUTHOR_META:
-        values = [v for v in doc.meta.get(name, ()) if not _MAKER.search(v)]
+        values = [v for v in (_IN_BRACKETS.sub("", v) for v in doc.meta.get(name, ())) if not _MAKER.search(v)]
+        if name in _FAMILY_FIRST:
+            values = [_REVERSED.sub(r"\2 \1", v) for v in values]
         found = authors.clean(values, context.site_name, sites)
         if found and name == "twitter:data1" and len(found[0].split()) < 2:
             continue
         if found:
             return found, f"meta:{name}"
+    return None
+
+
+def _linked(doc: Document, context: PageContext, sites: list[str]) -> Found | None:
+    """The text of the link to the page that a meta element states as the author's."""
+    for name in ("article:author", "author"):
+        for value in doc.meta.get(name, ())[:3]:
+            path = re.sub(r"^https?://(?:www\.)?", "", value.strip()).partition("?")[0].rstrip("/")
+            host, _, rest = path.partition("/")
+            if value == path or _NETWORK.search(host) or not _PATH.fullmatch(rest):
+                continue
+            nodes = doc.tree.css(f'a[href$="/{rest}"],a[href$="/{rest}/"]')[:6]
+            found = authors.clean([t for n in nodes if (t := _visible(n))][:1], context.site_name, sites)
+            if found and len(found[0].split()) > 1:
+                return found, f"meta:{name}"
     return None
 
 
@@ -222,7 +248,11 @@ def _from_classes(doc: Document, context: PageContext, sites: list[str]) -> Iter
         names = (
             [n for n in names if len(n.split()) > 1]
             or (names[:1] if _VCARD.search(node.attributes.get("class") or "") or _links_author(node) else [])
-            or (authors.clean([text], context.site_name, sites) if len(text) <= 160 and not _is_trail(node) else [])
+            or (
+                _whole(authors.clean([text], context.site_name, sites))
+                if len(text) <= 160 and not _is_trail(node)
+                else []
+            )
         )
         if _KANJI.search(text) and not inner:
             if len(text) > _EAST_CHARS or "\n" in text:
@@ -238,6 +268,11 @@ def _from_classes(doc: Document, context: PageContext, sites: list[str]) -> Iter
             early = found
     if early is not None:
         yield early
+
+
+def _whole(names: list[str]) -> list[str]:
+    """Beside a full name one word is a place: "Jane Roe, Berlin"."""
+    return [n for n in names if len(n.split()) > 1 or lines.EAST.match(n)] or names
 
 
 def _links_author(node: LexborNode) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from newscrawler.extraction import authors, regions, witnesses
+from newscrawler.extraction import authors, dates, regions, witnesses
 from newscrawler.extraction.blocks import Block, walk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
@@ -20,7 +20,7 @@ FOREIGN = re.compile(
     re.I,
 )
 _BYLINE_START = re.compile(
-    r"^\W{0,3}(?:(?:(?:written|posted|reported|words|story|text|report|analysis|interview|review|photos? and text"
+    r"^\W{0,3}(?:(?:(?:written|posted|reported|reporting|words|story|text|report|analysis|interview|review|photos? and text"
     r"|text and photos?)\s+by|(?:gespeichert|blog ?beitrag|beitrag|text|texte|bericht|kommentar|interview"
     r"|text und fotos?)\s+von|by|von|par|por|door|av|af|oleh"
     r"|verfasst von|geschrieben von|ein (?:beitrag|artikel|gastbeitrag|interview|kommentar) von"
@@ -47,8 +47,16 @@ FOREIGN_TAGS = ("footer", "aside", "nav", "figure", "figcaption", "blockquote")
 # A date and the name behind it in one line; elements set apart by style alone leave nothing between them.
 _DATED = re.compile(
     r"^(?:[^\W\d_]{2,10}(?: [^\W\d_]{2,6})?,\s*)?(?:\d{1,2}\.\d{1,2}\.\d{4}|\d{1,2}/\d{1,2}/\d{4})[\s,|–-]*"
-    r"(?:\d{1,2}:\d{2}(?::\d{2})?(?: Uhr| ?\(?(?:GMT|UTC) ?[+-]\d{1,2}\)?)?[\s,|–-]*)?(?:(?:von|bởi)\s+)?"
+    r"(?:\d{1,2}:\d{2}(?::\d{2})?(?: ?[ap]\.?m\b\.?)?(?: Uhr| ?\(?(?:GMT|UTC) ?[+-]\d{1,2}\)?| (?-i:[A-Z]{1,3}T)\b)?[\s,|–-]*)?"
+    r"(?:(?:von|bởi|by)\s+)?"
     r"(?P<name>[^\W\d_][^\d|]{4,60})$",
+    re.I,
+)
+# The other way round a day in words: "Tuesday 15 October 2019 by Jane Doe".
+_DAY_BY = re.compile(
+    r"^(?P<day>(?:(?:posted|published|written|erstellt|veröffentlicht|publié|publicado)\s+)?(?:(?:on|am|le|el)\s+)?"
+    r"(?:[^\W\d_]{3,12}\.?,?\s+){0,2}\d[^\n|;]{6,40}?)[\s,–-]+(?:by|von|par|por|door|av|af)\s+"
+    r"(?P<name>(?-i:[^\W\d_a-z])[^\d|:;!?]{4,50}?)\.?$",
     re.I,
 )
 # An account or a given name, in a line that has a date as well.
@@ -65,6 +73,8 @@ _HAS_DAY = re.compile(r"\b(?:19|20)\d\d\b")
 _LAST_LINE = re.compile(r"text-align:\s*right|text-right|align-?right", re.I)
 
 Named = tuple[list[str], str, float]  # names, origin, trust
+_DAY_BY_CHARS, _DAY_WORDS = 110, 8
+_ANY_DAY = dates.Rules()
 # Blocks of a page that are read for a byline; a long menu alone may have 500.
 _MAX_BLOCKS = 1500
 _FULL_STOP = '.!?…”"»'
@@ -75,6 +85,9 @@ _SOURCE = re.compile(
     re.I,
 )
 _IN_BRACKETS = re.compile(r"^\(([^()]{2,30})\)[.\s]*$")
+# "(By Jane Doe)" behind the last word of a text, and what some agencies put behind that.
+_SIGNED = re.compile(r"\((?:By|Reporting by|Von|Par)\s+([^()]{4,100})\)[\W_]*\w{0,8}\W*$")
+_SIGNED_CHARS = 160
 _NO_SOURCE = re.compile(r"(?:internet|tổng hợp|sưu tầm|getty|shutterstock|eigene|privat|dõi\b)", re.I)
 _SOURCE_BLOCKS = 3
 # Paragraphs that may stand above a date with the writer's name.
@@ -133,6 +146,8 @@ class _Scan:
             return names
         if length <= 200:
             self._end(block)
+        if length > 120 and (signed := _SIGNED.search(block.text[-_SIGNED_CHARS:])) and not self._foreign(block):
+            return [n for n in self._clean(signed[1]) if len(n.split()) > 1]
         runs = length > 120 or (length > 60 and block.text[-1] in _FULL_STOP and not block.link_chars)
         if self.closing and runs and block.node.tag == "p" and (length > 200 or block.holder == self.closing_holder):
             self.closing = None  # the text goes on: it was a sub-heading
@@ -147,7 +162,7 @@ class _Scan:
     def _lines(self, block: Block) -> list[str]:
         for line in block.text.split("\n"):
             # Behind the text a date and two words are a teaser's: its day and its rubric.
-            dated = _DATED.match(line) if self.ran <= _LEADS else None
+            dated = _DATED.match(line) or _day_by(line) if self.ran <= _LEADS else None
             account = _USER.search(line) if len(line) < 200 and _HAS_DAY.search(line) else None
             if not (dated or account or (len(line) <= 140 and _begins(line))):
                 continue
@@ -184,6 +199,12 @@ class _Scan:
         return foreign(block.node, FOREIGN, self.parts, FOREIGN_TAGS, OWN)
 
 
+def _day_by(line: str) -> re.Match[str] | None:
+    """A day and nothing else before "by" and a name."""
+    match = _DAY_BY.match(line) if len(line) <= _DAY_BY_CHARS else None
+    return match if match and len(match["day"].split()) <= _DAY_WORDS and dates.parse(match["day"], _ANY_DAY) else None
+
+
 def _begins(line: str) -> bool:
     return bool(_BYLINE_START.match(line) or authors.VIET_LABEL.match(line))
 
@@ -207,7 +228,7 @@ def _source_of(block: Block, sites: list[str]) -> str | None:
 
 def _closes(block: Block) -> bool:
     """Set like a signature: bold, italic or to the right, not a heading."""
-    if block.tag.startswith("h") or len(block.text) > 80 or block.text[-1] in ".?!:":
+    if block.tag.startswith("h") or len(block.text) > 80 or block.text[-1] in ".?!:" or ": " in block.text:
         return False
     style = " ".join(
         (n.attributes.get("style") or "") + (n.attributes.get("class") or "")

@@ -22,7 +22,7 @@ _TEASERS = 3
 # A longer paragraph in italics is text: an interview's question, a quotation.
 _CAPTION_CHARS = 160
 # hAtom and the large blog systems: the post itself.
-_POST = re.compile(r"\b(?:h-?entry|type-post|post-outer)\b")
+_POST = re.compile(r"\b(?:h-?entry|type-post|post-outer)\b|^post $")
 _META = re.compile(r"meta|byline", re.I)
 # HTML allows an article element for each comment; the large blog system writes them so.
 _COMMENT = re.compile(r"(?:^|\s)(?:div-)?comment(?:-body|-\d+)?(?:\s|$)")

@@ -117,3 +117,70 @@ def test_an_english_dateline_begins_the_text() -> None:
 def names(body: str, head: str = "", url: str = URL, lang: str = "en") -> list[str]:
     found: list[str] = bylines.find(page(f"<h1>{NEWS}</h1>{body}{TEXT}", head, url, lang), PageContext()).value
     return found
+
+
+# ---------------------------------------------------------------- names
+@pytest.mark.parametrize(
+    ("byline", "expected"),
+    [
+        ("<p>Tuesday 15 October 2019 by Bradley M. Roe</p>", ["Bradley M. Roe"]),
+        ("<p>Posted on March 3, 2015 by Jane Roe</p>", ["Jane Roe"]),
+        ("<p>On 5 May 2015 the town bought a book by John Smith</p>", []),
+        ("<p>2/26/2015 7:11 AM PST BY PORT STAFF</p>", []),
+        ("<p class=author>Brenda Goodman, MA</p>", ["Brenda Goodman"]),
+        ("<p class=author>By Phil Stewart</p>", ["Phil Stewart"]),
+        ("<p class=author>Dipl.-Ing. Karl Roe</p>", ["Karl Roe"]),
+        ("<p class=author>By JANE ROE and RACHEL DOE - AP Technology Writers</p>", ["JANE ROE", "RACHEL DOE"]),
+        ("<p class=byline>Posted by Jane Roe, Product Marketing Manager</p>", ["Jane Roe"]),
+        ("<p class=firma><em>Ángeles Roe</em> | <span>Madrid</span></p>", ["Ángeles Roe"]),
+        ("<p class=author>User Admin</p>", []),
+        ("<div class=journalistLink>CBC's Journalistic Standards and Practices</div>", []),
+        ("<div class=author>Jane Roe 10/ 5/11 09:19 PM ET</div>", ["Jane Roe"]),
+    ],
+)
+def test_forms_of_bylines(byline: str, expected: list[str]) -> None:
+    assert names(byline) == expected
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        ("(By Alison Roe) Enditem/", ["Alison Roe"]),
+        ("(Reporting by Jane Roe and Phil Doe; editing by Mary Foe)", ["Jane Roe", "Phil Doe"]),
+        ("It was steered by a pilot (by trade a fisher).", []),
+    ],
+)
+def test_who_signs_in_brackets_behind_the_last_word(end: str, expected: list[str]) -> None:
+    assert names(f"{TEXT}<p>{PARAGRAPH} {end}</p>") == expected
+
+
+def test_a_line_with_a_colon_behind_the_text_is_no_signature() -> None:
+    assert names(f"{TEXT}<p><b>Original Print Headline: More reasons</b></p>") == []
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (meta("author", "Bradley M. Roe (http://roe.example/bradley/)"), ["Bradley M. Roe"]),
+        (meta("dc.creator", "Roe, Jane") + meta("dc.creator", "Doe, John de"), ["Jane Roe", "John de Doe"]),
+        (meta("author", "Jane Roe, John Doe"), ["Jane Roe", "John Doe"]),
+    ],
+)
+def test_forms_of_statements(head: str, expected: list[str]) -> None:
+    assert names("", head) == expected
+
+
+def test_the_link_to_the_page_that_is_stated_as_the_author_s() -> None:
+    box = "<aside class=sidebar>The author <a href='/source/jane-roe'>Jane Roe</a></aside>"
+    other = "<aside class=sidebar>The editor <a href='/source/mary-foe'>Mary Foe</a></aside>"
+    stated = '<meta property="article:author" content="https://www.example.com/source/jane-roe">'
+    assert names(TEXT + other + box, stated) == ["Jane Roe"]
+    assert names(TEXT + other + box) == []
+    network = '<meta property="article:author" content="https://www.facebook.com/source/jane-roe">'
+    assert names(TEXT + other + box, network) == []
+
+
+def test_a_post_in_the_widget_of_a_blog_system() -> None:
+    body = f"<div class='widget Blog'><div class=post>{TEXT}<b class=byline-author>Posted by Jane Roe</b></div></div>"
+    assert names(body) == ["Jane Roe"]
+    assert names(body.replace("class=post", "class=box")) == []
