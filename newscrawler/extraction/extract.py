@@ -100,7 +100,7 @@ def extract(doc: Document, context: PageContext, selectors: selectors_.SelectorS
             setattr(out, name, value)
         if found:
             out.selector_version = selectors.label
-        defined = {name for variant in selectors.variants for name in variant.fields}
+        defined = selectors_.given(selectors, found)
     by_set = out.content.value is not None
     if not by_set:
         doc = doc.composed()

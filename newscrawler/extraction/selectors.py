@@ -247,6 +247,18 @@ def apply(doc: Document, selectors: SelectorSet, context: PageContext | None = N
     return best
 
 
+def given(selectors: SelectorSet, found: Mapping[str, FieldValue]) -> set[str]:
+    """Fields that the variant which read a page has selectors for: other templates' variants say nothing about it.
+
+    ``found``: what :func:`apply` gave. Of variants with the same root, the fields that all of them have.
+    """
+    used = selectors.variants
+    if len(used) > 1 and "content" in found:
+        origin = found["content"].origin
+        used = tuple(v for v in used if any(f"selector:{css}" == origin for css in v.content_root))
+    return set.intersection(*(set(v.fields) for v in used)) if used else set()
+
+
 def _apply_variant(doc: Document, variant: Variant, context: PageContext) -> dict[str, FieldValue]:
     found: dict[str, FieldValue] = {}
     for name, candidates in variant.fields.items():

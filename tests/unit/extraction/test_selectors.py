@@ -168,6 +168,16 @@ def test_what_the_set_misses_comes_from_the_page() -> None:
     assert found.content.origin == "selector:div.body"
 
 
+def test_names_that_another_templates_variant_knows_are_looked_for_on_the_page() -> None:
+    """The variant of live pages has no selector for them: that was taken for a page without an author."""
+    body = PAGE.replace("<div class=body>", '<div class="live body">').replace("class=title", "class=live-title")
+    body = body.replace("<p class=author>Nguyễn Văn An - Theo Reuters</p>", "")
+    byline = '<div class="byline">Tác giả: <a rel="author" href="/a">Nguyễn Văn An</a></div><div class="live body">'
+    found = extract(page(body.replace('<div class="live body">', byline)), CONTEXT, SelectorSet.from_dict(GOOD))
+    assert found.content.origin == "selector:div.live" and found.title.value == "Giá vàng giảm mạnh"
+    assert found.authors.value == ["Nguyễn Văn An"]
+
+
 def test_disagreement_with_the_page_lowers_confidence_and_is_named() -> None:
     doc = page(PAGE.replace("15/08/2026 06:54", "11/08/2026 06:54"))
     found = extract(doc, CONTEXT, SelectorSet.from_dict(GOOD))
