@@ -282,7 +282,7 @@ class SelectorGeneration:
             return
         stats = self.stats
         stats.inc_value(metrics.labelled(metrics.SELECTOR_JOBS, result.state))
-        if result.state == "active" and not result.made_by:  # the second opinion on a set in shadow
+        if result.promoted:
             stats.inc_value(metrics.SELECTOR_PROMOTED)
         stats.inc_value(metrics.LLM_CALLS, result.spent.attempts)
         stats.inc_value(metrics.labelled(metrics.LLM_TOKENS, "in"), result.spent.tokens_in)

@@ -201,3 +201,52 @@ async def save_edit(
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def described(doc: dict[str, Any]) -> list[str]:
+    """A set for people: its selectors, where it comes from, what the gate found; a line each."""
+    out: list[str] = []
+    out.append(f"{doc['domain']} version {doc['version']} ({doc['state']})")
+    for variant in doc["variants"]:
+        when = f", only where {variant['when']}" if variant.get("when") else ""
+        out.append(f"  template {variant.get('template', 'article')}{when}")
+        for name, value in variant["fields"].items():
+            if name == "content":
+                out.append(f"    content    {' | '.join(value['root'])}")
+                for css in value.get("exclude", []):
+                    out.append(f"      without  {css}")
+                for line in value.get("repeats", []):
+                    out.append(f"      without  paragraphs that begin {line!r}")
+                continue
+            shown = [c if isinstance(c, str) else _candidate(c) for c in value]
+            out.append(f"    {name:<10} {' | '.join(shown)}")
+    provenance = dict(doc["provenance"])
+    metrics = provenance.pop("metrics", {})
+    compared = provenance.pop("compared", {})
+    for name, value in provenance.items():
+        if name in ("samples", "held_out"):  # digests: --json has them
+            value = f"{len(value)} pages"
+        elif isinstance(value, dict):
+            value = ", ".join(f"{k} {v}" for k, v in value.items())
+        out.append(f"  {name}: {value}")
+    if fields := metrics.get("fields"):
+        out.append(f"  gate over {metrics.get('pages')} pages, {metrics.get('held_out')} of them held out:")
+        for name, row in fields.items():
+            verdict = "passed" if row["passed"] else "left to the page's own statements"
+            out.append(f"    {name:<10} found {_share(row['coverage'])} agrees {_share(row['agree'])}  {verdict}"
+                  + (f": {row['reason']}" if row["reason"] else ""))  # fmt: skip
+    if compared:
+        out.append(f"  compared with the set before on {compared.get('pages')} pages: {compared.get('reason')}")
+    return out
+
+
+def _share(value: float | None) -> str:
+    return "   -" if value is None else f"{value:4.0%}"
+
+
+def _candidate(candidate: dict[str, Any]) -> str:
+    css = candidate.get("css") or ""
+    if candidate.get("kind", "css") != "css":
+        return f"({candidate['kind']}) {css}".strip()
+    behind = f" behind {candidate['label']!r}" if candidate.get("label") else ""
+    return css + (f"@{candidate['attr']}" if candidate.get("attr") else "") + behind

@@ -212,7 +212,7 @@ def marked(page: selecting.Stored, selectors: SelectorSet, context: PageContext)
     excluded or other. All of it is text."""
     doc = Document(page.body, page.url, page.content_type)
     values = apply(doc, selectors, context)
-    variant = _variant_of(doc, selectors)
+    variant = _variant_of(doc, selectors, values["content"].origin if "content" in values else "")
     named: dict[str, set[int]] = {}
     for name in _CSS_FIELDS:
         origin = values[name].origin if name in values else ""
@@ -231,7 +231,11 @@ def marked(page: selecting.Stored, selectors: SelectorSet, context: PageContext)
     return {"url": page.url, "template": variant.template, "fields": fields, "blocks": blocks}
 
 
-def _variant_of(doc: Document, selectors: SelectorSet) -> Variant:
+def _variant_of(doc: Document, selectors: SelectorSet, content_by: str) -> Variant:
+    """The one that read the text; where none did, the first that is meant for such pages."""
+    for variant in selectors.variants:
+        if any(f"selector:{css}" == content_by for css in variant.content_root):
+            return variant
     for variant in selectors.variants:
         if not variant.when or doc.tree.css_first(variant.when) is not None:
             return variant

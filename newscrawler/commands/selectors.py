@@ -168,7 +168,7 @@ class Command(ScrapyCommand):
         if opts.as_json:
             cli.print_object(doc)
         else:
-            _print_set(doc)
+            print("\n".join(selecting.described(doc)))
         return 0
 
     async def _history(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
@@ -417,29 +417,3 @@ def _print_gate(judged: selecting.Judged) -> None:
     assert judged.report is not None
     cli.print_rows(judged.rows(), ("field", "passed", "coverage", "agree", "vary", "reason"), False)
     print(f"Gate over {judged.report.pages} pages: {'passed' if judged.report.passed else 'NOT passed'}")
-
-
-def _print_set(doc: dict[str, Any]) -> None:
-    print(f"{doc['domain']} version {doc['version']} ({doc['state']})")
-    for variant in doc["variants"]:
-        print(f"  template {variant.get('template', 'article')}")
-        for name, value in variant["fields"].items():
-            if name == "content":
-                print(f"    content    {' | '.join(value['root'])}")
-                for css in value.get("exclude", []):
-                    print(f"      without  {css}")
-                for line in value.get("repeats", []):
-                    print(f"      without  paragraphs that begin {line!r}")
-                continue
-            shown = [c if isinstance(c, str) else _candidate(c) for c in value]
-            print(f"    {name:<10} {' | '.join(shown)}")
-    for name, value in doc["provenance"].items():
-        print(f"  {name}: {value}")
-
-
-def _candidate(candidate: dict[str, Any]) -> str:
-    css = candidate.get("css") or ""
-    if candidate.get("kind", "css") != "css":
-        return f"({candidate['kind']}) {css}".strip()
-    behind = f" behind {candidate['label']!r}" if candidate.get("label") else ""
-    return css + (f"@{candidate['attr']}" if candidate.get("attr") else "") + behind

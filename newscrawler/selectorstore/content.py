@@ -73,13 +73,14 @@ class _Body:
 
 
 def boilerplate(samples: list[Sample]) -> set[str]:
-    """Normalised texts of blocks that stand on half of the pages and on three at least."""
+    """Normalised texts of blocks on three pages at least and on half of them; of long ones, which lists share, a fifth."""
     seen: Counter[str] = Counter()
     for sample in samples:
         body = sample.doc.tree.body
         if body is not None:
             seen.update({norm(clean_line(b.text)) for b in walk(body)})
-    return {text for text, pages in seen.items() if pages >= max(3, len(samples) / 2)}
+    half, fifth = max(3, len(samples) / 2), max(3, len(samples) / 5)
+    return {t for t, pages in seen.items() if pages >= (half if len(t) < _LONG_LINE else fifth)}
 
 
 def content_of(samples: list[Sample]) -> dict[str, Any] | None:
@@ -212,13 +213,17 @@ def _with_siblings(blocks: list[Block], labelled: list[Block], common: set[str],
 
 _ASIDE = re.compile(
     r"caption|related|relate|lien-?quan|tin-?khac|tinlienquan|baiviet|share|social|tags?\b|-ads?\b|advert|banner|author|byline|"
-    r"tac-?gia|source|nguon|comment|vote|rating|avatar|photo|image|figure|newsletter|subscribe|readmore|xem-?_?them",
+    r"tac-?gia|source|nguon|comment|vote|rating|avatar|photo|image|figure|newsletter|subscribe|readmore|xem-?_?them|"
+    r"most-?_?(?:read|viewed|popular)|popular|trending|recommend|teaser|paywall",
     re.I,
 )
 _HEADINGS = frozenset({"h2", "h3", "h4", "h5", "h6"})
 _ASIDE_TAGS = frozenset({"figure", "figcaption", "aside", "nav", "footer"})
 #: How far up a name such as "related" is looked for: above, it may name the page's part that holds everything.
 _ASIDE_ABOVE = 4
+_LONG_LINE = 60  # no two articles of a site share a line of this length by chance
+#: A box so named holds less text than this, or less than this part of the article's: else it is the article's own.
+_ASIDE_CHARS, _ASIDE_SHARE = 1500, 0.6
 
 
 def _is_aside(block: Block, text: str, sample: Sample) -> bool:
@@ -233,12 +238,13 @@ def _is_aside(block: Block, text: str, sample: Sample) -> bool:
         return True
     if len(text) > 600:
         return False
+    most = max(_ASIDE_CHARS, _ASIDE_SHARE * len(sample.labels.content or ""))
     for node in (block.node, *css.ancestors(block.node, _ASIDE_ABOVE)):
         if node.tag in _ASIDE_TAGS:
             return True
         named = (v or "" for k, v in node.attributes.items() if k in ("class", "id", "type") or k.startswith("data-"))
         names = " ".join(named)
-        if _ASIDE.search(names) and len(node.text(deep=True)) < 1500:
+        if _ASIDE.search(names) and len(node.text(deep=True)) < most:
             return True
     return False
 

@@ -18,6 +18,7 @@ from newscrawler.extraction.selectors import MAX_VARIANTS, SelectorSet
 from newscrawler.selectorstore import ask, keys, second
 from newscrawler.selectorstore.compare import Comparison, compare
 from newscrawler.selectorstore.drift import Drift, Evidence
+from newscrawler.selectorstore.gate import COVERAGE
 from newscrawler.selectorstore.jobs import COOL_DOWN_MS, Job, Jobs
 from newscrawler.selectorstore.propose import LEAST_PAGES, Proposer, Result, Spent, split
 from newscrawler.selectorstore.reading import read_all
@@ -28,6 +29,8 @@ __all__ = ["LEAST_PAGES", "MODES", "Generator", "Result", "Spent", "split"]
 
 MODES = ("rules_then_llm", "llm", "rules", "off")
 APPROVALS = ("auto", "admin")
+#: Versions that were in use before, the last one first, that are tried on a site that changed before a new one is made.
+EARLIER_TRIED = 4
 #: What a site's generations after failures look at, at most.
 MOST_SAMPLES = 4 * SAMPLE_PAGES
 
@@ -120,19 +123,45 @@ class Generator:
     async def _second_opinion(self, job: Job, selectors: SelectorSet, good: int, seen: int) -> Result:
         """Who is right, the set or what the generic chain stored: all shadow pages together say (second.py)."""
         samples = await self._samples(await self.store.samples(job.domain))
-        fault = await asyncio.to_thread(second.fault_of, selectors, samples)
-        result = Result(job.domain, "probation", fault, version=selectors.version)
-        if not fault:
-            result.state = "active"
+        opinion = await asyncio.to_thread(second.opinion, selectors, samples)
+        result = Result(job.domain, "probation", opinion.fault, version=selectors.version)
+        if not opinion.fault:
+            result.state, result.promoted = "active", True
             result.reason = (
-                f"{good} of {seen} pages agreed; on all {len(samples)} together it is right where they differed"
+                f"{good} of {seen} pages agreed; on all {opinion.read} together it is right where they differed"
             )
-            await self.store.activate(job.domain, selectors.version, who="shadow", reason=result.reason)
+            if opinion.unread:
+                result.reason += f"; {opinion.unread} are of templates that it does not know"
+                result = await self._widened(job, selectors, samples, result)
+            await self.store.activate(
+                job.domain, result.version or selectors.version, who="shadow", reason=result.reason
+            )
             await self.store.forget_samples(job.domain)
         elif seen >= 2 * SHADOW_PAGES:
             result.state = "approval"
-            await self.store.end_probation(job.domain, fault)
+            await self.store.end_probation(job.domain, opinion.fault)
         return result
+
+    async def _widened(self, job: Job, known: SelectorSet, samples: list[Sample], result: Result) -> Result:
+        """A version that reads the other templates too, where their pages are enough for one and it is better on all of
+        them; else ``result`` as it is, and the generic chain goes on reading them."""
+        wider = await self._proposer.propose(job.domain, samples)
+        result.spent = wider.spent
+        if wider.doc is None:
+            return result
+        keep_what_fits(wider.doc, known, samples)
+        verdict = await asyncio.to_thread(compare, SelectorSet.from_dict(wider.doc), known, samples)
+        if not verdict.better:
+            return result
+        source = {"source": "generated for templates that the first set did not know", "parent": known.version}
+        wider.doc["provenance"] |= {**source, "compared": verdict.metrics()}
+        try:
+            wider.version = await self.store.add_version(job.domain, wider.doc, who="generator", fence=job.fence)
+        except StaleFence:
+            return result
+        wider.state, wider.promoted = "active", True
+        wider.reason = f"{result.reason}; a set for them as well: {verdict.reason}"
+        return wider
 
     # ------------------------------------------------------------ a set that no longer fits
     async def _renew(self, job: Job, old: SelectorSet) -> Result:
@@ -142,10 +171,12 @@ class Generator:
         samples = distinct([*failing, *good])
         if len(samples) < LEAST_PAGES:
             return _too_few(job.domain, samples, evidence.failing)
+        if self.approval == "auto" and (known := await self._earlier(job, old, evidence, samples)) is not None:
+            return known
         result = await self._proposer.propose(job.domain, samples)
         if result.doc is None:
             return result
-        _keep_what_fits(result.doc, old, samples)
+        keep_what_fits(result.doc, old, samples)
         fresh = SelectorSet.from_dict(result.doc)
         verdict = await asyncio.to_thread(compare, fresh, old, samples)
         result.reason = verdict.reason
@@ -153,6 +184,21 @@ class Generator:
             result.state = "kept"
             return result
         return await self._promote(job, old, evidence, verdict, result)
+
+    async def _earlier(self, job: Job, old: SelectorSet, evidence: Evidence, samples: list[Sample]) -> Result | None:
+        """The site went back to what it was: a version of before that reads all of these pages is used, none is made."""
+        used = [int(e["version"]) for e in await self.store.history(job.domain) if e["what"] == "active"]
+        for number in [n for n in dict.fromkeys(used) if n != old.version][:EARLIER_TRIED]:
+            before = SelectorSet.from_dict(await self.store.document(job.domain, number))
+            verdict = await asyncio.to_thread(compare, before, old, samples)
+            if not (verdict.better and verdict.new.cover >= COVERAGE):
+                continue
+            reason = f"version {number} fits again: {verdict.reason}"
+            await self.store.activate(
+                job.domain, number, who="generator", reason=reason, since_ms=evidence.onset_ms or None
+            )
+            return Result(job.domain, "active", reason, version=number)
+        return None
 
     async def _promote(
         self, job: Job, old: SelectorSet, evidence: Evidence, verdict: Comparison, result: Result
@@ -201,6 +247,8 @@ class Generator:
             await self.jobs.client.hdel(row, "attempts")
             return
         drifting = await self.store.is_drifting(job.domain)
+        if result.state in ("waiting", "failed"):
+            await self.store.note_failure(job.domain, result.state, result.reason)
         if result.state == "waiting":
             job.again_in_ms = COOL_DOWN_MS[0]
             if result.more:  # the pages are good, there are too few of them
@@ -238,7 +286,7 @@ def _too_few(domain: str, samples: list[Sample], refs: list[tuple[str, str]]) ->
     )
 
 
-def _keep_what_fits(doc: dict[str, Any], old: SelectorSet, samples: list[Sample]) -> None:
+def keep_what_fits(doc: dict[str, Any], old: SelectorSet, samples: list[Sample]) -> None:
     """A template of the old set that pages still have, and that the new variants do not read, stays behind them."""
     fresh = SelectorSet.from_dict(doc)
     unread = [s for s in samples if not {"title", "content"} <= read_all(s, fresh).keys()]

@@ -19,6 +19,8 @@ from newscrawler.selectorstore.samples import Sample
 
 #: Fewer article pages than this say too little of a template.
 LEAST_PAGES = 6
+#: Of the pages, those of templates that get a variant at once; with fewer, and more templates to come, more are asked for.
+LEAST_COVERED = 0.7
 REFINEMENTS = 2
 ANSWER_KEPT_S = 7 * 86_400
 #: A refusal or nonsense is remembered too, for less long: models are exchanged.
@@ -52,6 +54,7 @@ class Result:
     doc: dict[str, Any] | None = None
     spent: Spent = field(default_factory=Spent)
     more: int = 0  # samples that would help, 0 = no number would
+    promoted: bool = False  # from shadow, by the second opinion
     unanswered: bool = False  # the model was not reached, or the budget forbade the question: nothing is known of it
 
 
@@ -72,6 +75,8 @@ class Proposer:
         """The best set for these pages in ``result.doc``; None there when nothing passed the gate."""
         samples = await asyncio.to_thread(label_bylines, samples)
         parts = await asyncio.to_thread(cluster.groups, samples)
+        if len(parts) > 1:
+            samples, parts = await asyncio.to_thread(_labelled_apart, samples, parts)
         found: Result | None = None
         if sum(len(part) >= LEAST_PAGES for part in parts) > 1:  # else a united set, if there is one, has to do
             found = await self._by_template(domain, parts, samples)
@@ -178,7 +183,7 @@ class Proposer:
             # A template of which three pages came by has more: better one set for both than two generations.
             out.more = max(2 * len(samples), 24)
         covered = sum(len(part) for part, _ in done)
-        if not done or (covered < len(samples) / 2 and out.more):
+        if not done or (covered < LEAST_COVERED * len(samples) and out.more):
             out.reason += "; none of them alone has enough pages" if not done else "; too many pages in small ones"
             return out
         await self._join(out, done, samples)
@@ -327,6 +332,13 @@ class KnownFailure(Exception):
 def split(samples: list[Sample]) -> tuple[list[Sample], list[Sample]]:
     """Every third page is held out: 12 pages -> 8 and 4."""
     return [s for i, s in enumerate(samples) if i % 3 != 2], [s for i, s in enumerate(samples) if i % 3 == 2]
+
+
+def _labelled_apart(samples: list[Sample], parts: list[list[Sample]]) -> tuple[list[Sample], list[list[Sample]]]:
+    """Names by template: the place of one template's byline is no place on most pages of the site."""
+    apart = [label_bylines(part) for part in parts]
+    fresh = {id(s): n for part, named in zip(parts, apart, strict=True) for s, n in zip(part, named, strict=True)}
+    return [fresh[id(s)] for s in samples], apart
 
 
 def why(report: gate.Report | None) -> str:

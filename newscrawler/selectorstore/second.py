@@ -2,24 +2,66 @@
 
 One page cannot tell. All shadow pages together can: their labels lose what stands on most of them, gain what stands
 beside labelled text, and a name that files everything is no author (content.py, bylines.py). The gate judges by these.
+
+Pages in which the set finds no text are of another template than it knows. They prove nothing against it, as the
+generic chain serves them, unless it takes another field from them that is not theirs.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from newscrawler.extraction.selectors import SelectorSet
 from newscrawler.selectorstore import gate
 from newscrawler.selectorstore.bylines import label_bylines
 from newscrawler.selectorstore.propose import split
-from newscrawler.selectorstore.samples import Sample
+from newscrawler.selectorstore.reading import read_all
+from newscrawler.selectorstore.samples import AGREE, Sample
 
 #: Distinct article pages, at least: a site's first set was made from fewer.
 LEAST_JUDGED = 20
+#: Of them such as the set reads, at least, where it does not read all.
+LEAST_READ = 12
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """``fault``: why the set is not to be believed, '' when it is. ``unread``: pages of other templates."""
+
+    fault: str
+    read: int
+    unread: int
+
+
+def opinion(selectors: SelectorSet, samples: list[Sample]) -> Opinion:
+    fault = fault_of(selectors, samples)
+    if not fault or len(samples) < LEAST_JUDGED:
+        return Opinion(fault, len(samples), 0)
+    samples = label_bylines(samples)
+    found = [(s, read_all(s, selectors)) for s in samples]
+    read = [s for s, values in found if "content" in values]
+    others = [(s, values) for s, values in found if "content" not in values]
+    if len(read) < LEAST_READ or not others:
+        return Opinion(fault, len(read), len(others))
+    taken = [
+        gate.value_agrees(name, value.value, getattr(s.labels, name))
+        for s, values in others
+        for name, value in values.items()
+        if getattr(s.labels, name, None)
+    ]
+    if sum(taken) < AGREE * len(taken):
+        return Opinion(f"of {len(others)} pages of other templates it takes what is not theirs", len(read), len(others))
+    return Opinion(_fault(selectors, read), len(read), len(others))
 
 
 def fault_of(selectors: SelectorSet, samples: list[Sample]) -> str:
     """Why the set is not to be believed against what was stored; '' when every field that it gives passes the gate."""
     if len(samples) < LEAST_JUDGED:
         return f"only {len(samples)} distinct stored pages to judge it by"
-    report = gate.judge(selectors, *split(label_bylines(samples)))
+    return _fault(selectors, label_bylines(samples))
+
+
+def _fault(selectors: SelectorSet, samples: list[Sample]) -> str:
+    report = gate.judge(selectors, *split(samples))
     wrong = {name: why for name, why in report.failed.items() if name in gate.REQUIRED or why != gate.NOT_GIVEN}
     return "; ".join(f"{name}: {why}" for name, why in wrong.items())

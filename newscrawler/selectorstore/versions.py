@@ -51,7 +51,9 @@ class Versions:
         await self._event(domain, who, "added", number, str(doc["provenance"].get("source") or ""))
         return number
 
-    async def _set_state(self, domain: str, version: int | str, state: str, *, who: str, reason: str) -> None:
+    async def _set_state(
+        self, domain: str, version: int | str, state: str, *, who: str, reason: str, since_ms: int | None = None
+    ) -> None:
         client = self._require()
         key = keys.domain(domain)
         fields: dict[str, str] = {"state": state, "reason": reason, "disabled": "0"}
@@ -71,13 +73,14 @@ class Versions:
         if state == "active":
             await client.hdel(key, "drifting", "attempts")
             await Drift(client).reset(domain, version)
-            onset = ((doc or {}).get("provenance", {}).get("drift") or {}).get("onset_ms")
+            onset = since_ms or ((doc or {}).get("provenance", {}).get("drift") or {}).get("onset_ms")
             if onset:
                 await Repairs(client).queue(domain, int(onset), version)
         await self._changed(domain)
 
-    async def activate(self, domain: str, version: int, *, who: str, reason: str) -> None:
-        await self._set_state(domain, version, "active", who=who, reason=reason)
+    async def activate(self, domain: str, version: int, *, who: str, reason: str, since_ms: int | None = None) -> None:
+        """``since_ms``: what was stored from then on is parsed again; None: since the drift that the version was made for."""
+        await self._set_state(domain, version, "active", who=who, reason=reason, since_ms=since_ms)
 
     async def put_on_probation(self, domain: str, version: int, *, who: str, reason: str) -> None:
         await self._set_state(domain, version, "probation", who=who, reason=reason)
@@ -150,6 +153,14 @@ class Versions:
         await client.hdel(keys.domain(domain), "drifting")
         await self._event(domain, "generator", "kept", (await self._row(domain)).get("active"), reason)
         await self._changed(domain)
+
+    async def note_failure(self, domain: str, state: str, reason: str) -> None:
+        """An attempt that gave no set, for people: what failed is a line of history; what lacked pages is the reason alone."""
+        row = await self._row(domain)
+        if not (row.get("active") or row.get("probation")):
+            await self._require().hset(keys.domain(domain), "reason", reason)
+        if state == "failed":
+            await self._event(domain, "generator", "failed", row.get("active"), reason)
 
     async def want_samples(self, domain: str, pages: int) -> None:
         """More pages than usual are needed: the site has several templates."""

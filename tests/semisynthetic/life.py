@@ -17,7 +17,9 @@ from newscrawler.extraction.extract import Extraction, extract
 from newscrawler.extraction.selectors import SelectorSet, apply
 from newscrawler.items import Article
 from newscrawler.selectorstore import second
+from newscrawler.selectorstore.compare import compare
 from newscrawler.selectorstore.gate import agrees_with
+from newscrawler.selectorstore.generate import keep_what_fits
 from newscrawler.selectorstore.jobs import Jobs, Limits
 from newscrawler.selectorstore.propose import Proposer
 from newscrawler.selectorstore.samples import Sample, distinct, f1, make_sample, norm, words
@@ -151,8 +153,8 @@ def live(site: Site, fresh: int = 25) -> Life:
     if selectors is None:
         return life
     life.state = _shadow(site, selectors, life)
-    if life.state == "active":
-        _measure(site, selectors, life, fresh)
+    if life.state == "active" and life.doc is not None:
+        _measure(site, SelectorSet.from_dict(life.doc), life, fresh)
     return life
 
 
@@ -175,11 +177,27 @@ def _shadow(site: Site, selectors: SelectorSet, life: Life) -> str:
         if seen >= SHADOW_PAGES and wilson_lower(good, seen) >= SHADOW_BOUND:
             return "active"
         if seen % SHADOW_PAGES == 0:
-            fault = second.fault_of(selectors, distinct(stored_pages))
-            life.reason = f"{good} of {seen} pages agreed; {fault or 'all together say that the set is right'}"
-            if not fault:
+            judged = distinct(stored_pages)
+            opinion = second.opinion(selectors, judged)
+            life.reason = f"{good} of {seen} pages agreed; {opinion.fault or 'all together say that the set is right'}"
+            if not opinion.fault:
+                if opinion.unread:
+                    _widened(site, selectors, judged, life)
                 return "active"
     return "differed"
+
+
+def _widened(site: Site, known: SelectorSet, samples: list[Sample], life: Life) -> None:
+    """As Generator._widened: other templates, if their pages are enough and the wider set is better on all of them."""
+    life.reason += f"; {len(samples)} pages, some of other templates"
+    result = asyncio.run(Proposer(Jobs(None, Limits()), None, "rules", 0).propose(site.structure.site, samples))
+    if result.doc is None:
+        return
+    keep_what_fits(result.doc, known, samples)
+    verdict = compare(SelectorSet.from_dict(result.doc), known, samples)
+    if verdict.better:
+        life.doc = result.doc
+        life.reason += f"; wider: {verdict.reason}"
 
 
 def _measure(site: Site, selectors: SelectorSet, life: Life, fresh: int) -> None:

@@ -11,7 +11,7 @@ from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.selectors import SelectorSet, apply
 from newscrawler.selectorstore import cluster
 from newscrawler.selectorstore.compare import compare
-from newscrawler.selectorstore.generate import _keep_what_fits
+from newscrawler.selectorstore.generate import keep_what_fits
 from newscrawler.selectorstore.propose import Proposer, Result
 from newscrawler.selectorstore.samples import Sample, distinct, f1, make_sample, norm, words
 from tests.fixtures_selectors import MadePage, made_pages
@@ -109,7 +109,7 @@ async def test_old_template_that_pages_still_have_stays(news: list[MadePage]) ->
     changed = samples_of(made_pages("vnexpress.net", 10, seed=8, markup_at=0))
     new = await proposed(changed)
     assert old.doc and new.doc
-    _keep_what_fits(new.doc, SelectorSet.from_dict(old.doc), [*changed, *samples_of(news[12:16])])
+    keep_what_fits(new.doc, SelectorSet.from_dict(old.doc), [*changed, *samples_of(news[12:16])])
     assert len(new.doc["variants"]) == 2
     both = SelectorSet.from_dict(new.doc)
     for sample in [*changed, *samples_of(news[12:16])]:
