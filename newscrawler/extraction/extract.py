@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from newscrawler.extraction import authors, bylines, credits, dates, generic, published, title, witnesses
 from newscrawler.extraction import selectors as selectors_
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
+from newscrawler.extraction.kinds import STUB_CHARS, why_not
 from newscrawler.extraction.text import clean_line, strip_sapo_prefix
 from newscrawler.items import FieldValue
 from newscrawler.pickling import by_fields
 
-__all__ = ["FIELD_NAMES", "Extraction", "PageContext", "article_values", "extract", "prediction"]
+__all__ = [
+    "FIELD_NAMES",
+    "STUB_CHARS",
+    "Extraction",
+    "PageContext",
+    "article_values",
+    "extract",
+    "prediction",
+    "why_not",
+]
 
 FIELD_NAMES = (
     "title",
@@ -31,15 +40,6 @@ FIELD_NAMES = (
     "language",
     "canonical_url",
 )
-#: Characters of content below which a page is a stub, and below which a page that says "paid" is one.
-STUB_CHARS = 120
-PAID_STUB_CHARS = 400
-#: Characters below which a page that is a video by its own words is one and not an article.
-VIDEO_CHARS = 350
-# A headline says less about a section page: so many linked headings and no sign of one article.
-_LISTING_HEADINGS = 12
-# Links on the root of a host that make it a home page rather than a page with one text.
-_HOME_LINKS = 60
 
 
 def article_values(found: Extraction) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class Extraction:
 
     ``published`` and ``modified`` are aware datetimes; ``published_day_only`` says that the hour is not
     known, ``published_zone_assumed`` that neither page nor site tells the zone. ``reason`` says why a page
-    is not an article: "challenge", "no title", "no content", "stub", "video", "listing"; "" when it is one.
+    is not an article (:mod:`kinds`); "" when it is one.
     ``disagreements``: fields whose selector and witness say different things (their confidence is lowered).
     """
 
@@ -206,60 +206,6 @@ def _disagrees(out: Extraction, name: str) -> None:
     out.disagreements.append(name)
     value = getattr(out, name)
     setattr(out, name, FieldValue(value.value, value.origin, min(value.confidence, 0.5)))
-
-
-# ---------------------------------------------------------------- is it an article
-def why_not(out: Extraction, doc: Document, context: PageContext) -> str:
-    if _is_challenge(doc):
-        return "challenge"
-    if not out.title.value:
-        return "no title"
-    content = out.content.value
-    seen = witnesses.of(doc)
-    is_video = _is_video(doc, seen)
-    if not content:
-        return "video" if is_video else "no content"
-    if is_video and len(content) < VIDEO_CHARS and not seen.has_article:
-        return "video"
-    if _is_listing(out, doc, context, seen):
-        return "listing"
-    dense = len(re.findall("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]", content[:1000])) > 100
-    factor = 0.4 if dense else 1.0  # a Chinese character says as much as two or three letters
-    if len(content) < STUB_CHARS * factor or (seen.is_free is False and len(content) < PAID_STUB_CHARS * factor):
-        return "stub"
-    return ""
-
-
-def _is_challenge(doc: Document) -> bool:
-    """A small page without a paragraph whose script sets a cookie or moves on (docs/extraction.md)."""
-    if len(doc.body) > 4_000 or doc.tree.css_first("p") is not None:
-        return False
-    return bool(re.search(r"document\.cookie\s*=|location\.(?:reload|href|replace)", doc.text_html))
-
-
-def _is_video(doc: Document, seen: witnesses.Witnesses) -> bool:
-    kind = (doc.meta_first("og:type") or "").lower()
-    return kind.startswith("video") or ("videoobject" in seen.types and not seen.has_article) or "/video/" in doc.url
-
-
-def _is_listing(out: Extraction, doc: Document, context: PageContext, seen: witnesses.Witnesses) -> bool:
-    """A home or section page: many linked headings, nothing that says "one article"."""
-    if context.url_is_article or seen.has_article or doc.meta_first("article:published_time"):
-        return False
-    path = urlsplit(doc.url).path.strip("/")
-    is_root = not path or path in ("index.html", "index.php", "index.htm")
-    linked = len(doc.tree.css("h1 a[href],h2 a[href],h3 a[href],h4 a[href],a[href] h2,a[href] h3"))
-    if linked < _LISTING_HEADINGS:
-        return is_root and len(doc.tree.css("a[href]")) >= _HOME_LINKS
-    if is_root or context.url_is_article is False or seen.types & {"collectionpage", "searchresultspage"}:
-        return True
-    dated = out.published.confidence
-    if not out.title.origin.startswith(("generic:", "selector:")):
-        return dated < 0.75  # no visible heading is the page's title: a section's name stands in the menu
-    # Teasers are many and short; an article has long paragraphs or outweighs its linked headings.
-    content = out.content.value or ""
-    long_paragraphs = sum(len(p) > 200 for p in content.split("\n\n"))
-    return dated < 0.6 and long_paragraphs < 3 and len(content) < 120 * linked
 
 
 def prediction(found: Extraction) -> dict[str, Any]:

@@ -46,7 +46,9 @@ _HEADLINE_CSS = ",".join(
 _NOT_HEADLINE = re.compile(
     r"^(?:home|homepage|news|menu|search|login|sign in|subscribe|newsletter|blog|video|videos|untitled|index"
     r"|trang chủ"
-    r"|tin tức|startseite|aktuelles|nachrichten|accueil|inicio|404.*|page not found|not found|error|access denied"
+    r"|tin tức|startseite|aktuelles|nachrichten|accueil|inicio"
+    r"|404(?:\W*|\s*[-–—|:].*|\s(?:error|not|page|lỗi|không|trang|seite|fehler|página)\b.*)"
+    r"|page not found|not found|error|access denied"
     r"|just a moment.*|attention required.*|are you a robot.*|comments?|kommentare?|related.*|about.*|by .{1,30})$",
     re.IGNORECASE,
 )

@@ -17,6 +17,10 @@ _VENDOR = (
     (re.compile(rb"cf-chl-|cdn-cgi/challenge-platform|__cf_chl", re.I), "cloudflare"),
     (re.compile(rb"_incapsula_resource|incapsula incident id", re.I), "incapsula"),
     (re.compile(rb"captcha-delivery\.com|geo\.captcha", re.I), "datadome"),
+    (re.compile(rb"errors\.edgesuite\.net|sec-if-cpt-container|sec-bc-tile|[?&]bm-verify=", re.I), "akamai"),
+    (re.compile(rb"px-captcha|window\._pxAppId", re.I), "perimeterx"),
+    (re.compile(rb"AwsWafIntegration|window\.gokuProps", re.I), "aws-waf"),
+    (re.compile(rb"sucuri_cloudproxy_js|sucuri website firewall", re.I), "sucuri"),
     (re.compile(rb"ddos-guard|anti-?ddos", re.I), "anti-ddos"),
 )
 _CAPTCHA = re.compile(rb"g-recaptcha|h-captcha|hcaptcha\.com|cf-turnstile|<input[^>]+captcha", re.I)
