@@ -27,8 +27,10 @@ from newscrawler.extraction.blocks import walk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.selectors import SelectorSet, Variant, apply
+from newscrawler.extraction.text import clean_line
 from newscrawler.selectorstore import schema
 from newscrawler.selectorstore.drift import Drift
+from newscrawler.selectorstore.samples import norm
 from newscrawler.selectorstore.store import SelectorStore, UnknownSet
 
 #: Characters of an edited document; a set of eight variants has some 10,000.
@@ -192,18 +194,33 @@ async def _set_page(
         doc=doc,
         known=known,
         versions=await store.version_numbers(domain),
-        provenance={k: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for k, v in provenance.items()},
+        provenance={k: _told(k, v) for k, v in provenance.items()},
         figures=figures.get("fields", {}),
         compared=compared,
         watched=(await Drift(store.client).report(domain))["fields"],
         events=events,
         problem=problem,
         judged=judged.rows() if judged else [],
-        written=written if written is not None else json.dumps(doc, ensure_ascii=False, indent=2),
+        written=written if written is not None else _to_edit(doc),
         asked=Asked(),
     )
     answer.headers.update(_PAGE_HEADERS)
     return answer
+
+
+def _told(name: str, value: Any) -> str:
+    """A row of provenance in words; the digests of pages are in the document below."""
+    if name in ("samples", "held_out"):
+        return f"{len(value)} stored pages"
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {v}" for k, v in value.items())
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _to_edit(doc: dict[str, Any]) -> str:
+    """What people change first."""
+    first = {name: doc[name] for name in ("domain", "version", "state", "variants") if name in doc}
+    return json.dumps({**first, **doc}, ensure_ascii=False, indent=2)
 
 
 # ---------------------------------------------------------------- the example
@@ -223,10 +240,14 @@ def marked(page: selecting.Stored, selectors: SelectorSet, context: PageContext)
     origin = values["content"].origin.removeprefix("selector:") if "content" in values else ""
     named["content"] = {n.mem_id for n in doc.tree.css(origin)} if origin else set()
     out = {n.mem_id for one in variant.content_exclude for n in doc.tree.css(one)} - named["content"]
+    kept = norm(values["content"].value) if "content" in values else ""
     blocks = []
     body = doc.tree.body
     for block in list(walk(body))[:MOST_BLOCKS] if body is not None else []:
-        blocks.append({"text": block.text[:1500], "kind": _kind(block.node, named, out)})
+        kind = _kind(block.node, named, out)
+        if kind == "content" and norm(clean_line(block.text)) not in kept:
+            kind = "excluded"  # a date, a share line: below the root, and cleaned away
+        blocks.append({"text": block.text[:1500], "kind": kind})
     fields = [{"name": n, "value": str(f.value)[:600], "origin": f.origin} for n, f in values.items()]
     return {"url": page.url, "template": variant.template, "fields": fields, "blocks": blocks}
 
@@ -246,8 +267,9 @@ def _kind(node: LexborNode, named: dict[str, set[int]], out: set[int]) -> str:
     kinds: list[str] = []
     current: LexborNode | None = node
     while current is not None:
-        if current.mem_id in out:
-            return "excluded"
+        if current.mem_id in out:  # a headline below the root is no text, and the title all the same
+            kinds += [name for name in _CSS_FIELDS if current.mem_id in named[name]]
+            return next((k for k in _CSS_FIELDS if k in kinds), "excluded")
         kinds += [name for name, ids in named.items() if current.mem_id in ids]
         current = current.parent
     return next((k for k in (*_CSS_FIELDS, "content") if k in kinds), "other")

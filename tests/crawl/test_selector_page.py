@@ -176,3 +176,54 @@ def test_set_is_shown_with_its_example_and_nothing_of_a_page_runs(
     assert frame.get_by_role("link", name="next page").get_attribute("href") == "?version=1&page=1"
     screen.check()
     context.close()
+
+
+def test_set_is_edited_and_approved_in_a_browser(chromium: Any, server: str) -> None:  # noqa: F811
+    """Browsers say where a form comes from, in their own way: programs do not show what they would be told."""
+    context = chromium.new_context()
+    screen = Screen(context.new_page(), server, 1280)
+    page = screen.page
+    page.set_default_timeout(120_000)  # the gate runs
+    screen.open(f"/selectors/{DOMAIN}")
+    written = page.get_by_label("The set as JSON")
+    assert '"variants"' in written.input_value()[:120], "what is edited stands first"
+    written.fill(json.dumps(a_doc(BAD)))
+    page.get_by_role("button", name="Check and save").click()
+    alert = page.get_by_role("alert")
+    alert.wait_for()
+    assert "the gate refuses it" in alert.inner_text()
+    page.get_by_label("The set as JSON").fill(json.dumps(a_doc(GOOD)))
+    page.get_by_role("button", name="Check and save").click()
+    page.get_by_role("button", name="Approve version 3").click()
+    page.get_by_role("link", name="3 (active)").wait_for()
+    context.close()
+
+
+def test_token_is_taken_in_a_browser(chromium: Any, deps: Deps) -> None:  # noqa: F811
+    deps.access = Access(secret=SECRET)
+    running = start_in_thread(create_app(deps))
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(f"{running.url}/selectors")
+    page.get_by_label("Token").fill(make_token(SECRET, days=1, role="operator", clock=lambda: NOW.timestamp()))
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("link", name=DOMAIN).wait_for()
+    context.close()
+    running.stop()
+
+
+def test_headline_below_the_root_is_marked_as_the_title(chromium: Any, server: str) -> None:  # noqa: F811
+    """A set may exclude it from the text; it was struck out as if nothing had been found."""
+    inside = {**GOOD, "content": {**GOOD["content"], "root": ["div.sidebar-1"]}}
+    inside["content"]["exclude"] = [*GOOD["content"]["exclude"], "h1.title-detail"]
+    with httpx.Client(base_url=server, headers={"Accept": "text/html"}, timeout=180) as http:
+        saved = http.post(f"/selectors/{DOMAIN}/edit", data={"document": json.dumps(a_doc(inside))})
+    assert saved.status_code == 303, saved.text[-500:]
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(server + saved.headers["location"])
+    frame = page.frame_locator("iframe.example")
+    frame.locator("p[data-kind=content]").first.wait_for()
+    assert frame.locator("p[data-kind=title]").count() == 1
+    assert "GMT+7" not in " ".join(frame.locator("p[data-kind=content]").all_inner_texts()), "the line of the date"
+    context.close()
