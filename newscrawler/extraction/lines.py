@@ -177,7 +177,7 @@ class _Scan:
             if names:
                 return names
             if begins and len(line) <= 60:
-                note(self.doc, line)
+                note(self.doc, dated["name"] if dated else line)
         return []
 
     def _end(self, block: Block) -> None:

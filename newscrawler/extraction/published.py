@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 from selectolax.lexbor import LexborNode
 
-from newscrawler.extraction import dates, regions, witnesses
+from newscrawler.extraction import clocks, dates, regions, witnesses
 from newscrawler.extraction.blocks import collapse
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.dates import Rules, When
@@ -23,6 +23,7 @@ from newscrawler.extraction.shown import (
     Stamp,
     from_blocks,
     from_script,
+    from_statements,
     from_text,
     labelled,
     named_stamps,
@@ -41,9 +42,7 @@ _URL_MONTH_WORD = re.compile(r"/((?:19|20)\d{2})/([a-z]{3,9})/(0?[1-9]|[12]\d|3[
 _URL_LOCALE = re.compile(r"/([a-z]{2}[-_][a-z]{2})/", re.I)
 # Below this a date may be another article's: paragraphs that begin with one are asked as well.
 _UNSURE = 0.45
-_OFFSETS = re.compile(r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})? ?([+-](?:0\d|1[0-4]):?[0-5]\d)(?!\d)")
-# A site whose clock is so far from UTC would not show UTC to its readers for long.
-_FAR_FROM_UTC = timedelta(hours=4)
+_MEDIA = re.compile(r"/(?:Video|Image|Audio|Media|Comment|UserComments)\w*$")
 # Time elements of a page that are read.
 _MAX_TIMES = 40
 # Of machine places that name the day of print, of an import or of the build as often as the first publication.
@@ -85,7 +84,7 @@ def candidates(doc: Document, context: PageContext) -> Iterator[Stamp]:
     near = near_headline(doc, how)
     if near is not None:
         yield near
-    for shown in (labelled, from_script, from_blocks):
+    for shown in (labelled, from_script, from_blocks, from_statements):
         yield from shown(doc, how)
     url = _from_url(doc, how)
     if url is not None:
@@ -128,11 +127,13 @@ def find(doc: Document, context: PageContext) -> Times:
     if max((s.trust for s in stamps), default=0.0) < _UNSURE:
         stamps.extend(from_blocks(doc, how))
     if not stamps:
+        stamps.extend(islice(from_statements(doc, how), 1))
+    if not stamps:
         others = witnesses.of(doc).other_days
         stamps.extend(s for s in _from_library(doc, how) if s.when.value.date() not in others)
     best = _choose(stamps, url, how)
     if best is not None:
-        best.when = _local(doc, best.when, url, how)
+        best.when = clocks.local(doc, best.when, url.when if url is not None else None, how)
     return Times(best, modified)
 
 
@@ -141,90 +142,6 @@ def _is_day(when: When, day: When, how: Rules) -> bool:
     if when.value.date() == day.value.date():
         return True
     return when.has_zone and how.zone is not UTC and when.value.astimezone(how.zone).date() == day.value.date()
-
-
-def _local(doc: Document, when: When, url: Stamp | None, how: Rules) -> When:
-    """The same instant on the site's clock: many templates print UTC, readers see the local day.
-
-    The site's clock is the one of its country, or the offset that another place of the page writes the same
-    instant with; else a day in the address, or shown beside the instant, tells which side of UTC the site is on.
-    """
-    if not when.has_time or when.value.utcoffset() != timedelta(0):
-        return when
-    twin = _same_clock(doc, when)
-    if twin is not None:
-        return When(when.value.replace(tzinfo=timezone(twin)), True, True)
-    if not when.has_zone:
-        return when
-    if how.zone is not UTC and _shows_clock(doc, when, how):
-        return When(when.value.replace(tzinfo=how.zone), True, True)
-    labels, offset = _same_instant(doc, when, how)
-    shown = next((label for label in labels), None)
-    if how.zone is not UTC:
-        moved = when.value.astimezone(how.zone)
-        # A clock that is set to local time and labelled UTC: the reader's day is the one as written.
-        seen = shown or (url.when if url is not None else None)
-        if seen is not None and moved.date() != when.value.date() and seen.value.date() == when.value.date():
-            return when
-        return When(moved, True, True)
-    if offset is None and url is None and shown is None:
-        offset = _page_offset(doc)
-    if offset is not None:
-        return When(when.value.astimezone(timezone(offset)), True, True)
-    day = shown or (url.when if url is not None else None)
-    if day is None or day.value.date() == when.value.date():
-        return when
-    for hours in (-5, -8, 9, 5):
-        moved = when.value.astimezone(timezone(timedelta(hours=hours)))
-        if moved.date() == day.value.date():
-            return When(moved, True, True)
-    return when
-
-
-def _same_clock(doc: Document, when: When) -> timedelta | None:
-    """The offset with which another place of the page writes the very same clock: the label "UTC" is a template's."""
-    clock = f"{when.value:%Y-%m-%dT%H:%M:%S}"
-    for match in re.finditer(clock + r"(?:\.\d{1,6})?([+-](?:0\d|1[0-4])):?([0-5]\d)(?!\d)", doc.text_html):
-        offset = timedelta(hours=int(match[1][1:]), minutes=int(match[2]))
-        if offset:
-            return -offset if match[1][0] == "-" else offset
-    return None
-
-
-def _shows_clock(doc: Document, when: When, how: Rules) -> bool:
-    """The reader sees that very clock: it is the site's, and "Z" a template's habit. Only far from UTC is that sure."""
-    local = when.value.replace(tzinfo=None, second=0, microsecond=0)
-    if abs(how.zone.utcoffset(local) or timedelta(0)) < _FAR_FROM_UTC:
-        return False
-    shown = list(islice(named_stamps(doc, how), 6)) or list(filter(None, [near_headline(doc, how)]))
-    return any(s.when.has_time and s.when.value.replace(tzinfo=None, second=0, microsecond=0) == local for s in shown)
-
-
-def _page_offset(doc: Document) -> timedelta | None:
-    """The one offset from UTC that times of the page's data are written with; None without one or with several."""
-    found = {m[1].replace(":", "") for m in _OFFSETS.finditer(doc.text_html)} - {"+0000", "-0000"}
-    if len(found) != 1:
-        return None
-    text = found.pop()
-    offset = timedelta(hours=int(text[1:3]), minutes=int(text[3:5]))
-    return -offset if text[0] == "-" else offset
-
-
-def _same_instant(doc: Document, when: When, how: Rules) -> tuple[list[When], timedelta | None]:
-    """``(days that time elements of this instant show, offset it is written with elsewhere)``."""
-    labels: list[When] = []
-    offset: timedelta | None = None
-    for node in doc.tree.css("time[datetime]")[:4]:
-        stated = dates.parse(node.attributes.get("datetime") or "", how)
-        if stated is None or not stated.has_zone or abs(stated.value - when.value) >= timedelta(minutes=1):
-            continue
-        own = stated.value.utcoffset()
-        if own and offset is None:
-            offset = own
-        shown = dates.parse(collapse(node.text(deep=True, separator=" "))[:60], how)
-        if shown is not None:
-            labels.append(shown)
-    return labels, offset
 
 
 def modified_of(doc: Document, context: PageContext) -> Stamp | None:
@@ -272,7 +189,23 @@ def _from_meta(doc: Document, context: PageContext, how: Rules) -> Iterator[Stam
         trust = 0.93 if name.startswith(("article:published", "og:published", "datepublished")) else 0.85
         if name in ("date", "dc.date", "dcterms.date", "created", "dc.created", "time", "timestamp", "cre", "gen-date"):
             trust = _WEAK
+        if name == "datepublished" and len(doc.meta[name]) > 1 and raw in _of_media(doc):
+            trust = 0.5
         yield from parsed(raw, how, f"meta:{name}", trust - 0.005 * order)
+
+
+def _of_media(doc: Document) -> set[str]:
+    """What itemprop elements state of a video, a picture or a comment of the page, and not of itself."""
+    found = set()
+    for node in doc.named("meta"):
+        if node.attributes.get("itemprop") != "datePublished":
+            continue
+        above = node.parent
+        while above is not None and "itemscope" not in above.attributes:
+            above = above.parent
+        if above is not None and _MEDIA.search(above.attributes.get("itemtype") or ""):
+            found.add((node.attributes.get("content") or "").strip())
+    return found
 
 
 def _from_hint(doc: Document, context: PageContext, how: Rules) -> Iterator[Stamp]:

@@ -32,11 +32,13 @@ _PART_OF_POST = re.compile(r"(?:post|entry|article|story)[-_]?(?:footer|meta|hea
 @dataclass(frozen=True, slots=True)
 class Parts:
     """``headline``: ``mem_id`` of every element that holds a headline; above them nothing tells article and rest
-    apart. ``teasers``: of article elements that announce another page. ``first``: of the first headline."""
+    apart. ``teasers``: of article elements that announce another page. ``first``: of the first headline.
+    ``by_class``: that one is no h1 or h2, its class alone tells."""
 
     headline: frozenset[int]
     teasers: frozenset[int]
     first: int | None
+    by_class: bool = False
 
 
 def of(doc: Document) -> Parts:
@@ -53,6 +55,9 @@ def _parts(doc: Document) -> Parts:
     if not headings:  # the headline is an h2: the one that a statement names
         said = title.statements(doc, [])
         headings = [h for h in doc.tree.css("h2")[:15] if _is_said(h, said)][:1]
+        headings = (
+            headings or [h for h in doc.tree.css(title.HEADLINE_CSS)[:12] if h.tag != "a" and _is_said(h, said)][:1]
+        )
     ids: set[int] = set()
     for node in headings:
         parent = node.parent
@@ -66,7 +71,9 @@ def _parts(doc: Document) -> Parts:
             heading = article.css_first("h1,h2,h3,h4") if article.mem_id not in ids else None
             if heading is not None and title.leads_elsewhere(heading, doc):
                 teasers.add(article.mem_id)
-    return Parts(frozenset(ids), frozenset(teasers), headings[0].mem_id if headings else None)
+    first = headings[0] if headings else None
+    by_class = first is not None and first.tag not in ("h1", "h2")
+    return Parts(frozenset(ids), frozenset(teasers), first.mem_id if first is not None else None, by_class)
 
 
 def _is_said(heading: LexborNode, said: list[tuple[str, str, float]]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from selectolax.lexbor import LexborNode
 
-from newscrawler.extraction import dates, regions, witnesses
+from newscrawler.extraction import dates, regions, title, witnesses
 from newscrawler.extraction.blocks import collapse, walk
 from newscrawler.extraction.dates import Rules, When
 from newscrawler.extraction.document import Document
@@ -42,6 +42,13 @@ _ANOTHER = re.compile(
 _LEADING_DATE = re.compile(
     r"[(\[]?\d{1,2}\.\s?(?:\d{1,2}\.|\w{3,9})\s?\d{4}\b|[A-Z][a-z]{2,8}\.? \d{1,2}, \d{4}\s?(?:--|[–—])"
 )
+# A day that links to the others of that day: nothing but a date and a clock.
+_LINKED_DAY = re.compile(
+    r"(?:[^\W\d_]{2,10},? )?(?:\d{1,2}[ ./-]+(?:de )?(?:\d{1,2}|[^\W\d_]{3,10}\.?)[ ./-]+(?:de )?|[^\W\d_]{3,9}\.? \d{1,2}, )\d{4}"
+    r"(?:[\s,–-]{0,3}(?:at )?\d{1,2}[:.h]\d{2}.{0,6})?$"
+)
+_PARTED = re.compile(r"\s*[|()\[\]•·»]\s*|\s[-–—]{1,2}\s")
+_STATED_CHARS, _DAY_CHARS, _DAY_WORDS = 400, 40, 6
 _MAX_NODES = 80
 # Blocks of a page that are read for a date.
 _MAX_BLOCKS = 1500
@@ -108,7 +115,7 @@ def named_stamps(doc: Document, how: Rules) -> Iterator[Stamp]:
             "kicker",
         )
     )
-    for order, node in enumerate(doc.tree.css(css)[:400]):
+    for order, node in enumerate(doc.tree.css(f"{css},{title.HEADLINE_CSS}" if parts.by_class else css)[:400]):
         if node.mem_id == parts.first:
             before = False
         if node.tag in ("body", "html", "main", "article", "form", "nav", "footer", "h1") or node.first_child is None:
@@ -153,6 +160,14 @@ def from_script(doc: Document, how: Rules) -> Iterator[Stamp]:
         for stamp in parsed(match[2], how, f"script:{match[1]}", 0.5):
             yield stamp
             return
+
+
+def from_statements(doc: Document, how: Rules) -> Iterator[Stamp]:
+    """A day that stands alone, in brackets or between signs, in the page's title or description."""
+    for raw in (title.of_document(doc), *doc.meta.get("description", [])[:1], *doc.meta.get("og:description", [])[:1]):
+        for part in _PARTED.split(" ".join((raw or "").split())[:_STATED_CHARS]):
+            if 8 <= len(part) <= _DAY_CHARS and len(part.split()) <= _DAY_WORDS and any(map(str.isdigit, part)):
+                yield from parsed(part, how, "stated", 0.42)
 
 
 def from_blocks(doc: Document, how: Rules) -> Iterator[Stamp]:
@@ -242,7 +257,9 @@ def near_headline(doc: Document, how: Rules) -> Stamp | None:
             if not 6 <= len(text) <= 90 or not any(c.isdigit() for c in text):
                 continue
             parent = child.parent
-            if parent is None or parent.tag in ("script", "style", "a", "h1", "option"):
+            if parent is None or parent.tag in ("script", "style", "h1", "option"):
+                continue
+            if parent.tag == "a" and not _LINKED_DAY.match(text):
                 continue
             if len(text) > 60 and text[-1] in ".!?" and not PUBLISHED.search(text):
                 continue  # a sentence of the text

@@ -39,7 +39,7 @@ _BEHIND_TITLE = re.compile(
     r"|\d{1,2}\.?\s\w{3,9}\.?\s\d{4}|[|•·»–—-]\s)"
 )
 _HEADLINE_CLASS = re.compile(r"head-?line|tieu-?_?de|(?:^|[\s_-])title", re.IGNORECASE)
-_HEADLINE_CSS = ",".join(
+HEADLINE_CSS = ",".join(
     f'[class*="{word}"]' for word in ("headline", "title", "titul", "titel", "titre", "tieude", "tieu-de")
 )
 # Headings of a page that are never an article's headline.
@@ -414,7 +414,7 @@ def headings(doc: Document, names: list[str]) -> list[tuple[str, str]]:
     for css, what, limit in (
         ("h1", "h1", 12),
         ('[itemprop="headline"]', "itemprop", 4),
-        (_HEADLINE_CSS, "class", 12),
+        (HEADLINE_CSS, "class", 12),
         ("h2", "h2", 15),
     ):
         for node in doc.tree.css(css)[:limit]:

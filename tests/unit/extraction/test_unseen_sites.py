@@ -9,6 +9,7 @@ import pytest
 from newscrawler.extraction import bylines, published, title
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
+from newscrawler.extraction.extract import extract
 
 URL = "https://www.example.com/region/story-1.html"
 NEWS = "Harbour bridge reopens after nine months of repair"
@@ -114,6 +115,38 @@ def test_an_english_dateline_begins_the_text() -> None:
     assert iso(page(body, f"<title>{NEWS}</title>")) == "2015-02-23T00:00:00+00:00"
 
 
+def test_today_s_date_above_a_headline_that_is_known_by_its_class_alone() -> None:
+    today = "<div><span class=fecha2>Lunes, 24 de Agosto de 2026</span></div>"
+    body = f"{today}<div class=titulo>{NEWS}</div><div class=volanta_fecha>Viernes, 30 de abril de 2021</div>{TEXT}"
+    assert iso(page(body, f"<title>{NEWS} - Corrientes</title>", lang="es")) == "2021-04-30T00:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (f"<title>{NEWS} - 07.12.2017 - THE PORT</title>", "2017-12-07T00:00:00+00:00"),
+        (meta("description", f"{NEWS} (Notizia del 14 Gennaio 2020)"), "2020-01-14T00:00:00+00:00"),
+        (meta("description", "The album of the band comes out on 4 February 2022 at last"), None),
+    ],
+)
+def test_a_day_that_stands_alone_in_a_statement(head: str, expected: str | None) -> None:
+    assert iso(page(f"<h1>{NEWS}</h1>{TEXT}", head)) == expected
+
+
+def test_a_day_that_links_to_the_others_of_that_day() -> None:
+    line = "<div><span>Released</span> <a href=/all>{}</a></div>"
+    assert iso(page(f"<h1>{NEWS}</h1>{line.format('4 February 2022')}{TEXT}")) == "2022-02-04T00:00:00+00:00"
+    assert iso(page(f"<h1>{NEWS}</h1>{line.format('The fire of 4 February 2022')}{TEXT}")) is None
+
+
+def test_a_date_that_is_stated_of_a_video_is_not_the_article_s() -> None:
+    video = "<div itemscope itemtype='http://schema.org/VideoObject'><meta itemprop=datePublished content='{}'></div>"
+    article = "<div itemscope itemtype='http://schema.org/Article'><meta itemprop=datePublished content='{}'></div>"
+    body = video.format("2015-03-12T13:11:07Z") + f"<h1>{NEWS}</h1>" + article.format("2015-03-11T19:46:14Z") + TEXT
+    assert iso(page(body)) == "2015-03-11T19:46:14+00:00"
+    assert iso(page(f"<h1>{NEWS}</h1>{video.format('2015-03-12T13:11:07Z')}{TEXT}")) == "2015-03-12T13:11:07+00:00"
+
+
 def names(body: str, head: str = "", url: str = URL, lang: str = "en") -> list[str]:
     found: list[str] = bylines.find(page(f"<h1>{NEWS}</h1>{body}{TEXT}", head, url, lang), PageContext()).value
     return found
@@ -140,6 +173,11 @@ def names(body: str, head: str = "", url: str = URL, lang: str = "en") -> list[s
 )
 def test_forms_of_bylines(byline: str, expected: list[str]) -> None:
     assert names(byline) == expected
+
+
+def test_a_desk_behind_the_day_is_a_credit() -> None:
+    found = extract(page(f"<h1>{NEWS}</h1><h5>2/26/2015 7:11 AM PST BY PORT STAFF</h5>{TEXT}"), PageContext())
+    assert (found.authors.value, found.credits.value) == ([], ["PORT STAFF"])
 
 
 @pytest.mark.parametrize(
