@@ -32,7 +32,7 @@ _CLUTTER = re.compile(
     r"|video-?player|audio-?player|player|"
     r"author-?(?:box|bio|info|card|about|text|desc(?:ription)?|details|profile)|sabox\w*|m-a-box\S*|abh-?box|starbox|ts-fab-\S*|pp-multiple-authors\S*|box-?author\w*|box-?tac-?gia|about-?author|bio|biography|meta|metadata|post-?meta|entry-?meta"
     r"|article-?meta|info-?box|"
-    r"binh-?luan|lien-?quan|tin-?lien-?quan|tin-?khac|quang-?cao|relatednews\w*|box-?tin\w*|note-?box|box-?(?:game|note|news|quiz)|insert-?neww?s?|chi-?so-?chung-?khoan|chu-?thich\w*|ad(?:m|s|v)?-?zone\w*|toc|table-of-contents"
+    r"binh-?luan|lien-?quan|tin-?lien-?quan|tin-?khac|quang-?cao|relatednews\w*|box-?tin\w*|note-?box|box-?(?:game|note|news|quiz)|mini-?game|stock-?(?:box|info|ticker)|insert-?neww?s?|chi-?so-?chung-?khoan|chu-?thich\w*|ad(?:m|s|v)?-?zone\w*|toc|table-of-contents"
     r"|feedback|"
     r"search|suche|app-?download|donate|donation|spenden|paywall|legal|impressum|jump-?to|figcaption|sticky"
     r"|jp-relatedposts|sharedaddy|"

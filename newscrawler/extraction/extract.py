@@ -12,7 +12,8 @@ from newscrawler.extraction import selectors as selectors_
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.kinds import STUB_CHARS, why_not
-from newscrawler.extraction.text import clean_line, strip_sapo_prefix
+from newscrawler.extraction.text import clean_line
+from newscrawler.extraction.vietnamese import strip_sapo_prefix
 from newscrawler.items import FieldValue
 from newscrawler.pickling import by_fields
 

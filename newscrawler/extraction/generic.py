@@ -34,6 +34,9 @@ _NOSCRIPT_CHARS = 1000
 # Less than this is no second opinion; and so many blocks behind its headline a text begins.
 _ENOUGH_CHARS = 200
 _NEAR = 12
+_NEAR_LEAD = 4
+# A teaser's words are no longer.
+_TEASER_CHARS = 300
 
 
 @dataclass(slots=True)
@@ -110,6 +113,8 @@ def read(doc: Document) -> Reading:
     foreign = frozenset(i for i, b in enumerate(blocks) if elsewhere(b.node)) if apart else frozenset()
     bad = [cluttered(b.node) or regions.is_caption(b) for b in blocks]
     weights = [0.0 if c else paragraph_weight(b) for b, c in zip(blocks, bad, strict=True)]
+    for i in _teasers(blocks, weights):
+        bad[i], weights[i] = True, 0.0
     total = sum(weights)
     if total < 80:
         return Reading(blocks, [False] * len(blocks), bad, weights, None, foreign)
@@ -126,6 +131,52 @@ def read(doc: Document) -> Reading:
     inside = _below({root.mem_id}, set())
     own = [not c and inside(b.node) for b, c in zip(blocks, bad, strict=True)]
     return Reading(blocks, own, bad, weights, root, foreign)
+
+
+def _teasers(blocks: list[Block], weights: list[float]) -> list[int]:
+    """Positions of short texts below the linked title of another page, nothing else with them in their element.
+
+    None where such pairs are much of the text: a list of things that are told of, each with its link.
+    """
+    last: dict[int, int] = {}  # element -> position of its last block
+    for i, block in enumerate(blocks):
+        last[block.holder] = i
+    found = []
+    for i in range(1, len(blocks)):
+        block, title_ = blocks[i], blocks[i - 1]
+        if not weights[i] > 0 or len(block.text) > _TEASER_CHARS or block.link_chars:
+            continue
+        if not _is_linked_title(title_) or last[block.holder] != i:
+            continue
+        parent = block.node.parent
+        above = 0 if parent is None else parent.mem_id
+        inside = above in (title_.holder, title_.node.mem_id, _above(title_.node))
+        if inside and (i < 2 or not _is_inside(blocks[i - 2], block)):
+            found.append(i)
+    return found if 4 * sum(weights[i] for i in found) < sum(weights) else []
+
+
+def _is_linked_title(block: Block) -> bool:
+    length = len(block.text)
+    return 20 <= length <= 200 and block.tag != "h1" and block.link_chars >= 0.9 * length
+
+
+def _above(node: LexborNode) -> int:
+    parent = node.parent.parent if node.parent is not None else None
+    return 0 if parent is None else parent.mem_id
+
+
+def _is_inside(before: Block, block: Block) -> bool:
+    """Whether the element that holds ``block`` holds the one before its title as well."""
+    holder = block.holder
+    node = before.node.parent
+    for _ in range(3):
+        if node is None:
+            return False
+        if node.mem_id == holder:
+            return True
+        node = node.parent
+    return False
 
 
 def _descend(body: LexborNode, mass: dict[int, float], nodes: dict[int, LexborNode], total: float) -> LexborNode:
@@ -206,7 +257,7 @@ def _leads(reading: Reading, first: int, headline: str | None, description: str 
                 or (i == start + 1 and block.tag == "h2" and length > 60 and head not in text.key(block.text))
                 or (
                     _SENTENCE.search(block.text[-3:])
-                    and (block.tag in ("p", "h2") or beside)
+                    and (block.tag in ("p", "h2") or beside or (i - start <= _NEAR_LEAD and not block.link_chars))
                     and (not reading.cluttered[i] or _is_in_heading(block.node))
                 )
             )

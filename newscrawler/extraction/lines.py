@@ -10,7 +10,8 @@ from newscrawler.extraction.blocks import Block, walk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.regions import foreign
-from newscrawler.extraction.text import SIGNED_ROLE, is_vietnamese
+from newscrawler.extraction.text import SIGNED_ROLE
+from newscrawler.extraction.vietnamese import is_vietnamese
 
 FOREIGN = re.compile(
     r"comment|kommentar|related|recommend|sidebar|(?<!post-)(?<!entry-)(?<!article-)(?<!story-)footer|widget"

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from newscrawler.extraction import vietnamese
 from newscrawler.extraction.blocks import Block
+from newscrawler.extraction.vietnamese import strip_sapo_prefix
 
 #: Shorter than this is no article text (a caption, a notice).
 MIN_CONTENT_CHARS = 40
@@ -86,9 +87,12 @@ _APPEAL = re.compile(
     r"(?=.{0,300}\b(?:newsletters?|inbox|posteingang|posteingänge|boletín|infolettre|bản tin)\b)"
     r".{0,300}\b(?:sign up|subscribe|register|anmelden|melde dich|melden sie|abonnier\w*|suscr[ií]b\w*|inscr[ií]\w*"
     r"|abonnez|iscriv\w*|assine|đăng ký)\b|.{0,160}\b(?:findest du|finden sie|gibt es|lesen sie|liest du|find (?:it|them)"
-    r"|klicken sie|klicke|click|nhấn|bấm)\s(?:hier|here|vào đây|tại đây)\b|.{0,160}\bhier klicken\b",
+    r"|klicken sie|klicke|click|nhấn|bấm)\s(?:hier|here|vào đây|tại đây)\b|.{0,160}\bhier klicken\b"
+    r"|(?:quý |mời |các )?(?:bạn đọc |độc giả )?(?:đăng ký|tải|theo dõi|tham gia|đặt mua|mua)\b.{0,120}\b(?:tại|vào|ở) đây\b",
     re.I | re.S,
 )
+# What the text is filed under, the rest of the line a link.
+_FILED = re.compile(r"^\W{0,3}(?:(?:dòng )?sự kiện|chủ đề|chuyên đề|chuyên mục)\s*:", re.I)
 # The firm that has sent a press release, described by itself behind it.
 _ABOUT = re.compile(
     r"^\W{0,3}(?:about|über(?: die| das| den)?|à propos de|acerca de|sobre|om|over)\s+(?P<name>\S.{1,50}?)\W*$", re.I
@@ -127,11 +131,6 @@ _DATE_LINE = re.compile(
     r"(?:[\s,|@–-]*(?:um|at|lúc|à|às|a las)?\s*\d{1,2}[:.h]\d{2}.{0,20})?\W*$",
     re.I,
 )
-_SAPO_PREFIX = re.compile(
-    r"^(?:\(\s*(?P<name>[A-ZĐÀ-Ỹ][\w.&ĐÀ-ỹ ]{1,24})\s*\)\s*[-–—]?\s+|(?P<code>[A-ZĐ][A-ZĐ&]{1,5}|[A-Z]\w{1,14}\.(?:vn|VN)"
-    r"|BNEWS)\s*[-–—]\s+(?!.{3,60} [-–—] )|BNEWS\s+)(?=[A-ZĐÀ-Ỹ\"“'])"
-)
-_VIETNAMESE = re.compile("[ăđơưạảấầẩẫậắằẳẵặẹẻẽếềểễệỉịọỏốồổỗộớờởỡợụủứừửữựỳỵỷỹ]", re.I)
 # Wire services' and desks' notes under a story.
 _DESK = re.compile(
     r"^\W{0,3}(?:(?:additional |with )?report(?:ing|s) (?:by|from)\b|with (?:files|reports"
@@ -240,7 +239,8 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
                 break
         if leads_away(block) or (len(kept) < 3 and len(text) < 70 and block.tag == "p" and _BYLINE.match(text)):
             continue
-        if len(text) > 40 and _is_repeated(text, seen):  # the lead again, a quote shown twice
+        # The lead again, a quote shown twice.
+        if len(text) > 40 and _is_repeated(strip_sapo_prefix(text) if len(kept) < 3 else text, seen):
             continue
         kept.append(block)
         written += len(text)
@@ -328,13 +328,19 @@ def leads_away(block: Block) -> bool:
         return True
     if length < 200 and vietnamese.leads_away(text):
         return True
+    if length < 120 and 2 * block.link_chars > length and _FILED.match(text):
+        return True
     linked = block.link_chars / max(1, length)
     if block.tag == "li" and linked > 0.5 and length < 180:
         return True
     if block.tag in ("h2", "h3", "h4"):
         return False
     return (
-        linked > 0.8 and length < 200 and not (block.tag in ("p", "td") and _SENTENCE_END.search(text) and length > 60)
+        linked > 0.8
+        and length < 200
+        and not (
+            block.tag in ("p", "td") and _SENTENCE_END.search(text) and length > 60 and 2 * block.bold_chars < length
+        )
     )
 
 
@@ -408,19 +414,6 @@ def _without_repeated_lead(blocks: list[Block]) -> list[Block]:
             if len(a) > 40 and len(b) > len(a) and b.startswith(a[: max(40, int(0.9 * len(a)))]):
                 return blocks[1:]
     return blocks
-
-
-def strip_sapo_prefix(line: str) -> str:
-    """ "(Dân trí) - Hà Nội ..." -> "Hà Nội ...": the site's own name before a Vietnamese lead."""
-    match = _SAPO_PREFIX.match(line)
-    if match and is_vietnamese(line):
-        return line[match.end() :]
-    return line
-
-
-def is_vietnamese(line: str) -> bool:
-    """Whether a sentence has the letters that Vietnamese alone is full of."""
-    return len(_VIETNAMESE.findall(line[:200])) >= 5
 
 
 def one_line(text: str) -> str:

@@ -59,7 +59,7 @@ _NOTICE = re.compile(
     r"^\W{0,4}(?:bản quyền (?:thuộc|bài viết)|(?:vui lòng |đề nghị |yêu cầu )?ghi rõ nguồn|(?:không|cấm) (?:được )?sao chép"
     r"|mọi (?:ý kiến|thông tin|đóng góp|chi tiết|thắc mắc|hành vi sao chép)\b.{0,80}(?:gửi|liên hệ|ghi rõ|@)"
     r"|mời (?:quý |các )?(?:bạn đọc|bạn xem|bạn|khán giả|độc giả|đọc giả|thính giả|vị)?\s?(?:cùng )?(?:theo dõi|đón xem|đón đọc|nghe|tham gia)\b"
-    r"|tham gia (?:nhóm|cộng đồng|kênh|group)\b|tít (?:bài|phụ)\b|(?:tựa|tiêu) đề do\b"
+    r"|bài viết (?:này )?(?:có )?hữu ích\b|đánh giá\s*:?\s*\d[.,]?\d?\s?/\s?5\b|tham gia (?:nhóm|cộng đồng|kênh|group)\b|tít (?:bài|phụ)\b|(?:tựa|tiêu) đề do\b"
     r"|bài viết (?:thể hiện|là|phản ánh) (?:quan điểm|ý kiến)\b)",
     re.I,
 )  # fmt: skip
@@ -72,12 +72,19 @@ _CRAFT = re.compile(
     r"(?:\s*(?:,|và|-|&|/|\+)\s*(?:bài|tin|ảnh|video|clip|đồ họa|thiết kế|trình bày))*\s*:\s*(?-i:[^\W\d_a-zà-ỹ])[^.!?:]{1,60}$",
     re.I,
 )
+# The paper's name before a lead.
+_SAPO_PREFIX = re.compile(
+    r"^(?:\(\s*(?P<name>[A-ZĐÀ-Ỹ][\w.&+ĐÀ-ỹ ]{1,24})\s*\)\s*[-–—]?\s+|(?P<code>[A-ZĐ][A-ZĐ&]{1,5}(?: Online)?"
+    r"|[A-Za-z]\w{1,14}\.(?:vn|VN)|[A-Za-z]{8,20}|Báo [A-ZĐ][\wĐÀ-ỹ]{1,8}(?: [\wĐÀ-ỹ]{1,8}){0,2})"
+    r"(?:\s+(?:[-–—]{1,2}|\|)\s*|\s*[-–—]\s+)(?!.{3,60} [-–—] )|BNEWS\s+)(?=[A-ZĐÀ-Ỹ\"“'])"
+)
+_VIETNAMESE = re.compile("[ăđơưạảấầẩẫậắằẳẵặẹẻẽếềểễệỉịọỏốồổỗộớờởỡợụủứừửữựỳỵỷỹ]", re.I)
 _TWICE = re.compile(r"^(\w.{5,40}?)\1$")  # a link and its hover text
 
 
 _FIRST = frozenset(phrase.partition(" ")[0] for phrase in _BOXES | _ENDS | _AWAY)
 _FIRST_OF_NOTICE = frozenset(
-    ["bản", "vui", "đề", "yêu", "ghi", "không", "cấm", "mọi", "mời", "tham", "tít", "tựa", "tiêu", "bài"]
+    ["bản", "vui", "đề", "yêu", "ghi", "không", "cấm", "mọi", "mời", "tham", "tít", "tựa", "tiêu", "bài", "đánh"]
 )
 
 
@@ -115,3 +122,16 @@ def leads_away(line: str) -> bool:
 
 def is_tail(line: str) -> bool:
     return len(line) < 120 and bool(_TAIL.match(line) or _CRAFT.match(line))
+
+
+def strip_sapo_prefix(line: str) -> str:
+    """ "(Dân trí) - Hà Nội ..." -> "Hà Nội ...": the site's own name before a Vietnamese lead."""
+    match = _SAPO_PREFIX.match(line)
+    if match and is_vietnamese(line):
+        return line[match.end() :]
+    return line
+
+
+def is_vietnamese(line: str) -> bool:
+    """Whether a sentence has the letters that Vietnamese alone is full of."""
+    return len(_VIETNAMESE.findall(line[:200])) >= 5

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from newscrawler.extraction import authors, dates, text
+from newscrawler.extraction import authors, dates, vietnamese
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import Extraction, extract
@@ -143,7 +143,7 @@ LEAD = "Chiều nay mưa lớn làm nhiều tuyến đường ở thành phố n
     ],
 )  # fmt: skip
 def test_the_sites_name_before_the_lead_is_off(prefix: str) -> None:
-    assert text.strip_sapo_prefix(prefix + LEAD) == LEAD
+    assert vietnamese.strip_sapo_prefix(prefix + LEAD) == LEAD
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_the_sites_name_before_the_lead_is_off(prefix: str) -> None:
     ],
 )
 def test_a_lead_that_only_looks_so_stays(line: str) -> None:
-    assert text.strip_sapo_prefix(line) == line
+    assert vietnamese.strip_sapo_prefix(line) == line
 
 
 def paragraphs(count: int) -> list[str]:
