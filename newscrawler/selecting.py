@@ -188,6 +188,8 @@ async def save_edit(
     kept = (
         {k: v for k, v in before.items() if k in ("source", "confidence", "notes")} if isinstance(before, dict) else {}
     )
+    if isinstance(parent, int):  # what was generated is said by that version
+        kept["source"] = f"edited from version {parent}"
     provenance = {**kept, "made_by": "person", "edited_by": who, "parent": parent, "edited": _now()}
     doc = {**doc, "domain": domain, "version": 1, "state": "candidate", "provenance": provenance}
     selectors = schema.parse(doc, domain)

@@ -15,7 +15,8 @@ from newscrawler.extraction.blocks import Block, walk
 from newscrawler.extraction.safe_css import SelectorError, check_css
 from newscrawler.extraction.selectors import MAX_REPEATS, REPEAT_CHARS, SelectorSet
 from newscrawler.extraction.text import clean_line
-from newscrawler.selectorstore import css
+from newscrawler.selectorstore import asides, css
+from newscrawler.selectorstore.asides import is_aside
 from newscrawler.selectorstore.reading import read_all
 from newscrawler.selectorstore.samples import Sample, f1, norm, words
 
@@ -39,6 +40,8 @@ _LEAD = re.compile(
     re.I,
 )
 _LEAD_CHARS = (40, 800)
+_HEADINGS = frozenset({"h2", "h3", "h4", "h5", "h6"})
+_LONG_LINE = 60  # no two articles of a site share a line of this length by chance
 
 
 def valid(selector: str) -> bool:
@@ -153,7 +156,7 @@ def _body(sample: Sample, common: set[str]) -> _Body | None:
         # The lead often stands in the description; on the page a desk's sign may come before it ("TPO - ").
         is_lead = len(lead) > 40 and lead in text and len(text) <= len(lead) + 25
         known = text in paragraphs or (len(text) > 40 and (text in whole or text in stated)) or is_lead
-        if known and text not in common and not _is_aside(block, text, sample):
+        if known and text not in common and not is_aside(block, text, sample):
             labelled.append(block)
     if not labelled:
         return None
@@ -178,7 +181,7 @@ def _named_leads(blocks: list[Block], first: Block, common: set[str], sample: Sa
             and _LEAD.search(named.replace("_", "-"))
             and block.link_chars < 0.3 * len(block.text)
             and text not in common
-            and not _is_aside(block, text, sample)
+            and not is_aside(block, text, sample)
         ):
             found.append(block)
     return found
@@ -206,47 +209,9 @@ def _with_siblings(blocks: list[Block], labelled: list[Block], common: set[str],
             beside = places.get(kind(block)[0], [position])
             alike = beside[0] < position < beside[-1]
         alike = alike and block.link_chars < 0.3 * len(block.text)
-        if id(block) in known or (alike and text not in common and not _is_aside(block, text, sample)):
+        if id(block) in known or (alike and text not in common and not is_aside(block, text, sample)):
             out.append(block)
     return out
-
-
-_ASIDE = re.compile(
-    r"caption|related|relate|lien-?quan|tin-?khac|tinlienquan|baiviet|share|social|tags?\b|-ads?\b|advert|banner|author|byline|"
-    r"tac-?gia|source|nguon|comment|vote|rating|avatar|photo|image|figure|newsletter|subscribe|readmore|xem-?_?them|"
-    r"most-?_?(?:read|viewed|popular)|popular|trending|recommend|teaser|paywall",
-    re.I,
-)
-_HEADINGS = frozenset({"h2", "h3", "h4", "h5", "h6"})
-_ASIDE_TAGS = frozenset({"figure", "figcaption", "aside", "nav", "footer"})
-#: How far up a name such as "related" is looked for: above, it may name the page's part that holds everything.
-_ASIDE_ABOVE = 4
-_LONG_LINE = 60  # no two articles of a site share a line of this length by chance
-#: A box so named holds less text than this, or less than this part of the article's: else it is the article's own.
-_ASIDE_CHARS, _ASIDE_SHARE = 1500, 0.6
-
-
-def _is_aside(block: Block, text: str, sample: Sample) -> bool:
-    """What labels often hold though it is not the article's text: link lists, captions, bylines.
-
-    The generic chain that labels come from is about 0.95 right; what it wrongly keeps would keep the very
-    boxes in that excludes are for.
-    """
-    if block.link_chars >= 0.8 * len(block.text):
-        return True
-    if len(text) < 80 and any(norm(name) in text for name in sample.labels.authors):
-        return True
-    if len(text) > 600:
-        return False
-    most = max(_ASIDE_CHARS, _ASIDE_SHARE * len(sample.labels.content or ""))
-    for node in (block.node, *css.ancestors(block.node, _ASIDE_ABOVE)):
-        if node.tag in _ASIDE_TAGS:
-            return True
-        named = (v or "" for k, v in node.attributes.items() if k in ("class", "id", "type") or k.startswith("data-"))
-        names = " ".join(named)
-        if _ASIDE.search(names) and len(node.text(deep=True)) < most:
-            return True
-    return False
 
 
 def _root(labelled: list[Block], share: float) -> LexborNode | None:
@@ -411,7 +376,7 @@ def _exclude_candidates(bodies: list[_Body], root: str, left: list[_Left], commo
             for node in (block.node, *css.ancestors(block.node, 40)):
                 if node.mem_id in keep or node.mem_id in inside:
                     break
-                bare = [node.tag] if node.tag in _ASIDE_TAGS else []
+                bare = [node.tag] if node.tag in asides.TAGS else []
                 for selector in (*bare, *css.own_selectors(node)):
                     covered.setdefault(selector, {}).setdefault(number, set()).add(index)
                     order[selector] = len(order)  # the last to be seen is the outermost
@@ -425,7 +390,7 @@ def _exclude_candidates(bodies: list[_Body], root: str, left: list[_Left], commo
     for selector in by_blocks.values():
         taken = {n: frozenset(indexes) for n, indexes in covered[selector].items()}
         blocks_of = [bodies[n].blocks[i] for n, indexes in taken.items() for i in indexes]
-        named = bool(_ASIDE.search(selector)) or selector in _ASIDE_TAGS
+        named = bool(asides.NAMED.search(selector)) or selector in asides.TAGS
         sure = named or all(norm(clean_line(b.text)) in common for b in blocks_of)
         found.append(_Exclude(selector, taken, sum(len(b.text) for b in blocks_of), sure))
     found.sort(key=lambda e: (-e.chars, e.css))
@@ -436,7 +401,7 @@ def _exclude_candidates(bodies: list[_Body], root: str, left: list[_Left], commo
 
 def _better_name(selector: str, known: str, order: dict[str, int]) -> bool:
     def standing(css_text: str) -> tuple[bool, int]:
-        return bool(_ASIDE.search(css_text)) or css_text in _ASIDE_TAGS, order[css_text]
+        return bool(asides.NAMED.search(css_text)) or css_text in asides.TAGS, order[css_text]
 
     return standing(selector) > standing(known)
 

@@ -67,7 +67,9 @@ def make_sample(url: str, body: bytes, context: PageContext, content_type: str |
         authors=list(values["authors"].value or []),
         content=values["content"].value,
         strong=strong,
-        title_sure=found.title.origin.startswith("generic:") and found.title.confidence >= _SURE,
+        # A contested title is half as sure; for a template it counts that a statement agrees with the heading.
+        title_sure=found.title.origin.startswith("generic:")
+        and found.title.confidence * (2 if "title" in found.disagreements else 1) >= _SURE,
         authors_by=values["authors"].origin,
     )
     return Sample(url, doc, context, labels, hashlib.sha256(body).hexdigest()[:32])

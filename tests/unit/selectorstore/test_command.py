@@ -129,6 +129,7 @@ async def test_edit_makes_a_version_that_is_not_used_yet(scrapy: Scrapy, tmp_pat
     assert (row["active"], row["versions"]) == ("1", 2)
     (edited,) = ok(scrapy.run("selectors", "show", "a.vn", "--version", "2", "--json"))
     assert (edited["provenance"]["made_by"], edited["provenance"]["parent"]) == ("person", 1)
+    assert edited["provenance"]["source"] == "edited from version 1"
 
 
 async def test_bench_counts_what_the_model_gave_and_names_a_scripted_one(

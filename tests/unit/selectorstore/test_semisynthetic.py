@@ -14,6 +14,7 @@ from typing import Any
 import lxml.html
 import pytest
 
+from tests.semisynthetic.awkward import kinds, measure, triples
 from tests.semisynthetic.change import Changed, change
 from tests.semisynthetic.dom import key, text_of
 from tests.semisynthetic.life import FIELDS, Site, live, structures
@@ -76,6 +77,20 @@ def test_every_structure_gets_a_right_set_or_none(shared_pages: Path) -> None:
     for name in FIELDS:
         share = sum(x.right[name] for x in active) / sum(x.fresh for x in active)
         assert share >= FIELD_FLOORS[name], f"{name}: {share:.4f}"
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(3600)
+def test_awkward_sites_are_read_rightly_or_by_no_set(shared_pages: Path) -> None:
+    """Several templates, fields on some pages only, lists of other stories, paywalls: never wrong by a set's own selectors."""
+    parts = triples(shared_pages, 1)[0]
+    told = {name: measure(site, 25) for name, site in kinds(parts, 1).items()}
+    wrong = {name: (dict(t.life.misread), t.life.wrong[:1]) for name, t in told.items() if t.life.silently_wrong}
+    assert wrong == {}
+    active = {name for name, t in told.items() if t.life.state == "active"}
+    assert len(active) >= len(told) - 3, {n: t.life.reason for n, t in told.items() if n not in active}
+    worse = {n: t.life.right for n, t in told.items() for f in FIELDS if t.life.right[f] < t.generic[f]}
+    assert worse == {}, "a set that is worse than none"
 
 
 def pairs(folder: Path, most: int) -> list[tuple[tuple[Structure, Texts], tuple[Structure, Texts]]]:
