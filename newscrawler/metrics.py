@@ -52,6 +52,9 @@ ARTICLES_UNCHANGED = _stat("article/unchanged", "articles", "articles parsed aga
 ARTICLES_TWIN = _stat("article/twin", "articles", "articles that are stored under another address of their site")
 ARTICLE_FIELD = _stat("article/field", "articles", "stored articles with the field present; label: field")
 ARTICLE_ORIGIN = _stat("article/origin", "articles", "where fields came from; label: field/origin")
+ARTICLE_CONTESTED = _stat(
+    "article/contested", "articles", "articles with a field that a good witness of the page contradicts; label: field"
+)
 ARTICLE_DATE_DROPPED = _stat("article/date_dropped", "articles", "publication times in the future, taken out")
 
 # links and frontier

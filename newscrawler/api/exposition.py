@@ -25,6 +25,7 @@ LABELS = {
     metrics.PAGE_STATUS: ("status",),
     metrics.ARTICLE_FIELD: ("field",),
     metrics.ARTICLE_ORIGIN: ("field", "origin"),
+    metrics.ARTICLE_CONTESTED: ("field",),
     metrics.LINKS_REFUSED: ("reason",),
     metrics.LINKS_LOCAL_HIT: ("filter",),
 }

@@ -159,6 +159,10 @@ class Command(ScrapyCommand):
         parser.add_argument(
             "--worst", type=int, default=0, metavar="N", help="list N pages with most fields wrong, and why"
         )
+        parser.add_argument(
+            "--calibration", action="store_true",
+            help="how many values are wrong in each band of confidence: what is wrong should not be sure",
+        )  # fmt: skip
         parser.add_argument("--intervals", action="store_true", help="95 %% intervals, by drawing sites (bootstrap)")
         parser.add_argument("--by", choices=evaluate.GROUPS, action="append", help="default: lang and source")
         parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="default: one per processor")
@@ -197,6 +201,10 @@ class Command(ScrapyCommand):
             _print_changes(evaluate.changes(gold, before, lines), opts.as_json)
         if opts.worst > 0:
             cli.print_rows(evaluate.worst(gold, lines, opts.worst), ("id", "site", "wrong", "why"), opts.as_json)
+        if opts.calibration:
+            cli.print_rows(
+                evaluate.calibration(gold, lines), ("field", "band", "pages", "wrong", "share_wrong"), opts.as_json
+            )
         unread = sum(str(line.get("reason", "")).startswith("file:") for line in lines)
         if unread:
             cli.note(f"{unread} pages could not be read")

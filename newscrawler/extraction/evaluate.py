@@ -9,7 +9,7 @@ from typing import Any
 
 from newscrawler.extraction import scoring
 from newscrawler.extraction.document import Document
-from newscrawler.extraction.extract import PageContext, extract, prediction
+from newscrawler.extraction.extract import Extraction, PageContext, extract, prediction
 from newscrawler.extraction.selectors import SelectorSet
 
 #: What `--by` groups after, beside "all". ``split``: half of the sites, by a hash of the site's name.
@@ -73,12 +73,52 @@ def folds(
 def predict(ident: str, body: bytes, url: str, selectors: SelectorSet | None = None) -> dict[str, Any]:
     """A prediction line; ``reason`` when the page is not an article."""
     found = extract(Document(body, url), PageContext(), selectors)
-    line: dict[str, Any] = {"id": ident, **prediction(found)}
+    line: dict[str, Any] = {"id": ident, **prediction(found), "sure": _sure(found), "contested": found.disagreements}
     if selectors is not None:
         line["set"] = selectors.label
     if found.reason:
         line["reason"] = found.reason
     return line
+
+
+def _sure(found: Extraction) -> dict[str, float]:
+    """Confidence of the fields that are scored by right and wrong; of authors that of the people, else of the credits."""
+    named = found.authors if found.authors.value else found.credits
+    return {
+        name: round(value.confidence, 3)
+        for name, value in (("title", found.title), ("published", found.published), ("authors", named))
+        if value.value
+    }
+
+
+#: Lower edges of the bands of confidence in a calibration.
+BANDS = (0.0, 0.3, 0.5, 0.65, 0.8, 0.9)
+
+
+def calibration(gold: Sequence[Mapping[str, Any]], lines: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Per field and band of confidence: pages, how many are wrong, and the share. ``band``: "nothing" where the field
+    was not found, else its lower edge; "contested" are pages of any band that a good witness contradicts."""
+    of_id = {line["id"]: line for line in lines}
+    counts: dict[tuple[str, str], list[int]] = {}
+    for g in gold:
+        line = of_id.get(g["id"], {})
+        right = verdicts(score(g, line))
+        for verdict, name in (("title", "title"), ("day", "published"), ("authors", "authors")):
+            if verdict not in right:
+                continue
+            sure = (line.get("sure") or {}).get(name)
+            bands = ["nothing" if sure is None else str(max(edge for edge in BANDS if edge <= sure))]
+            bands += ["contested"] * (name in (line.get("contested") or ()))
+            for band in bands:
+                pages, wrong = counts.get((name, band), [0, 0])
+                counts[name, band] = [pages + 1, wrong + (not right[verdict])]
+    order = [*map(str, BANDS), "nothing", "contested"]
+    return [
+        {"field": name, "band": band, "pages": pages, "wrong": wrong, "share_wrong": round(wrong / pages, 3)}
+        for (name, band), (pages, wrong) in sorted(
+            counts.items(), key=lambda item: (item[0][0], order.index(item[0][1]))
+        )
+    ]
 
 
 def score(gold: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:

@@ -50,7 +50,8 @@ def explain(doc: Document, context: PageContext, selectors: selectors_.SelectorS
     ]
     rows = list(_marked(rows, found))
     verdict = "article" if found.is_article else f"not an article: {found.reason}"
-    wrong = f"; the set contradicts the page in {', '.join(found.disagreements)}" if found.disagreements else ""
+    who = "the set contradicts the page" if found.content.origin.startswith("selector:") else "good witnesses differ"
+    wrong = f"; {who} in {', '.join(found.disagreements)}" if found.disagreements else ""
     return [*rows, Row("page", found.selector_version or "no set", doc.url, verdict, False, verdict + wrong)]
 
 

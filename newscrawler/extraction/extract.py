@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urljoin
 
-from newscrawler.extraction import authors, bylines, credits, dates, generic, published, title, witnesses
+from newscrawler.extraction import authors, bylines, credits, dates, doubts, generic, published, title, witnesses
 from newscrawler.extraction import selectors as selectors_
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
@@ -69,7 +69,8 @@ class Extraction:
     ``published`` and ``modified`` are aware datetimes; ``published_day_only`` says that the hour is not
     known, ``published_zone_assumed`` that neither page nor site tells the zone. ``reason`` says why a page
     is not an article (:mod:`kinds`); "" when it is one.
-    ``disagreements``: fields whose selector and witness say different things (their confidence is lowered).
+    ``disagreements``: fields whose selector and witness say different things (their confidence is at most 0.5), or
+    that rules found and another good witness of the page contradicts (their confidence is halved).
     """
 
     title: FieldValue = field(default_factory=_none)
@@ -124,6 +125,8 @@ def extract(doc: Document, context: PageContext, selectors: selectors_.SelectorS
         _compare(out, doc, context)
     out.reason = why_not(out, doc, context)
     out.is_article = not out.reason
+    if out.is_article and not by_set:
+        _doubt(out, doc, context)
     return out
 
 
@@ -207,6 +210,22 @@ def _disagrees(out: Extraction, name: str) -> None:
     out.disagreements.append(name)
     value = getattr(out, name)
     setattr(out, name, FieldValue(value.value, value.origin, min(value.confidence, 0.5)))
+
+
+def _doubt(out: Extraction, doc: Document, context: PageContext) -> None:
+    """What rules found against the page's other good witnesses; behind everything that asks how sure a field is."""
+    if out.title.value and not out.title.origin.startswith("selector:"):
+        if doubts.title_contested(doc, out.title.value, context.site_name):
+            _contested(out, "title")
+    if isinstance(out.published.value, datetime) and not out.published.origin.startswith("selector:"):
+        if doubts.date_contested(doc, context, out.published, out.published_day_only):
+            _contested(out, "published")
+
+
+def _contested(out: Extraction, name: str) -> None:
+    out.disagreements.append(name)
+    value = getattr(out, name)
+    setattr(out, name, FieldValue(value.value, value.origin, value.confidence / 2))
 
 
 def prediction(found: Extraction) -> dict[str, Any]:

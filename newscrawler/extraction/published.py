@@ -43,6 +43,8 @@ _URL_LOCALE = re.compile(r"/([a-z]{2}[-_][a-z]{2})/", re.I)
 # Below this a date may be another article's: paragraphs that begin with one are asked as well.
 _UNSURE = 0.45
 _MEDIA = re.compile(r"/(?:Video|Image|Audio|Media|Comment|UserComments)\w*$")
+# Trust from which a place is a good witness.
+_GOOD = 0.75
 # Time elements of a page that are read.
 _MAX_TIMES = 40
 # Of machine places that name the day of print, of an import or of the build as often as the first publication.
@@ -90,6 +92,17 @@ def candidates(doc: Document, context: PageContext) -> Iterator[Stamp]:
     if url is not None:
         yield url
     yield from _from_library(doc, how)
+
+
+def good_witnesses(doc: Document, context: PageContext) -> Iterator[Stamp]:
+    """What may contradict a date: machine places, the day in the address, the first time element of the text."""
+    how = rules_for(doc, context)
+    for source in (_from_json_ld, _from_meta, _from_itemprop):
+        yield from (s for s in source(doc, context, how) if s.trust >= _GOOD)
+    url = _from_url(doc, how)
+    if url is not None and url.trust > 0.7:
+        yield url
+    yield from islice((s for s in time_stamps(doc, how) if s.trust >= _GOOD), 1)
 
 
 def find(doc: Document, context: PageContext) -> Times:

@@ -370,6 +370,8 @@ class NewsSpider(Spider):
             return
         page.links_digest = fields_digest
         page.outcome, page.article = Outcome.DONE, answers.article_of(extraction, lease, page)
+        for name in extraction.disagreements:
+            self.crawler.stats.inc_value(metrics.labelled(metrics.ARTICLE_CONTESTED, name))
         selectors = Services.of(self.crawler).selectors
         if self.learns and selectors.is_missing(lease.site):
             page.keep_raw = True  # a site without a selector set: pages to learn from

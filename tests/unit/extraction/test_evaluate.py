@@ -66,7 +66,8 @@ def test_figures_predictions_and_floors(folder: Path) -> None:
     assert [r["group"] for r in rows] == ["all", "lang=vi", "source=own"]
     assert (rows[0]["title"], rows[0]["day"], rows[0]["minute"], rows[0]["authors_ok"]) == (1.0, 1.0, 1.0, 0.5)
     lines = [json.loads(line) for line in (folder / "out.jsonl").read_text("utf-8").splitlines()]
-    assert set(lines[0]) == {"id", "title", "content", "authors", "published", "people", "credits"}
+    known = {"id", "title", "content", "authors", "published", "people", "credits", "sure", "contested"}
+    assert set(lines[0]) == known
     floors.write_text('{"title": 1.0}')
     assert scrapy("evaluate", str(folder), "--floors", str(floors)).returncode == 0
 
@@ -279,3 +280,25 @@ def test_folds_part_the_sites_and_tell_what_each_has_won(folder: Path) -> None:
     groups = [row["group"] for row in map(json.loads, done.stdout.splitlines()) if "group" in row]
     assert groups[0] == "all" and "fold=least" in groups and any(g.startswith("fold=won ") for g in groups)
     assert scrapy("evaluate", str(folder), "--folds", "1").returncode == 2
+
+
+def test_calibration_counts_what_is_wrong_in_each_band_of_confidence(folder: Path) -> None:
+    gold = [{"id": str(i), "title": f"Title number {i} of a story", "authors": ["Jane Roe"]} for i in range(4)]
+    lines: list[dict[str, Any]] = [
+        {"id": "0", "title": gold[0]["title"], "authors": ["Jane Roe"], "sure": {"title": 0.95, "authors": 0.85}},
+        {"id": "1", "title": "Another one", "authors": [], "sure": {"title": 0.4}, "contested": ["title"]},
+        {"id": "2", "title": gold[2]["title"], "authors": ["John Doe"], "sure": {"title": 0.3, "authors": 0.8}},
+    ]
+    rows = {(r["field"], r["band"]): (r["pages"], r["wrong"]) for r in evaluate.calibration(gold, lines)}
+    assert rows == {
+        ("authors", "0.8"): (2, 1),
+        ("authors", "nothing"): (2, 2),
+        ("title", "0.3"): (2, 1),
+        ("title", "0.9"): (1, 0),
+        ("title", "nothing"): (1, 1),
+        ("title", "contested"): (1, 1),
+    }
+    done = scrapy("evaluate", str(folder), "--calibration", "--json")
+    bands = [row for row in map(json.loads, done.stdout.splitlines()) if "band" in row]
+    assert {row["field"] for row in bands} == {"title", "published", "authors"}
+    assert all(row["wrong"] <= row["pages"] for row in bands)

@@ -222,3 +222,35 @@ def test_a_post_in_the_widget_of_a_blog_system() -> None:
     body = f"<div class='widget Blog'><div class=post>{TEXT}<b class=byline-author>Posted by Jane Roe</b></div></div>"
     assert names(body) == ["Jane Roe"]
     assert names(body.replace("class=post", "class=box")) == []
+
+
+# ---------------------------------------------------------------- doubt
+OTHER = "Nine months of noise: what the old bridge cost the town"
+
+
+def found_of(body: str, head: str) -> tuple[list[str], float, float]:
+    found = extract(page(body, head), PageContext())
+    return found.disagreements, found.title.confidence, found.published.confidence
+
+
+def test_a_headline_that_a_good_witness_contradicts_is_half_as_sure() -> None:
+    body = f"<h1>{NEWS}</h1>{TEXT}"
+    agreed = f'<meta property="og:title" content="{NEWS}">'
+    assert found_of(body, agreed + ld(headline=NEWS))[:2] == ([], pytest.approx(0.95))
+    names_it, sure, _ = found_of(body, agreed + ld(headline=OTHER))
+    assert (names_it, sure) == (["title"], pytest.approx(0.75 / 2))
+
+
+@pytest.mark.parametrize(
+    ("other", "contested"),
+    [
+        (meta("article:published_time", "2023-06-09T08:00:00Z"), True),
+        (meta("article:published_time", "2023-05-02T10:00:00Z"), False),  # the next day: a change
+        (meta("article:modified_time", "2023-06-09T08:00:00Z"), False),
+        (meta("date", "2023-06-09"), False),  # the day of print
+    ],
+)
+def test_a_date_that_a_good_witness_contradicts_is_half_as_sure(other: str, contested: bool) -> None:
+    body = f"<h1>{NEWS}</h1>{TEXT}"
+    names_it, _, sure = found_of(body, ld(headline=NEWS, datePublished="2023-05-01T09:00:00+02:00") + other)
+    assert (names_it, sure) == ((["published"], pytest.approx(0.485)) if contested else ([], pytest.approx(0.97)))
