@@ -76,6 +76,7 @@ class Calls:
 
     def __init__(self, frontier: Frontier, pid: int) -> None:
         self.ms: dict[str, list[float]] = {}
+        self.long: list[tuple[str, float, float]] = []  # calls that took over SLOW_MS by the clock: which, ms, CPU ms
         self._stat: Any = None
         with suppress(OSError):
             self._stat = Path(f"/proc/{pid}/schedstat").open("rb", buffering=0)  # noqa: SIM115  (read at each call)
@@ -91,9 +92,12 @@ class Calls:
         return int(self._stat.read().split()[0]) / 1e6
 
     async def run(self, name: str, prefix: str, *args: Any) -> Any:
-        before = self._cpu_ms()
+        before, began = self._cpu_ms(), time.perf_counter()
         answer = await self._run(name, prefix, *args)
-        self.ms.setdefault(name, []).append(self._cpu_ms() - before)
+        cpu_ms, ms = self._cpu_ms() - before, (time.perf_counter() - began) * 1000
+        self.ms.setdefault(name, []).append(cpu_ms)
+        if ms > SLOW_MS:
+            self.long.append((name, round(ms, 1), round(cpu_ms, 1)))
         return answer
 
     def show(self) -> dict[str, Any]:
@@ -390,6 +394,8 @@ async def main() -> None:
                 calls.close()
             print(json.dumps(bench.sizes))
             print(json.dumps({"server_cpu_ms_a_call": calls.show()}))
+            # From the client's side, way and waiting included: what has little CPU waited for a processor.
+            print(json.dumps({f"calls_over_{SLOW_MS}_ms_clock_and_cpu": calls.long[:50]}))
             await flat(client, (10, 1_000, 10_000, 100_000) if args.full else (10, 1_000, 10_000))
         finally:
             await client.aclose()
