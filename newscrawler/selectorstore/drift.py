@@ -204,6 +204,7 @@ class Evidence:
     onset_ms: int
     template: str = ""
     field: str = ""
+    since_ms: int = 0  # what is to be repaired: before onset_ms where a change came to few pages first
 
 
 class Drift:
@@ -249,6 +250,7 @@ class Drift:
             onset,
             str(alarm.get("template", "")),
             str(alarm.get("field", "")),
+            int(alarm.get("since", onset)),
         )
 
     async def reset(self, domain: str, version: int | str | None) -> None:
@@ -267,6 +269,7 @@ class Drift:
                 counter["n"] += counter["pn"]
                 counter["k"] += counter["pk"]
             counter["s"] = counter["pn"] = counter["pk"] = 0
+            counter.pop("first", None)
         if counters:
             await self.client.hset(keys.watch(domain), "c", json.dumps(counters))
         await self.client.hdel(keys.watch(domain), "alarm", "ready")

@@ -195,7 +195,7 @@ class Generator:
                 continue
             reason = f"version {number} fits again: {verdict.reason}"
             await self.store.activate(
-                job.domain, number, who="generator", reason=reason, since_ms=evidence.onset_ms or None
+                job.domain, number, who="generator", reason=reason, since_ms=evidence.since_ms or None
             )
             return Result(job.domain, "active", reason, version=number)
         return None
@@ -207,7 +207,12 @@ class Generator:
         result.doc["provenance"] |= {
             "source": "generated after the site had changed",
             "parent": old.version,
-            "drift": {"onset_ms": evidence.onset_ms, "template": evidence.template, "field": evidence.field},
+            "drift": {
+                "onset_ms": evidence.onset_ms,
+                "since_ms": evidence.since_ms,
+                "template": evidence.template,
+                "field": evidence.field,
+            },
             "compared": verdict.metrics(),
         }
         try:

@@ -73,7 +73,8 @@ class Versions:
         if state == "active":
             await client.hdel(key, "drifting", "attempts")
             await Drift(client).reset(domain, version)
-            onset = since_ms or ((doc or {}).get("provenance", {}).get("drift") or {}).get("onset_ms")
+            drift = (doc or {}).get("provenance", {}).get("drift") or {}
+            onset = since_ms or drift.get("since_ms") or drift.get("onset_ms")
             if onset:
                 await Repairs(client).queue(domain, int(onset), version)
         await self._changed(domain)

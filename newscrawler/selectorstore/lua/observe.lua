@@ -7,15 +7,18 @@
 --                is a page on which the generic chain found no article either (block page, consent, outage)
 -- ARGV[n+1]      failing pages after which a regeneration has enough of them   ARGV[n+2] most that are kept
 --
--- Returns JSON {{i = n-th domain, what = drift|blocked|open|ready, template, field, onset, fails}...}.
+-- Returns JSON {{i = n-th domain, what = drift|blocked|open|ready, template, field, onset, fails, since (drift only)}...}.
 --
 -- Page (1954): S = max(0, S + w), w = ln(p1/p0) for a failure, ln((1-p1)/(1-p0)) for a success; p0 is the share
 -- that always failed plus two standard errors, learnt while S is 0, so that a drift never becomes normal by itself.
+-- since: the first failure after the last CALM good pages in a row, a week ago at most, for the repair: of a change that
+-- comes to few pages first, S falls back to 0 between them, and onset is after the first of them.
 -- newscrawler/selectorstore/cusum.py is the same in Python, for simulations; a test holds the two together.
 local n = #KEYS / 2
 local need, most = tonumber(ARGV[n + 1]), tonumber(ARGV[n + 2])
 local FIELDS = {{'title', 1}, {'content', 2}, {'published', 4}, {'authors', 8}}
 local OK_SLOTS = 8
+local CALM, LONGEST_MS = 30, 7 * 86400000
 local events = {}
 
 local function counter(all, key, field)
@@ -33,6 +36,12 @@ local function step(c, failed, count, ms)
   local p0 = math.max(0.05, base + 2 * math.sqrt(base * (1 - base) / c.n))
   if p0 > 0.45 then
     if base > 0.45 then p0 = 2 else p0 = 0.45 end
+  end
+  if failed then
+    if not c.first or (c.g or 0) >= CALM then c.first = ms end
+    c.g = 0
+  else
+    c.g = math.min((c.g or 0) + count, CALM)
   end
   c.pn = c.pn + count
   if failed then c.pk = c.pk + count end
@@ -127,6 +136,7 @@ for i = 1, n do
               if step(c, failed, count, ms) and not alarmed and b.s < 4 then
                 alarmed = true
                 local event = {i = i, what = 'drift', template = template, field = field[1], onset = c.at, fails = c.f}
+                event.since = math.max(c.first, ms - LONGEST_MS)
                 events[#events + 1] = event
                 redis.call('HSET', watch, 'alarm', cjson.encode(event))
               end
