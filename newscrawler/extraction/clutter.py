@@ -26,7 +26,7 @@ _CLUTTER = re.compile(
     r"|timestamp|teaser\w*|"
     r"widget\w*|most-?read|popular|trending|latest|more-?news|more-?stories|read-?more|readmore|readnext"
     r"|next-?prev|outbrain|taboola|"
-    r"disclaimer|hidden|hide|visually-?hidden|sr-only|screen-reader-text|print-only|skip-?link|tooltip|ticker"
+    r"disclaimer|hidden|hide|visually-?hidden|sr-only|screen-reader-text|print-only|skip-?link|tooltip\w*|rollover[\w-]*block|popover\w*|hover-?card|ticker"
     r"|pagination|pager|paging|"
     r"rating|poll|quiz|vote|survey|toolbar|tools|buttons?|btn|icons?|carousel|slider|slideshow|gallery"
     r"|video-?player|audio-?player|player|"
@@ -85,6 +85,13 @@ _FOREIGN = re.compile(
     r"|kommentare?|disqus\w*|(?<![\w-])sidebar(?![\w-])|fb-comments|binh-?luan|forum)(?:$|[\s_-])",
     re.I,
 )
+# Inside a line: what is shown to nobody, or only when it is pointed at.
+_UNSEEN = re.compile(
+    r"(?:^|[\s_-])(?:sr-only|screen-reader(?:-text)?|visually-?hidden|visuallyhidden|assistive-text|tooltip\w*|rollover[\w-]*block|popover\w*"
+    r"|hover-?card)(?:$|[\s_-])",
+    re.I,
+)
+_INLINE = words("span sup small label")
 # So many characters of paragraphs must stand outside such elements.
 _LEAST_ELSE = 200
 _TEXT_TAGS = words("p h2 h3 h4 blockquote tr td th")
@@ -97,12 +104,12 @@ _PARAGRAPH_CHARS = 60
 _MOST = 0.35
 
 
-def find(doc: Document) -> tuple[set[int], set[int]]:
-    """``(clutter, foreign)``: ``mem_id`` of the elements that are not article by tag, name or style, without those that
-    hold most of the text; of consent tools and comments, which are clutter whatever they hold."""
+def find(doc: Document) -> tuple[set[int], set[int], set[int]]:
+    """``(clutter, foreign, unseen)``: ``mem_id`` of the elements that are not article by tag, name or style, without those that
+    hold most of the text; of consent tools and comments, which are clutter whatever they hold; of parts of a line that are not shown."""
     body = doc.tree.body
     if body is None:
-        return set(), set()
+        return set(), set(), set()
     suspects, foreign = _suspects(doc, body)
     mass, total = _mass(body)
     headline = _above_headline(doc)
@@ -110,7 +117,8 @@ def find(doc: Document) -> tuple[set[int], set[int]]:
     if apart and total - _outermost(foreign, apart, mass) < _LEAST_ELSE:
         apart = set()
     skip = {node.mem_id for node in suspects if node.tag in _NEVER_TEXT or mass.get(node.mem_id, 0) < _MOST * total}
-    return skip | apart, apart
+    unseen = {n.mem_id for n in suspects if n.tag in _INLINE and n.mem_id in skip and _is_unseen(n)}
+    return skip | apart, apart, unseen
 
 
 def _above_headline(doc: Document) -> set[int]:
@@ -122,6 +130,13 @@ def _above_headline(doc: Document) -> set[int]:
         ids.add(node.mem_id)
         node = node.parent
     return ids
+
+
+def _is_unseen(node: LexborNode) -> bool:
+    attributes = node.attributes
+    if "hidden" in attributes or _HIDDEN_STYLE.search(attributes.get("style") or ""):
+        return True
+    return bool(_UNSEEN.search(attributes.get("class") or ""))
 
 
 def _suspects(doc: Document, body: LexborNode) -> tuple[list[LexborNode], list[LexborNode]]:

@@ -106,8 +106,8 @@ def read(doc: Document) -> Reading:
     body = doc.tree.body
     if body is None:
         return Reading([], [], [], [])
-    skip, apart = clutter.find(doc)
-    blocks = _with_rows(walk(body))
+    skip, apart, unseen = clutter.find(doc)
+    blocks = _with_rows(walk(body, unseen))
     cluttered = _below(skip, {body.mem_id})
     elsewhere = _below(apart, {body.mem_id})
     foreign = frozenset(i for i, b in enumerate(blocks) if elsewhere(b.node)) if apart else frozenset()

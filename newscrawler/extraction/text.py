@@ -69,7 +69,8 @@ _END = re.compile(
     r"|all rights reserved"
     r"|tags\W*$|この記事は.{0,8}(?:会員|有料)限定"
     r"|\(\*\)\s*không sao chép|about the author|über (?:den autor|die autorin)|tags?\s*:|từ kh(?:óa|oá)\s*(?::|$)|schlagwörter"
-    r"|stichwörter|filed under|topics\s*:)",
+    r"|stichwörter|filed under|topics\s*:|(?:presse|medien)kontakt\b|(?:press|media) (?:contact|enquiries|inquiries)s?\b|rückfragehinweis"
+    r"|(?:for )?(?:more|further) information,? please contact|kontakt für (?:die )?(?:presse|medien|rückfragen)|liên hệ (?:báo chí|truyền thông))",
     re.I,
 )
 # Titles of boxes: at the end they end the article, in the middle they are one line of clutter.
@@ -130,6 +131,11 @@ _DATE_LINE = re.compile(
     r"|\d{1,2}\.?\s+(?:de\s+)?\w{3,10}\.?,?\s+(?:de\s+)?\d{4}|\w{3,10}\.?\s+\d{1,2},?\s+\d{4}|\d{4}-\d\d-\d\d)"
     r"(?:[\s,|@–-]*(?:um|at|lúc|à|às|a las)?\s*\d{1,2}[:.h]\d{2}.{0,20})?\W*$",
     re.I,
+)
+# "Acme is a leading provider of ...", behind the news of a press release.
+_FIRM = re.compile(
+    r"(?P<name>[A-ZÄÖÜ][\w&.+-]{2,20}(?: [A-ZÄÖÜ][\w&.+-]{1,20}){0,3})(?: \([^()]{2,30}\))?,? (?:is|ist|est|es) (?:a|an|the|one of the|eine?r?|der|die|das|une?|una?|le|la|el)\b"
+    r"(?=.{0,120}\b(?:providers?|suppliers?|manufacturers?|compan(?:y|ies)|developers?|leaders?|leading|vendors?|Anbieter\w*|Hersteller\w*|Unternehmen|Konzern|entreprise|empresa|leader mondial)\b)"
 )
 # Wire services' and desks' notes under a story.
 _DESK = re.compile(
@@ -236,6 +242,11 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
             ahead = ahead or _Ahead(blocks)
             named = about["name"].casefold() in blocks[position + 1].text[:120].casefold()
             if named and 3 * ahead.running[position] < written:
+                break
+        if len(kept) > 3 and (firm := _FIRM.match(text)) and position + 1 < len(blocks):
+            ahead = ahead or _Ahead(blocks)
+            named = blocks[position + 1].text[:120].startswith(firm["name"])
+            if named and 2 * (ahead.running[position] + len(text)) < written:
                 break
         if leads_away(block) or (len(kept) < 3 and len(text) < 70 and block.tag == "p" and _BYLINE.match(text)):
             continue

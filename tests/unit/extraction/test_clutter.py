@@ -181,3 +181,49 @@ def test_markup_in_a_script_does_not_replace_the_page_s_own() -> None:
         f"<p>Quite another story of number {n}, which says nothing of any bridge at all.</p>" for n in range(9)
     )
     assert content(f"<article>{paragraphs(6)}</article>{stream(other)}") == lines(6)
+
+
+# ---------------------------------------------------------------- inside a line; behind a press release
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<span class=sr-only>(opens in a new window)</span>",
+        "<span class='tooltip-content'>A body of the town that meets on Mondays</span>",
+        "<span class='rollover-people-block'><b>Jane Doe</b> Other stories of hers</span>",
+        "<span style='display: none'>never shown to anybody</span>",
+        "<span hidden>never shown to anybody</span>",
+    ],
+)
+def test_what_a_line_does_not_show_is_no_part_of_it(inside: str) -> None:
+    said = "The council{} has said about the bridge that it will be paid for by the town and by nobody else."
+    body = f"<article>{paragraphs(3)}<p>{said.format(inside)}</p>{paragraphs(3, 3)}</article>"
+    assert content(body) == [*lines(3), said.format(""), *lines(3, 3)]
+
+
+def test_a_term_with_a_mark_of_its_own_stays_in_its_line() -> None:
+    said = "The <span class='glossary-term'>council</span> has said that the bridge will be paid for by the town and by nobody else."
+    assert "The council has said that" in "\n".join(
+        content(f"<article>{paragraphs(3)}<p>{said}</p>{paragraphs(3, 3)}</article>")
+    )
+
+
+FIRM = (
+    "<p>Acme Bridges is a leading provider of steel bridges and of all that belongs to them in forty countries.</p>"
+    "<p>Acme Bridges is headquartered in Baden, and employs 1,300 people. Its shares are listed in Zurich.</p>"
+)
+
+
+def test_a_firm_that_describes_itself_behind_its_news_is_off_without_a_heading() -> None:
+    assert content(f"<article>{paragraphs(7)}{FIRM}</article>") == lines(7)
+
+
+def test_an_article_about_a_firm_keeps_what_it_is() -> None:
+    found = content(f"<article>{paragraphs(4)}{FIRM}{paragraphs(7, 4)}</article>")
+    assert len(found) == 13
+    assert found[4].startswith("Acme Bridges is a leading provider")
+
+
+@pytest.mark.parametrize("title", ["Pressekontakt:", "Media contact", "Rückfragehinweis:", "Liên hệ báo chí:"])
+def test_whom_the_press_may_ask_is_off(title: str) -> None:
+    contact = f"<p>{title}</p><p>Jane Doe, press office of the council, telephone 040 374709, extension 40.</p>"
+    assert content(f"<article>{paragraphs(7)}{contact}</article>") == lines(7)
