@@ -233,7 +233,9 @@ def _leads(reading: Reading, first: int, headline: str | None, description: str 
     head = text.key(headline) if headline else ""
     if not head or first <= 0:
         return set()
-    start = next((i for i in range(first, max(-1, first - 40), -1) if text.key(reading.blocks[i].text) == head), None)
+    same = [i for i in range(first, max(-1, first - 40), -1) if text.key(reading.blocks[i].text) == head]
+    # A link that says the headline again below the lead is not where the article begins.
+    start = next((i for i in same if not reading.blocks[i].link_chars), same[0] if same else None)
     said = text.key(description)[:60] if description else ""
     found: set[int] = set()
     for i in range(first - 1, -1 if start is None else start, -1):

@@ -136,6 +136,12 @@ def test_a_second_heading_that_says_the_title_again_is_no_lead() -> None:
     assert content(f"<article>{paragraphs(6)}</article>", heading) == lines(6)
 
 
+def test_a_lead_above_a_line_that_repeats_the_headline_is_kept() -> None:
+    lead = "The council has met on Monday, and for once all of its members have been of one mind about the matter."
+    above = f"<h1>{HEAD}</h1><p>{lead}</p><div>by Jane Doe</div><div><a href=/x>{HEAD}</a></div>"
+    assert content(f"<div>{above}</div><article>{paragraphs(6)}</article>", "") == [lead, *lines(6)]
+
+
 def test_a_quotation_in_a_figure_is_text() -> None:
     quote = "The river has parted us for a hundred years, and nobody who lives here will miss the ferry. " * 3
     figure = f"<figure><blockquote><p>{quote}</p></blockquote><figcaption>The mayor</figcaption></figure>"
