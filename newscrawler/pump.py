@@ -10,11 +10,19 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from redis.exceptions import ResponseError
 from scrapy import Request
 
 from newscrawler import metrics
-from newscrawler.frontier.queue import Ack, AddResult, Fetched, Frontier, FrontierUnavailable, Lease, Step
+from newscrawler.frontier.queue import (
+    Ack,
+    AddResult,
+    Fetched,
+    Frontier,
+    FrontierError,
+    FrontierUnavailable,
+    Lease,
+    Step,
+)
 from newscrawler.frontier.suspects import resting
 from newscrawler.items import Kind, Link, Outcome, Page
 from newscrawler.web.outcomes import retry_after_s
@@ -158,7 +166,7 @@ class Pump:
         self._give_back_buffer()
         try:
             await self._exchange(0)
-        except (FrontierUnavailable, ResponseError) as exc:
+        except FrontierError as exc:
             logger.warning("Leases could not be given back, they run out by themselves error=%s", exc)
         await self.frontier.close()
 

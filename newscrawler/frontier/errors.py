@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import redis
 
-from newscrawler.frontier.types import FrontierUnavailable
+from newscrawler.frontier.types import FrontierError, FrontierUnavailable
 
 #: What a ResponseError contains -> what to tell. Waiting helps against all of them, an operator too.
 _WAITABLE = {
@@ -24,7 +24,9 @@ _WAITABLE = {
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """:raises FrontierUnavailable: Redis cannot be reached, or cannot write now"""
+    """:raises FrontierUnavailable: Redis cannot be reached, or cannot write now
+    :raises FrontierError: an answer that waiting does not mend: a damaged record, a script of another version
+    """
     try:
         yield
     except (redis.ConnectionError, redis.TimeoutError) as exc:
@@ -40,7 +42,7 @@ def translated() -> Iterator[None]:
         if text is None and isinstance(exc, redis.exceptions.ClusterError):  # also moving or waking slots
             text = _WAITABLE["CLUSTERDOWN"]
         if text is None:
-            raise
+            raise FrontierError(f"Redis answers a call of the frontier with an error: {exc}") from exc
         raise FrontierUnavailable(f"{text} ({exc})") from exc
     except redis.exceptions.RedisClusterException as exc:  # a slot without a node, no node at all
         raise FrontierUnavailable(f"the Redis Cluster does not answer: {exc}") from exc

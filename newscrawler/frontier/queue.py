@@ -14,7 +14,6 @@ from typing import Any
 
 import msgpack
 from redis.asyncio import Redis
-from redis.exceptions import ResponseError
 
 from newscrawler.frontier import keys, meta, packing, records
 from newscrawler.frontier.archive import Archive, Mover
@@ -122,7 +121,7 @@ class Frontier(Offers):
         try:
             if held:
                 await self.give_back(held)
-        except (FrontierUnavailable, ResponseError) as exc:
+        except FrontierError as exc:
             logger.warning("Leases could not be given back, they run out by themselves error=%s", exc)
         finally:
             await self.client.aclose()
