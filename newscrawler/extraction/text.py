@@ -215,7 +215,7 @@ def tidy(blocks: Iterable[Block], headline: str | None = None) -> list[Block]:
     """The blocks that are article text, in order."""
     head = key(headline) if headline else ""
     kept: list[Block] = []
-    seen: dict[str, list[str]] = {}
+    seen: dict[str, str | set[str]] = {}
     blocks = list(blocks)
     ahead: _Ahead | None = None
     written = 0  # characters kept
@@ -289,17 +289,22 @@ def _is_headline(block: Block, head: str, written: int) -> bool:
     return k == head or (not written and len(k) < 1.3 * len(head) and head in k)
 
 
-def _is_repeated(text: str, seen: dict[str, list[str]]) -> bool:
-    """Whether a text with the same key was asked for before. ``seen``: begin of the key -> texts."""
+def _is_repeated(text: str, seen: dict[str, str | set[str]]) -> bool:
+    """Whether a text with the same key was asked for before. ``seen``: begin of the key -> the first text that begins
+    so, or the keys of all that do: most begin by themselves, and keys are dear."""
     begin = key(text[:48])[:24]
     if len(begin) < 24:
         begin = key(text)[:24]
-    same = seen.setdefault(begin, [])
-    if same:
-        k = key(text)
-        if len(k) > 40 and any(key(other) == k for other in same):
-            return True
-    same.append(text)
+    same = seen.get(begin)
+    if same is None:
+        seen[begin] = text
+        return False
+    if isinstance(same, str):
+        same = seen[begin] = {key(same)}
+    k = key(text)
+    if len(k) > 40 and k in same:
+        return True
+    same.add(k)
     return False
 
 

@@ -37,6 +37,9 @@ HOSTILE = {
     "wide json": b'<script type="application/ld+json">[' + b'{"@type":"Article"},' * 50_000 + b"{}]</script>",
     "ten megabytes": b"<p>" + VIETNAMESE.encode() * 100_000,
     "ten megabytes of paragraphs": b"<p>a lot of text in many short paragraphs.</p>" * 220_000,
+    "paragraphs that begin alike": b"".join(
+        b"<p>The ferry company keeps its boats running, part %d.</p>" % i for i in range(30_000)
+    ),
     "heads of boxes": b"<p>%s</p>" % (VIETNAMESE.encode() * 5) * 8
     + b"<h4>Tags</h4><div><p>About us</p></div>us." * 10_000,
     "first headings": b"<title>a title of it</title>" + b"<h1>a b</h1><h1>a title of it</h1>" * 15_000,
