@@ -17,6 +17,8 @@ NAMED = re.compile(
     re.I,
 )
 TAGS = frozenset({"figure", "figcaption", "aside", "nav", "footer"})
+#: What of_other_stories gives: needs no proof by numbers, as lists of an article's own have no headings.
+STORY = re.compile(r"li > h[2-5]")
 #: How far up a name such as "related" is looked for: above, it may name the page's part that holds everything.
 _ABOVE = 4
 #: A box so named holds less text than this, or less than this part of the article's: else it is the article's own.
@@ -44,6 +46,17 @@ def is_aside(block: Block, text: str, sample: Sample) -> bool:
         if NAMED.search(names) and len(node.text(deep=True)) < most:
             return True
     return False
+
+
+def of_other_stories(node: LexborNode) -> list[str]:
+    """Selectors of a heading or of what follows it in an item of a list that has no name: by the list's own form."""
+    item = node.parent
+    if item is None or item.tag != "li" or not _heads_elsewhere(item):
+        return []
+    heading = next((n.tag for n in item.iter() if n.tag in ("h2", "h3", "h4", "h5")), None)
+    if heading is None:
+        return []
+    return [f"li > {heading}"] if node.tag == heading else [f"li > {heading} ~ {node.tag}"]
 
 
 def _heads_elsewhere(item: LexborNode) -> bool:

@@ -377,7 +377,7 @@ def _exclude_candidates(bodies: list[_Body], root: str, left: list[_Left], commo
                 if node.mem_id in keep or node.mem_id in inside:
                     break
                 bare = [node.tag] if node.tag in asides.TAGS else []
-                for selector in (*bare, *css.own_selectors(node)):
+                for selector in (*bare, *asides.of_other_stories(node), *css.own_selectors(node)):
                     covered.setdefault(selector, {}).setdefault(number, set()).add(index)
                     order[selector] = len(order)  # the last to be seen is the outermost
     by_blocks: dict[frozenset[tuple[int, int]], str] = {}
@@ -390,7 +390,9 @@ def _exclude_candidates(bodies: list[_Body], root: str, left: list[_Left], commo
     for selector in by_blocks.values():
         taken = {n: frozenset(indexes) for n, indexes in covered[selector].items()}
         blocks_of = [bodies[n].blocks[i] for n, indexes in taken.items() for i in indexes]
-        named = bool(asides.NAMED.search(selector)) or selector in asides.TAGS
+        named = (
+            bool(asides.NAMED.search(selector)) or selector in asides.TAGS or asides.STORY.match(selector) is not None
+        )
         sure = named or all(norm(clean_line(b.text)) in common for b in blocks_of)
         found.append(_Exclude(selector, taken, sum(len(b.text) for b in blocks_of), sure))
     found.sort(key=lambda e: (-e.chars, e.css))
