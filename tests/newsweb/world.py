@@ -29,6 +29,7 @@ class SimClock:
 
     factor: float = 1.0
     offset_s: float = 0.0
+    set_to: float = 0.0  # the simulated time that it was set to last; 0 = never
 
     def now(self) -> float:
         return self.at(time.time())
@@ -39,7 +40,7 @@ class SimClock:
     def set(self, factor: float, sim_now: float | None = None) -> None:
         """Another speed; the simulated time goes on from ``sim_now`` (None = from where it is)."""
         at = self.now() if sim_now is None else sim_now
-        self.factor = factor
+        self.factor, self.set_to = factor, at
         self.offset_s = at - time.time() * factor
 
 
@@ -350,7 +351,8 @@ class World:
         self.language = language(seed)
         self.sites: list[WebSite] = []
         self.by_host: dict[str, WebSite] = {}
-        self.started = float(int(clock.now()))  # whole seconds: the same --start gives the same world
+        # What it was set to, in whole seconds: the same --start gives the same world, however long a busy machine took.
+        self.started = float(int(clock.set_to or clock.now()))
         self.titles: set[str] = set()
 
     def add_site(self, site: WebSite) -> WebSite:
