@@ -160,9 +160,8 @@ class Command(ScrapyCommand):
             "--worst", type=int, default=0, metavar="N", help="list N pages with most fields wrong, and why"
         )
         parser.add_argument(
-            "--calibration", action="store_true",
-            help="how many values are wrong in each band of confidence: what is wrong should not be sure",
-        )  # fmt: skip
+            "--calibration", action="store_true", help="how many values of each band of confidence are wrong"
+        )
         parser.add_argument("--intervals", action="store_true", help="95 %% intervals, by drawing sites (bootstrap)")
         parser.add_argument("--by", choices=evaluate.GROUPS, action="append", help="default: lang and source")
         parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="default: one per processor")

@@ -42,7 +42,7 @@ class Command(ScrapyCommand):
         super().add_options(parser)
         cli.add_json_option(parser)
         parser.add_argument(
-            "--data", metavar="FOLDER", help="folder for queue, articles, raw pages (default: DATA_DIR/replay)"
+            "--data", metavar="FOLDER", help="queue, articles and raw pages go there; without it DATA_DIR/replay"
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:

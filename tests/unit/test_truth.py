@@ -75,6 +75,9 @@ def test_every_command_has_help_and_stands_in_the_readme(command: str):
     assert done.returncode == 0, done.stderr
     assert "usage" in done.stdout.lower() or "Usage" in done.stdout
     assert len(done.stdout) > 200
+    # Scrapy makes a heading of each line that ends with a colon, also where a help text only breaks there.
+    headings = re.findall(r"^(.+)\n={4,}$", done.stdout, flags=re.MULTILINE)
+    assert not [x for x in headings if x != "Usage" and "Options" not in x], headings
 
 
 def test_stats_are_declared_in_metrics_not_written_as_strings():
