@@ -225,12 +225,7 @@ def described(doc: dict[str, Any]) -> list[str]:
     provenance = dict(doc["provenance"])
     metrics = provenance.pop("metrics", {})
     compared = provenance.pop("compared", {})
-    for name, value in provenance.items():
-        if name in ("samples", "held_out"):  # digests: --json has them
-            value = f"{len(value)} pages"
-        elif isinstance(value, dict):
-            value = ", ".join(f"{k} {v}" for k, v in value.items())
-        out.append(f"  {name}: {value}")
+    out += [f"  {name}: {provenance_told(name, value)}" for name, value in provenance.items()]
     if fields := metrics.get("fields"):
         out.append(f"  gate over {metrics.get('pages')} pages, {metrics.get('held_out')} of them held out:")
         for name, row in fields.items():
@@ -240,6 +235,15 @@ def described(doc: dict[str, Any]) -> list[str]:
     if compared:
         out.append(f"  compared with the set before on {compared.get('pages')} pages: {compared.get('reason')}")
     return out
+
+
+def provenance_told(name: str, value: Any) -> str:
+    """A row of provenance in words. Digests of pages are counted: the document has them."""
+    if name in ("samples", "held_out"):
+        return f"{len(value)} stored pages"
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {v}" for k, v in value.items())
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _share(value: float | None) -> str:

@@ -194,7 +194,7 @@ async def _set_page(
         doc=doc,
         known=known,
         versions=await store.version_numbers(domain),
-        provenance={k: _told(k, v) for k, v in provenance.items()},
+        provenance={k: selecting.provenance_told(k, v) for k, v in provenance.items()},
         figures=figures.get("fields", {}),
         compared=compared,
         watched=(await Drift(store.client).report(domain))["fields"],
@@ -206,15 +206,6 @@ async def _set_page(
     )
     answer.headers.update(_PAGE_HEADERS)
     return answer
-
-
-def _told(name: str, value: Any) -> str:
-    """A row of provenance in words; the digests of pages are in the document below."""
-    if name in ("samples", "held_out"):
-        return f"{len(value)} stored pages"
-    if isinstance(value, dict):
-        return ", ".join(f"{k} {v}" for k, v in value.items())
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _to_edit(doc: dict[str, Any]) -> str:
