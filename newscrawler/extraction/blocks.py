@@ -5,6 +5,7 @@ One walk without recursion serves the selector path and the block scorer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -24,6 +25,7 @@ SKIP_TAGS = words(
     "option head map progress meter datalist rt"
 )
 _TEXT = "-text"
+_SENTENCE_END = re.compile(r"[.!?…。！？»”\"]['”\"’)\]]?$")
 _BOLD = ("b", "strong")
 
 
@@ -43,6 +45,11 @@ class Block:
         """``mem_id`` of the element above its own; 0 at the top."""
         parent = self.node.parent
         return 0 if parent is None else parent.mem_id
+
+
+def ends_a_sentence(text: str) -> bool:
+    """Whether it ends as running text does: a heading or a caption seldom ends with a full stop."""
+    return bool(_SENTENCE_END.search(text[-3:]))
 
 
 def collapse(text: str) -> str:

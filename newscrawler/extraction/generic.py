@@ -13,7 +13,7 @@ from lxml import etree
 from selectolax.lexbor import LexborNode
 
 from newscrawler.extraction import clutter, regions, scripted, text, title, witnesses
-from newscrawler.extraction.blocks import BLOCK_TAGS, Block, walk
+from newscrawler.extraction.blocks import BLOCK_TAGS, Block, ends_a_sentence, walk
 from newscrawler.extraction.document import Document
 from newscrawler.items import FieldValue
 
@@ -26,7 +26,6 @@ _LEAD = re.compile(
 )
 # Boxes about who wrote it; what they say is no summary.
 _ABOUT_AUTHOR = re.compile(r"author|autor(?!en?text)|\bbio\b|vcard|tac-?gia", re.I)
-_SENTENCE = re.compile(r"[.!?…。！？»”\"]['”\"’)\]]?$")
 # A cell that is longer is text, not a value.
 _CELL_CHARS = 60
 # A noscript of fewer characters is a notice.
@@ -69,7 +68,7 @@ def paragraph_weight(block: Block) -> float:
         weight *= 0.6
     elif block.tag[0] == "h" and block.tag != "hr":
         weight *= 0.2
-    if not _SENTENCE.search(block.text[-3:]) and length < 100:
+    if not ends_a_sentence(block.text) and length < 100:
         weight *= 0.4
     return weight
 
@@ -258,7 +257,7 @@ def _leads(reading: Reading, first: int, headline: str | None, description: str 
                 _LEAD.search(names)
                 or (i == start + 1 and block.tag == "h2" and length > 60 and head not in text.key(block.text))
                 or (
-                    _SENTENCE.search(block.text[-3:])
+                    ends_a_sentence(block.text)
                     and (block.tag in ("p", "h2") or beside or (i - start <= _NEAR_LEAD and not block.link_chars))
                     and (not reading.cluttered[i] or _is_in_heading(block.node))
                 )
@@ -315,7 +314,7 @@ def vote(
     shapes = {_shape(reading.blocks[i]) for i in agreed}
     kept = []
     for i, block in enumerate(reading.blocks):
-        running = size[i] > 60 and block.link_chars < 0.4 * size[i] and bool(_SENTENCE.search(block.text[-3:]))
+        running = size[i] > 60 and block.link_chars < 0.4 * size[i] and ends_a_sentence(block.text)
         between = first <= i <= last
         if reading.own[i] and theirs[i]:
             keep = True

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from newscrawler.extraction import witnesses
+from newscrawler.extraction.blocks import ends_a_sentence
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 
@@ -32,7 +33,6 @@ _HOME_LINKS = 60
 # A page that asks for consent or says that it is missing is not longer.
 _WALL_CHARS = 4_000
 _MISSING_CHARS = 800
-_SENTENCE = re.compile(r"[.!?…。！？»”\"]['”\"’)\]]?$")
 _CONSENT = re.compile(
     r"cookies?\b|consent|einwilligung|datenschutz|privacy|personal data|personenbezogene|données personnelles|datos personales"
     r"|dữ liệu cá nhân|quyền riêng tư|(?:our|and) partners|unsere partner|nos partenaires|nuestros socios|javascript|ad-?blocker",
@@ -118,7 +118,7 @@ def _asks_for_consent(content: str) -> bool:
 
 def _sentences(content: str) -> int:
     """Characters of whole sentences: a film's page has its title, its date and its tags in lines of their own."""
-    return sum(len(part) for part in content.split("\n\n") if len(part) > 200 or _SENTENCE.search(part[-3:]))
+    return sum(len(part) for part in content.split("\n\n") if len(part) > 200 or ends_a_sentence(part))
 
 
 def _is_video(doc: Document, seen: witnesses.Witnesses) -> bool:

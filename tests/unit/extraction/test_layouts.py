@@ -8,20 +8,7 @@ from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.evaluate import predict
 from newscrawler.extraction.extract import Extraction, extract
-
-HEAD = "Council approves the new bridge across the river"
-
-
-def line(number: int) -> str:
-    return f"Paragraph {number} tells what the council has said about the bridge, who will pay for it and when it is to open."
-
-
-def lines(count: int, first: int = 0) -> list[str]:
-    return [line(number) for number in range(first, first + count)]
-
-
-def paragraphs(count: int, first: int = 0) -> str:
-    return "".join(f"<p>{text}</p>" for text in lines(count, first))
+from tests.unit.extraction.story import HEAD, line, lines, paragraphs
 
 
 def read(
