@@ -15,6 +15,7 @@ ADAPTERS = {
     "pipelines",
     "scheduler",
     "pump",
+    "inflight",
     "extensions",
     "monitors",
     "handlers",
