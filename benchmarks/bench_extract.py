@@ -1,9 +1,11 @@
-"""Extraction beside trafilatura and newspaper4k in one run: CPU per page, and quality where gold data are at hand.
+"""Extraction beside trafilatura and newspaper4k in one run: CPU per page, and quality where
+gold data are at hand.
 
     python -m benchmarks.bench_extract [--pages N] [--dir ../shared/pages] [--json]
 
-Speed of an active selector set is measured on pages of the simulated web brought to about 65 KB with 100
-links, each parsed once; the generic chain and the libraries on the same pages and on the stored real ones.
+Speed of an active selector set is measured on pages of the simulated web brought to about
+65 KB with 100 links, each parsed once; the generic chain and the libraries on the same
+pages and on the stored real ones.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from typing import Any
 
 import trafilatura
 
-from newscrawler.extraction import evaluate
+from evaluation import score_tables
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import PageContext, extract, prediction
 from newscrawler.extraction.selectors import SelectorSet
@@ -43,16 +45,26 @@ _FILLING = re.compile(rb"<style[^>]*>.*?</style>|<script(?![^>]*ld\+json)[^>]*>.
 
 
 def made_pages(count: int) -> list[bytes]:
-    """Article pages of one template, filled up to about 65 KB and 100 links as a real one has them."""
+    """Article pages of one template, filled up to about 65 KB and 100 links as
+    a real one has them."""
     from tests.fixtures_selectors import made_pages as make
 
     pages = []
     for page in make("vnexpress.net", count):
-        item = '<li class="item-{0}"><a href="/tin-{0}-4000{0}.html" title="x">Một bài khác {0}</a></li>'
+        item = (
+            '<li class="item-{0}"><a href="/tin-{0}-4000{0}.html" title="x">Một bài khác'
+            " {0}</a></li>"
+        )
         links = "".join(map(item.format, range(60)))
-        filler = "".join(f'<div class="m-{i}" data-x="{i}"><i class="icon ic-{i}"></i></div>' for i in range(200))
-        bare = _FILLING.sub(b"", page.body)  # the simulated web's own ballast: the size is made up here
-        body = bare.replace(b"</body>", f"<div class=sidebar><ul>{links}</ul>{filler}</div></body>".encode())
+        filler = "".join(
+            f'<div class="m-{i}" data-x="{i}"><i class="icon ic-{i}"></i></div>' for i in range(200)
+        )
+        bare = _FILLING.sub(
+            b"", page.body
+        )  # the simulated web's own ballast: the size is made up here
+        body = bare.replace(
+            b"</body>", f"<div class=sidebar><ul>{links}</ul>{filler}</div></body>".encode()
+        )
         style = b"<style>" + b".a{color:red}" * max(0, (65_000 - len(body)) // 13) + b"</style>"
         pages.append(body.replace(b"</head>", style + b"</head>", 1))
     return pages
@@ -72,8 +84,12 @@ def cpu_ms(work: Callable[[bytes], Any], pages: Sequence[bytes], rounds: int) ->
 
 def by_set(body: bytes) -> Any:
     found = extract(Document(body, URL), CONTEXT, SET)
-    if not (found.is_article and found.published.value and found.content.origin.startswith("selector:")):
-        raise AssertionError(f"the set does not fit the page: {found.reason} {found.content.origin}")
+    if not (
+        found.is_article and found.published.value and found.content.origin.startswith("selector:")
+    ):
+        raise AssertionError(
+            f"the set does not fit the page: {found.reason} {found.content.origin}"
+        )
     return found
 
 
@@ -99,7 +115,11 @@ def quality(folder: Path, limit: int) -> list[dict[str, Any]]:
     gold = [json.loads(line) for line in (folder / "gold.jsonl").read_text("utf-8").splitlines()]
     gold = gold[:: max(1, len(gold) // limit)]
     rows = []
-    for name, tool in (("newscrawler", _ours), ("trafilatura", _trafilatura), ("newspaper4k", _newspaper)):
+    for name, tool in (
+        ("newscrawler", _ours),
+        ("trafilatura", _trafilatura),
+        ("newspaper4k", _newspaper),
+    ):
         started = time.process_time()
         lines = []
         for g in gold:
@@ -109,7 +129,7 @@ def quality(folder: Path, limit: int) -> list[dict[str, Any]]:
             except Exception as exc:  # a tool that fails on a page found nothing there
                 print(f"{name} failed on {g['id']}: {exc!r:.100}", file=sys.stderr)
         spent = (time.process_time() - started) * 1000 / len(gold)
-        rows.append({"tool": name, "cpu_ms": spent, **evaluate.figures(gold, lines)["all"]})
+        rows.append({"tool": name, "cpu_ms": spent, **score_tables.figures(gold, lines)["all"]})
     return rows
 
 
@@ -133,13 +153,24 @@ def _newspaper(body: bytes, url: str) -> dict[str, Any]:
     article = by_newspaper(body, url)
     when = article.publish_date
     published = when.isoformat() if hasattr(when, "isoformat") else when
-    return {"title": article.title, "content": article.text, "authors": article.authors, "published": published}
+    return {
+        "title": article.title,
+        "content": article.text,
+        "authors": article.authors,
+        "published": published,
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pages", type=int, default=290, help="stored pages that quality is measured on")
-    parser.add_argument("--dir", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "pages")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--pages", type=int, default=290, help="stored pages that quality is measured on"
+    )
+    parser.add_argument(
+        "--dir", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "pages"
+    )
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     logging.disable(logging.CRITICAL)
@@ -160,11 +191,18 @@ def main() -> None:
     print(f"CPU per page, {len(pages)} pages of {size:.0f} KB with {links:.0f} links")
     for name, ms in speed.items():
         print(f"  {name:28} {ms:7.2f} ms")
-    print(f"  generic chain / trafilatura  {speed['newscrawler, generic chain'] / speed['trafilatura']:7.2f}")
+    print(
+        "  generic chain / trafilatura "
+        f" {speed['newscrawler, generic chain'] / speed['trafilatura']:7.2f}"
+    )
     if not rows:
         print("skipped: no stored real pages beside the repository, so no quality is measured")
     for row in rows:
-        shown = "  ".join(f"{c.replace('content_', 'c_')} {row[c]:.3f}" for c in evaluate.COLUMNS if row[c] is not None)
+        shown = "  ".join(
+            f"{c.replace('content_', 'c_')} {row[c]:.3f}"
+            for c in score_tables.COLUMNS
+            if row[c] is not None
+        )
         print(f"{row['tool']:12} {row['cpu_ms']:6.1f} ms on {row['pages']} real pages  {shown}")
 
 

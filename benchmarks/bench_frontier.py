@@ -1,16 +1,19 @@
-"""What the frontier costs: links offered, URLs leased and acked, bytes in Redis. Records, archive and filter all on.
+"""What the frontier costs: links offered, URLs leased and acked, bytes in Redis. Records, archive
+and filter all on.
 
     python benchmarks/bench_frontier.py            100 k URLs over 1,000 domains, a minute
-    python benchmarks/bench_frontier.py --full     1 M URLs over 10,000 domains, and lease() at 10 to 100,000 domains
+    python benchmarks/bench_frontier.py --full     1 M URLs over 10,000 domains, and lease()
+    at 10 to 100,000 domains
 
-Starts a redis-server of its own (unix socket, append-only file everysec) and removes it. A row: operations a second by
-the clock; CPU of the server (its own user and system time) and of this process for one operation, us; and how many a
-second that CPU allows where client and server do not wait for anything else, as on an idle machine.
+Starts a redis-server of its own (unix socket, append-only file everysec) and removes it. A row:
+operations a second by the clock; CPU of the server (its own user and system time) and of this
+process for one operation, us; and how many a second that CPU allows where client and server do not
+wait for anything else, as on an idle machine.
 
-How long scripts take is told twice: by Redis' slow log, which is wall time, and counts the time in which something else
-had the processor; and by the CPU that the server took for the call (Linux' schedstat, the whole call: reading, script,
-writing the append-only file, and a fork where one fell into it). A script that only counts for a millisecond shows what
-the slow log makes of the machine.
+How long scripts take is told twice: by Redis' slow log, which is wall time, and counts the time in
+which something else had the processor; and by the CPU that the server took for the call (Linux'
+schedstat, the whole call: reading, script, writing the append-only file, and a fork where one fell
+into it). A script that only counts for a millisecond shows what the slow log makes of the machine.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from typing import Any
 import msgpack
 import uvloop
 
-from newscrawler.frontier import allocator, connect, keys, server
+from newscrawler.frontier import allocator, connect, keys, redis_server
 from newscrawler.frontier.queue import Ack, DomainPolicy, Fetched, Frontier, FrontierConfig
 from newscrawler.items import Kind, Link, Outcome
 from newscrawler.store.finished import LocalFinished
@@ -47,9 +50,12 @@ COUNTS = "local s = 0 for i = 1, 100000 do s = s + i end return s"
 
 
 def config(urls: int) -> FrontierConfig:
-    """Nine tenths of all URLs may stay in Redis as finished records, the older ones go to the archive."""
+    """Nine tenths of all URLs may stay in Redis as finished records, the older ones
+    go to the archive."""
     limit = max(2 * keys.BUCKETS, urls * 9 // 10)
-    return FrontierConfig(loopback_only=True, obey_robots=False, autothrottle=False, finished_limit=limit)
+    return FrontierConfig(
+        loopback_only=True, obey_robots=False, autothrottle=False, finished_limit=limit
+    )
 
 
 @dataclass
@@ -72,11 +78,14 @@ class Row:
 
 
 class Calls:
-    """CPU of the server's main thread for each script call of one frontier, ms. Empty where there is no Linux."""
+    """CPU of the server's main thread for each script call of one frontier, ms. Empty where
+    there is no Linux."""
 
     def __init__(self, frontier: Frontier, pid: int) -> None:
         self.ms: dict[str, list[float]] = {}
-        self.long: list[tuple[str, float, float]] = []  # calls that took over SLOW_MS by the clock: which, ms, CPU ms
+        self.long: list[
+            tuple[str, float, float]
+        ] = []  # calls that took over SLOW_MS by the clock: which, ms, CPU ms
         self._stat: Any = None
         with suppress(OSError):
             self._stat = Path(f"/proc/{pid}/schedstat").open("rb", buffering=0)  # noqa: SIM115  (read at each call)
@@ -101,18 +110,32 @@ class Calls:
         return answer
 
     def show(self) -> dict[str, Any]:
-        """Per script: calls, half of them, 99 of 100 and all of them take up to so many ms, and how many are slow."""
+        """Per script: calls, half of them, 99 of 100 and all of them take up to so many ms,
+        and how many are slow."""
         found: dict[str, Any] = {}
         for name, ms in self.ms.items():
             ms.sort()
-            row = (len(ms), ms[len(ms) // 2], ms[len(ms) * 99 // 100], ms[-1], sum(x > SLOW_MS for x in ms))
+            row = (
+                len(ms),
+                ms[len(ms) // 2],
+                ms[len(ms) * 99 // 100],
+                ms[-1],
+                sum(x > SLOW_MS for x in ms),
+            )
             names = ("calls", "p50", "p99", "max", f"over_{SLOW_MS}")
             found[name] = {key: round(value, 2) for key, value in zip(names, row, strict=True)}
         return found
 
 
 class Bench:
-    def __init__(self, client: Any, urls: int, domains: int, folder: Path | None = None, worker: str = "bench") -> None:
+    def __init__(
+        self,
+        client: Any,
+        urls: int,
+        domains: int,
+        folder: Path | None = None,
+        worker: str = "bench",
+    ) -> None:
         self.client, self.urls, self.domains = client, urls, domains
         self.names = [f"site{i}.example.vn" for i in range(domains)]
         self.archive = LocalFinished(folder / "finished.db") if folder else None
@@ -129,7 +152,8 @@ class Bench:
         return Link(url, url_id(url), domain, Kind.ARTICLE, 2, i.to_bytes(16, "little"), score=i)
 
     async def server_cpu(self) -> float:
-        """Of the thread that runs the scripts; another one flushes the append-only file, of whatever was written before."""
+        """Of the thread that runs the scripts; another one flushes the append-only file, of
+        whatever was written before."""
         info = await self.client.info("cpu")
         return float(info["used_cpu_user_main_thread"]) + float(info["used_cpu_sys_main_thread"])
 
@@ -137,7 +161,8 @@ class Bench:
         return int((await self.client.info("memory"))["used_memory"])
 
     async def timed(self, what: str, work: Coroutine[Any, Any, int]) -> Row:
-        # A rewrite of the append-only file takes one of two processors for seconds, wherever it falls.
+        # A rewrite of the append-only file takes one of two processors for seconds,
+        # wherever it falls.
         while (await self.client.info("persistence"))["aof_rewrite_in_progress"]:  # noqa: ASYNC110
             await asyncio.sleep(0.2)
         cpu, own, start = await self.server_cpu(), time.process_time(), time.perf_counter()
@@ -154,9 +179,10 @@ class Bench:
         return n
 
     def page(self, b: int, first: int, domains_a_call: int) -> list[Link]:
-        """100 links of one call: 10 new, 59 queued (or fetched meanwhile), 30 fetched lately, 1 long ago and in the
-        archive. 2 domains are what a page has: 95 links to its own, 5 to another (a fetched one may be of a third, where
-        too few of its own were fetched); 100 are the worst case."""
+        """100 links of one call: 10 new, 59 queued (or fetched meanwhile), 30 fetched
+        lately, 1 long ago and in the archive. 2 domains are what a page has: 95 links to
+        its own, 5 to another (a fetched one may be of a third, where too few of its own
+        were fetched); 100 are the worst case."""
         per_domain = self.urls // self.domains
         numbers = []
         for i in range(100):
@@ -210,10 +236,20 @@ class Bench:
             step = await self.frontier.step(k, acks, fetched)
             fetched = [Fetched(x, 20, 200) for x in step.leases]
             acks = [
-                Ack(x, Outcome.DONE, "", 200, digest=bytes(range(16)), raw_ref=RAW.format(i), etag='"5f-62a"')
+                Ack(
+                    x,
+                    Outcome.DONE,
+                    "",
+                    200,
+                    digest=bytes(range(16)),
+                    raw_ref=RAW.format(i),
+                    etag='"5f-62a"',
+                )
                 for x in step.leases
             ]
-            self.done += [Link(x.url, x.url_id, x.domain, x.kind, x.depth, x.parent) for x in step.leases]
+            self.done += [
+                Link(x.url, x.url_id, x.domain, x.kind, x.depth, x.parent) for x in step.leases
+            ]
             n += len(step.leases)
         await self.frontier.step(0, acks, fetched)
         return n
@@ -223,7 +259,14 @@ class Bench:
         args = ["--client", url, "--urls", str(self.urls), "--rounds", str(rounds)]
         clients = [
             await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "benchmarks.bench_frontier", *args, "--worker", f"client{i}"),
+                *(
+                    sys.executable,
+                    "-m",
+                    "benchmarks.bench_frontier",
+                    *args,
+                    "--worker",
+                    f"client{i}",
+                ),
                 stdout=asyncio.subprocess.PIPE,
             )
             for i in range(8)
@@ -244,11 +287,17 @@ class Bench:
         self.sizes["bytes_per_queued_url_all"] = round((filled - with_domains) / self.urls, 1)
         self.sizes["of_that_seen"] = round(seen[0] / self.urls, 1)
         for k in ks:
-            await self.timed(f"lease + ack, k={k}", self.lease_and_ack(k, (urls_a_k if k > 1 else urls_a_k // 4) // k))
+            await self.timed(
+                f"lease + ack, k={k}",
+                self.lease_and_ack(k, (urls_a_k if k > 1 else urls_a_k // 4) // k),
+            )
         await self.move_oldest()
         await self.offers("offered, 90 % known, a page: 100 links of 2 domains", batches, 0, 2)
         await self.offers("offered, 90 % known, 100 links of 100 domains", batches, batches, 100)
-        await self.timed("lease + ack, k=16, eight clients, start-up included", self.eight(url, urls_a_k // 16 // 16))
+        await self.timed(
+            "lease + ack, k=16, eight clients, start-up included",
+            self.eight(url, urls_a_k // 16 // 16),
+        )
         await self.slow("")
         await self.timed("a script that does nothing", self.do_nothing())
         await self.slow("_doing_nothing")
@@ -267,22 +316,30 @@ class Bench:
         self.sizes[f"scripts_over_{SLOW_MS}_ms{when}"] = names
 
     async def move_oldest(self) -> None:
-        """The oldest tenth of what was fetched goes to the archive, though the limit is not reached yet, so that some
-        links have to be looked up there."""
+        """The oldest tenth of what was fetched goes to the archive, though the limit is not reached
+        yet, so that some links have to be looked up there."""
         assert self.archive is not None
         old = len(self.done) // 10
         for found, links in ((self.long_ago, self.done[:old]), (self.lately, self.done[old:])):
             for link in links:
                 found.setdefault(link.domain, []).append(link)
         for start in range(0, old, 128):
-            places = [keys.finished(0, link.url_id) for link in self.done[start : min(old, start + 128)]]
+            places = [
+                keys.finished(0, link.url_id) for link in self.done[start : min(old, start + 128)]
+            ]
             pipe = self.client.pipeline(transaction=False)
             for key, field in places:
                 pipe.hget(key, field)
             held = await pipe.execute()
             found_here = zip(places, held, strict=True)  # the others went by themselves
-            rows = [(int(key.rpartition(":")[2]), field, data) for (key, field), data in found_here if data]
-            await self.archive.put([(keys.finished_id(bucket, field), data) for bucket, field, data in rows])
+            rows = [
+                (int(key.rpartition(":")[2]), field, data)
+                for (key, field), data in found_here
+                if data
+            ]
+            await self.archive.put(
+                [(keys.finished_id(bucket, field), data) for bucket, field, data in rows]
+            )
             flat = msgpack.packb([x for row in rows for x in row], use_bin_type=False)
             await self.frontier.scripts.run("forget", keys.prefix(0), flat)
         self.sizes["archived_before_the_offers"] = await self.archive.count()
@@ -300,7 +357,9 @@ class Bench:
         while (await self.frontier.step(0)).queued:
             await self.lease_and_ack(64, 200)
             if self.frontier.mover:
-                self.frontier.mover._due = 0.0  # as fast as it goes: this is no crawl of a thousand pages a second
+                self.frontier.mover._due = (
+                    0.0  # as fast as it goes: this is no crawl of a thousand pages a second
+                )
         while self.frontier.mover and await self.client.scard(keys.full(0)):
             self.frontier.mover._due = 0.0
             await self.frontier.step(0)
@@ -312,11 +371,14 @@ class Bench:
         stats = await self.frontier.operator.stats()
         await self.client.delete(*[keys.log(0, n) for n in self.names])
         self.sizes["urls_ever_added"] = stats["added"]
-        self.sizes["bytes_of_all_redis_per_url_ever_added"] = round(await self.memory() / stats["added"], 1)
+        self.sizes["bytes_of_all_redis_per_url_ever_added"] = round(
+            await self.memory() / stats["added"], 1
+        )
 
 
 async def slow_scripts(client: Any, frontier: Frontier) -> tuple[list[float], dict[str, int]]:
-    """What Redis' own slow log says of scripts since the last look: ms of each, and how many of which script."""
+    """What Redis' own slow log says of scripts since the last look: ms of each, and how
+    many of which script."""
     known = {script.sha: name for name, script in frontier.scripts._made.items()}
     ms, names = [], dict[str, int]()
     for entry in await client.slowlog_get(1000):
@@ -330,7 +392,8 @@ async def slow_scripts(client: Any, frontier: Frontier) -> tuple[list[float], di
 
 
 async def one_client(url: str, worker: str, urls: int, rounds: int) -> None:
-    """One of eight; prints how many URLs it fetched. Without the archive's hand: one worker moves at a time anyway."""
+    """One of eight; prints how many URLs it fetched. Without the archive's hand: one worker
+    moves at a time anyway."""
     client: Any = connect(url)
     bench = Bench(client, urls, 1, None, worker)
     await bench.frontier.open()
@@ -347,7 +410,9 @@ async def flat(client: Any, counts: tuple[int, ...]) -> None:
         await bench.frontier.put_domains([DomainPolicy(x, x, "mid", 0) for x in bench.names])
         share = 2000 if n < 100 else 3
         await bench.fill(0, max(100, n * share // 100 * 100))
-        await bench.timed(f"lease + ack, k=8, {n} domains", bench.lease_and_ack(8, min(1200, n * share // 8)))
+        await bench.timed(
+            f"lease + ack, k=8, {n} domains", bench.lease_and_ack(8, min(1200, n * share // 8))
+        )
         await bench.timed(f"step with nothing due, {n} domains", idle(bench))
         await bench.slow(f"_{n}_domains")
         print(json.dumps(bench.sizes))
@@ -360,7 +425,9 @@ async def idle(bench: Bench) -> int:
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", action="store_true", help="1 M URLs over 10,000 domains")
     parser.add_argument("--urls", type=int, help="instead of 100,000 or 1,000,000")
     parser.add_argument("--domains", type=int, help="instead of 1,000 or 10,000")
@@ -374,19 +441,34 @@ async def main() -> None:
     urls = args.urls or (1_000_000 if args.full else 100_000)
     domains = args.domains or (10_000 if args.full else 1_000)
     with tempfile.TemporaryDirectory(prefix="nc-bench-") as folder:
-        url = server.ensure(Path(folder))
+        url = redis_server.ensure(Path(folder))
         client: Any = connect(url)
         try:
             info = await client.info("server")
-            loaded = allocator.in_use(info["process_id"]) or (await client.info("memory"))["mem_allocator"]
-            print(json.dumps({"redis": info["redis_version"], "allocator": loaded, "urls": urls, "domains": domains}))
+            loaded = (
+                allocator.in_use(info["process_id"])
+                or (await client.info("memory"))["mem_allocator"]
+            )
+            print(
+                json.dumps(
+                    {
+                        "redis": info["redis_version"],
+                        "allocator": loaded,
+                        "urls": urls,
+                        "domains": domains,
+                    }
+                )
+            )
             await client.config_set("slowlog-log-slower-than", SLOW_MS * 1000)
             await client.config_set("slowlog-max-len", 1000)
             bench = Bench(client, urls, domains, Path(folder))
             calls = Calls(bench.frontier, info["process_id"])
             try:
                 await bench.run(
-                    url, ks=(1, 8, 16, 64), urls_a_k=min(urls // 10, 100_000), batches=max(200, urls // 1000)
+                    url,
+                    ks=(1, 8, 16, 64),
+                    urls_a_k=min(urls // 10, 100_000),
+                    batches=max(200, urls // 1000),
                 )
             finally:
                 if bench.archive:
@@ -394,12 +476,13 @@ async def main() -> None:
                 calls.close()
             print(json.dumps(bench.sizes))
             print(json.dumps({"server_cpu_ms_a_call": calls.show()}))
-            # From the client's side, way and waiting included: what has little CPU waited for a processor.
+            # From the client's side, way and waiting included: what has little CPU waited
+            # for a processor.
             print(json.dumps({f"calls_over_{SLOW_MS}_ms_clock_and_cpu": calls.long[:50]}))
             await flat(client, (10, 1_000, 10_000, 100_000) if args.full else (10, 1_000, 10_000))
         finally:
             await client.aclose()
-            server.stop(Path(folder))
+            redis_server.stop(Path(folder))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""What the gate's options cost the server: worked-out classes, quotas, caps, groups, budgets of shapes. Half a minute.
+"""What the gate's options cost the server: worked-out classes, quotas, caps, groups, budgets of
+shapes. Half a minute.
 
     python -m benchmarks.bench_gate
 
@@ -14,14 +15,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from newscrawler.frontier import connect, server
+from newscrawler.frontier import connect, redis_server
 from newscrawler.frontier.queue import Ack, DomainPolicy, Fetched, Frontier, FrontierConfig
 from newscrawler.items import Kind, Link, Outcome
 from newscrawler.web.urls import url_id
 
 DOMAINS = 500
 URLS = 16 * DOMAINS
-BASE = FrontierConfig(loopback_only=True, obey_robots=False, autothrottle=False, local_capacity=1000)
+BASE = FrontierConfig(
+    loopback_only=True, obey_robots=False, autothrottle=False, local_capacity=1000
+)
 
 
 @dataclass
@@ -37,7 +40,10 @@ OPTIONS = [
     Option("nothing of it"),
     Option("class worked out", policy={"cls": "auto"}),
     Option("a quota on every domain", policy={"pages_per_day": 10**6}),
-    Option("caps of requests and bytes", replace(BASE, requests_per_minute=10**8, bytes_per_minute=10**13)),
+    Option(
+        "caps of requests and bytes",
+        replace(BASE, requests_per_minute=10**8, bytes_per_minute=10**13),
+    ),
     Option("groups of five domains", group_of=5),
     Option("pages without a budget", kind=Kind.PAGE),
     Option("pages with a budget", replace(BASE, pattern_budget=10**6), kind=Kind.PAGE),
@@ -47,7 +53,15 @@ OPTIONS = [
 def link(i: int, kind: Kind) -> Link:
     domain = f"site{i % DOMAINS}.vn"
     url = f"https://{domain}/muc/bai-viet-{i}.html"
-    return Link(url=url, url_id=url_id(url), domain=domain, kind=kind, depth=1, parent=bytes(16), score=float(i))
+    return Link(
+        url=url,
+        url_id=url_id(url),
+        domain=domain,
+        kind=kind,
+        depth=1,
+        parent=bytes(16),
+        score=float(i),
+    )
 
 
 async def server_cpu(client: Any) -> float:
@@ -56,13 +70,17 @@ async def server_cpu(client: Any) -> float:
 
 
 async def measure(client: Any, option: Option) -> tuple[float, float]:
-    """Microseconds of the server a link added, and a URL leased, fetched and acked in batches of 16."""
+    """Microseconds of the server a link added, and a URL leased, fetched and
+    acked in batches of 16."""
     await client.flushall()
     frontier = Frontier(client, option.config, "bench")
     await frontier.open()
     groups = [f"g{i // option.group_of}" if option.group_of else None for i in range(DOMAINS)]
     await frontier.put_domains(
-        [DomainPolicy(f"site{i}.vn", "x", floor_ms=0, group=group, **option.policy) for i, group in enumerate(groups)]
+        [
+            DomainPolicy(f"site{i}.vn", "x", floor_ms=0, group=group, **option.policy)
+            for i, group in enumerate(groups)
+        ]
     )
     links = [link(i, option.kind) for i in range(URLS)]
     start = await server_cpu(client)
@@ -89,7 +107,7 @@ async def drain(frontier: Frontier, urls: int) -> int:
 
 async def main() -> None:
     with tempfile.TemporaryDirectory(prefix="nc-bench-") as folder:
-        client: Any = connect(server.ensure(Path(folder)))
+        client: Any = connect(redis_server.ensure(Path(folder)))
         try:
             print(f"{'':28}{'us a link':>12}{'us a URL':>12}   least of three")
             for option in OPTIONS:
@@ -98,7 +116,7 @@ async def main() -> None:
                 print(f"{option.name:28}{added:12.1f}{leased:12.1f}", flush=True)
         finally:
             await client.aclose()
-            server.stop(Path(folder))
+            redis_server.stop(Path(folder))
 
 
 if __name__ == "__main__":

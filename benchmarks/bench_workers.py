@@ -2,12 +2,14 @@
 
     python -m benchmarks.bench_workers
 
-The web's latency is the cap: an answer takes a second in the mean, and each worker has ten requests under way. The
-fleets run at the same time, each with a Redis, hosts and a store of its own: on a busy machine more pages end together
-and one call takes them all, so what was measured one after the other would compare moments of the machine, and a worker
-alone with four that wait for one another's CPU. The window begins when each worker knows the links of all hosts: until
-then each of them offers every link once, which is a cost per worker and not per page. Measured are CPU of the workers
-(user and system), scripts run by Redis (each is one round trip) and Redis' own CPU, per page that the web was asked for.
+The web's latency is the cap: an answer takes a second in the mean, and each worker has ten
+requests under way. The fleets run at the same time, each with a Redis, hosts and a store of
+its own: on a busy machine more pages end together and one call takes them all, so what was
+measured one after the other would compare moments of the machine, and a worker alone with
+four that wait for one another's CPU. The window begins when each worker knows the links of
+all hosts: until then each of them offers every link once, which is a cost per worker and
+not per page. Measured are CPU of the workers (user and system), scripts run by Redis (each
+is one round trip) and Redis' own CPU, per page that the web was asked for.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ class Row:
     redis_ms: float
 
 
-def settings(web: NewswebProcess, sites_file: Path, server: RedisServer, concurrency: int) -> dict[str, Any]:
+def settings(
+    web: NewswebProcess, sites_file: Path, server: RedisServer, concurrency: int
+) -> dict[str, Any]:
     return {
         "REDIS_URL": server.url,
         "SITES_FILE": sites_file,
@@ -61,7 +65,12 @@ class Fleet:
     """``n`` workers with hosts, a Redis and a data folder of their own."""
 
     def __init__(
-        self, folder: Path, n: int, web: NewswebProcess, sites: list[dict[str, Any]], concurrency: int
+        self,
+        folder: Path,
+        n: int,
+        web: NewswebProcess,
+        sites: list[dict[str, Any]],
+        concurrency: int,
     ) -> None:
         self.n = n
         self.server = RedisServer(folder / "redis")
@@ -102,11 +111,15 @@ class Look:
         )
 
 
-def measure(folder: Path, sizes: list[int], *, seconds: float, rate: int, latency: float, hosts: int) -> list[Row]:
+def measure(
+    folder: Path, sizes: list[int], *, seconds: float, rate: int, latency: float, hosts: int
+) -> list[Row]:
     """One row per fleet. ``hosts``: per worker."""
     fleets: list[Fleet] = []
     try:
-        with NewswebProcess("bench", folder / "web", hosts=hosts * sum(sizes), pages=PAGES, latency=latency) as web:
+        with NewswebProcess(
+            "bench", folder / "web", hosts=hosts * sum(sizes), pages=PAGES, latency=latency
+        ) as web:
             sites = json.loads(web.sites_file.read_text())["sites"]
             for n in sizes:
                 share, sites = sites[: hosts * n], sites[hosts * n :]
@@ -124,7 +137,9 @@ def measure(folder: Path, sizes: list[int], *, seconds: float, rate: int, latenc
     rows = []
     for fleet, first, last in zip(fleets, before, after, strict=True):
         if not last.left:
-            raise SystemExit(f"the fleet of {fleet.n} ran out of pages within the window: raise --hosts")
+            raise SystemExit(
+                f"the fleet of {fleet.n} ran out of pages within the window: raise --hosts"
+            )
         done = sum(host in fleet.hosts for host in hits)
         rows.append(
             Row(
@@ -141,19 +156,25 @@ def measure(folder: Path, sizes: list[int], *, seconds: float, rate: int, latenc
 def table(rows: list[Row]) -> str:
     first = rows[0]
     lines = [
-        "| workers in a fleet | pages/s each | CPU ms/page | beside one | Redis calls/page | beside one | Redis CPU ms/page |",
+        (
+            "| workers in a fleet | pages/s each | CPU ms/page | beside one | Redis calls/page |"
+            " beside one | Redis CPU ms/page |"
+        ),
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         lines.append(
-            f"| {row.workers} | {row.pages_per_s:.1f} | {row.cpu_ms:.2f} | {row.cpu_ms / first.cpu_ms - 1:+.1%} | "
-            f"{row.calls:.2f} | {row.calls / first.calls - 1:+.1%} | {row.redis_ms:.2f} |"
+            f"| {row.workers} | {row.pages_per_s:.1f} | {row.cpu_ms:.2f} |"
+            f" {row.cpu_ms / first.cpu_ms - 1:+.1%} | {row.calls:.2f} |"
+            f" {row.calls / first.calls - 1:+.1%} | {row.redis_ms:.2f} |"
         )
     return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--seconds", type=float, default=30, help="of the window")
     parser.add_argument("--rate", type=int, default=10, help="pages/s of one worker")
@@ -162,7 +183,12 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="newscrawler-bench-") as folder:
         rows = measure(
-            Path(folder), args.workers, seconds=args.seconds, rate=args.rate, latency=args.latency, hosts=args.hosts
+            Path(folder),
+            args.workers,
+            seconds=args.seconds,
+            rate=args.rate,
+            latency=args.latency,
+            hosts=args.hosts,
         )
     print(table(rows))
     off = [
@@ -171,7 +197,9 @@ def main() -> None:
         if max(abs(row.cpu_ms / rows[0].cpu_ms - 1), abs(row.calls / rows[0].calls - 1)) > TOLERANCE
     ]
     if off:
-        raise SystemExit(f"more than {TOLERANCE:.0%} off one worker: fleets of {', '.join(map(str, off))}")
+        raise SystemExit(
+            f"more than {TOLERANCE:.0%} off one worker: fleets of {', '.join(map(str, off))}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""A simulated day of the news web and the time from publication to the store: run one, measure it, draw it.
+"""A simulated day of the news web and the time from publication to the store: run one,
+measure it, draw it.
 
-The web and the frontier run on one clock, up to ``factor`` times as fast as ours (pace.py). Everything else is the program as it
-is shipped: `scrapy crawl news` over HTTPS, real Redis, real store. What is measured is in the worker's log (when a
-page was stored, what kind was visited) and in the web's own truth (when an article came out) and hits.
+The web and the frontier run on one clock, up to ``factor`` times as fast as ours (pace.py).
+Everything else is the program as it is shipped: `scrapy crawl news` over HTTPS, real Redis, real
+store. What is measured is in the worker's log (when a page was stored, what kind was visited) and
+in the web's own truth (when an article came out) and hits.
 """
 
 from __future__ import annotations
@@ -23,13 +25,15 @@ from typing import Any
 
 from benchmarks.pace import Pace
 from newscrawler.frontier import connect
-from newscrawler.frontier import server as embedded
+from newscrawler.frontier import redis_server as embedded
 from newscrawler.frontier.queue import Frontier, FrontierConfig
 from newscrawler.web import urls
 from tests.newsweb.process import ROOT, NewswebProcess
 
 HOUR = 3600.0
-_VISIT = re.compile(r"^(\S+) Visit ended url=(\S+) site=(\S+) kind=(\w+) outcome=(\S+) status=(\d+)", re.M)
+_VISIT = re.compile(
+    r"^(\S+) Visit ended url=(\S+) site=(\S+) kind=(\w+) outcome=(\S+) status=(\d+)", re.M
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,9 @@ class Plan:
 
     name: str
     hours: float = 24.0
-    factor: float = 60.0  # most simulated seconds per real one; less while the machine cannot follow
+    factor: float = (
+        60.0  # most simulated seconds per real one; less while the machine cannot follow
+    )
     rate: float = 4.0  # articles per site and simulated hour
     articles: int = 10  # per site, out before the start
     fixed_s: float = 0.0
@@ -46,13 +52,15 @@ class Plan:
     sites: str = ""  # ip: their number; names: a sites file
     start: str = "2026-11-20T05:00:00+07:00"
     rhythm: bool = True
+    home_only: bool = False  # ip: of each site the crawl is told nothing but the home page
     warm_up_s: float = HOUR  # not measured: the store fills with what was there before
     tail_s: float = HOUR / 2  # not measured: too late to be found before the end
 
 
 @dataclass
 class Result:
-    """Lags in simulated seconds, one per article that came out in the measured time; inf = not stored."""
+    """Lags in simulated seconds, one per article that came out in the measured
+    time; inf = not stored."""
 
     name: str
     lags: list[float] = field(default_factory=list)
@@ -109,7 +117,12 @@ def settings(web: NewswebProcess, data: Path, plan: Plan, redis_url: str) -> dic
     }
     if plan.layout == "names":
         override = str(web.about["resolve_override"])
-        return {**made, "RESOLVE_OVERRIDE": override, "EXTRA_CA_FILE": str(web.about["ca_file"]), **_file(plan)}
+        return {
+            **made,
+            "RESOLVE_OVERRIDE": override,
+            "EXTRA_CA_FILE": str(web.about["ca_file"]),
+            **_file(plan),
+        }
     return {**made, "SITES_FILE": str(web.sites_file), "SELECTORS_DIR": str(web.selectors_dir)}
 
 
@@ -127,19 +140,28 @@ async def _set_clock(redis_url: str, clock: dict[str, Any]) -> None:
 
 
 def run(plan: Plan, folder: Path) -> Result:
-    """Starts web, Redis and crawl in ``folder``, lets the simulated hours pass, stops all, measures."""
+    """Starts web, Redis and crawl in ``folder``, lets the simulated hours pass,
+    stops all, measures."""
     data = folder / "data"
     data.mkdir(parents=True)
     redis_url = embedded.ensure(data)
     started = time.time()
-    options: dict[str, Any] = {"sites": plan.sites or None, "rhythm": plan.rhythm}
+    options: dict[str, Any] = {
+        "sites": plan.sites or None,
+        "rhythm": plan.rhythm,
+        "home_only": plan.home_only,
+    }
     try:
         with NewswebProcess(
             plan.layout, folder / "web", articles=plan.articles, rate=plan.rate, duration=plan.hours + 1,
             factor=plan.factor, start=plan.start, faults="none", **options,
         ) as web:  # fmt: skip
             asyncio.run(_set_clock(redis_url, web.about["clock"]))
-            options_ = [x for n, v in settings(web, data, plan, redis_url).items() for x in ("-s", f"{n}={v}")]
+            options_ = [
+                x
+                for n, v in settings(web, data, plan, redis_url).items()
+                for x in ("-s", f"{n}={v}")
+            ]
             with (folder / "crawl.log").open("wb") as log:
                 command = [sys.executable, "-m", "scrapy", "crawl", "news", *options_]
                 pace = Pace(web, redis_url, plan.factor)
@@ -152,7 +174,9 @@ def run(plan: Plan, folder: Path) -> Result:
             speed = pace.close()
     finally:
         embedded.stop(data)
-    result = measure(plan, truth, (folder / "crawl.log").read_text(errors="replace"), pace.simulated)
+    result = measure(
+        plan, truth, (folder / "crawl.log").read_text(errors="replace"), pace.simulated
+    )
     result.real_s = time.time() - started
     result.busy = usage / result.real_s
     result.mean_factor = speed["mean_factor"]
@@ -164,7 +188,9 @@ def _wait_for_start(crawl: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + 120
     while "Visit ended" not in log.read_text(errors="replace"):
         if crawl.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"the crawl did not start, it says: {log.read_text(errors='replace')[-800:]}")
+            raise RuntimeError(
+                f"the crawl did not start, it says: {log.read_text(errors='replace')[-800:]}"
+            )
         time.sleep(0.1)
 
 
@@ -185,7 +211,9 @@ def _world(truth: list[dict[str, Any]]) -> dict[str, Any]:
     return next(row for row in truth if row["type"] == "world")
 
 
-def measure(plan: Plan, truth: list[dict[str, Any]], log: str, simulated: Callable[[float], float]) -> Result:
+def measure(
+    plan: Plan, truth: list[dict[str, Any]], log: str, simulated: Callable[[float], float]
+) -> Result:
     world = _world(truth)
     first = world["started"] + plan.warm_up_s
     last = world["started"] + plan.hours * HOUR - plan.tail_s
@@ -200,7 +228,9 @@ def measure(plan: Plan, truth: list[dict[str, Any]], log: str, simulated: Callab
             result.revisits += kind == "article" and seen[url] > 0
         seen[url] += 1
     hosts = {row["host"]: row for row in truth if row["type"] == "site"}
-    found = {_key(url, hosts): at for url, at in sorted(stored.items(), key=lambda x: -x[1])}  # the earliest wins
+    found = {
+        _key(url, hosts): at for url, at in sorted(stored.items(), key=lambda x: -x[1])
+    }  # the earliest wins
     for row in truth:
         if row["type"] != "article" or not row["should_be_found"] or row["optional"]:
             continue
@@ -218,12 +248,18 @@ def measure(plan: Plan, truth: list[dict[str, Any]], log: str, simulated: Callab
 
 
 def _key(url: str, hosts: dict[str, dict[str, Any]]) -> tuple[str, str]:
-    """Site and article id of an article's address, whatever its slug; the address itself where it is none."""
+    """Site and article id of an article's address, whatever its slug; the address
+    itself where it is none."""
     row = hosts.get(urls.domain_of(url))
-    match = re.match(row["path_regex"], "/" + url.split("/", 3)[3].partition("?")[0]) if row else None
+    match = (
+        re.match(row["path_regex"], "/" + url.split("/", 3)[3].partition("?")[0]) if row else None
+    )
     return (row["site"], match[1]) if row and match else ("", url)
 
 
 def save(results: list[Result], plans: list[Plan], path: Path) -> None:
-    rows = [{**r.row(), "plan": asdict(plan), "measured": asdict(r)} for r, plan in zip(results, plans, strict=True)]
+    rows = [
+        {**r.row(), "plan": asdict(plan), "measured": asdict(r)}
+        for r, plan in zip(results, plans, strict=True)
+    ]
     path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")

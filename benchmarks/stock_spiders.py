@@ -1,19 +1,25 @@
 """The reference of `make bench`: what a careful user of stock Scrapy writes for the same web.
 
 CSS selectors, LinkExtractor, items kept in memory, no store. A process of its own, started by
-bench_crawl.py: ``python -m benchmarks.stock_spiders memory|redis SEEDS_FILE [REDIS_URL]``; none of
-the project's settings apply. Prints Scrapy's stats as one JSON object.
+bench_crawl.py: ``python -m benchmarks.stock_spiders memory|redis|broad SEEDS_FILE REDIS_URL
+WORKERS``; none of the project's settings apply. Prints Scrapy's stats as one JSON object, with the
+time of the last answer.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+import time
 from typing import Any
 from urllib.parse import urlsplit
 
+import redis
 import scrapy
+from scrapy import signals
 from scrapy.crawler import CrawlerProcess
+from scrapy.exceptions import DontCloseSpider
 from scrapy.linkextractors import LinkExtractor
 
 
@@ -38,6 +44,15 @@ class StockSpider(scrapy.Spider):
         self.links = LinkExtractor(allow_domains=[urlsplit(u).netloc for u in self.seed_urls])
         self.kept: list[dict[str, Any]] = []
 
+    @classmethod
+    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.answered, signals.response_received)
+        return spider
+
+    def answered(self) -> None:
+        self.crawler.stats.set_value("last_answer_at", time.time())
+
     async def start(self) -> Any:
         for url in self.seed_urls:
             yield scrapy.Request(url, callback=self.parse)
@@ -53,7 +68,8 @@ class StockSpider(scrapy.Spider):
                 "published": response.css("time::attr(datetime)").get(),
                 "author": response.css(".author::text").getall(),
                 "content": "\n\n".join(
-                    "".join(p.css("::text").getall()).strip() for p in response.css("article p, .article-body p")
+                    "".join(p.css("::text").getall()).strip()
+                    for p in response.css("article p, .article-body p")
                 ),
             }
             self.kept.append(item)
@@ -63,25 +79,72 @@ class StockSpider(scrapy.Spider):
 
 
 class StockRedisSpider(StockSpider):
-    """The same with stock scrapy-redis as scheduler and dupe filter (REDIS_URL on the command line)."""
+    """The same with stock scrapy-redis as scheduler and dupe filter (REDIS_URL
+    on the command line)."""
 
     name = "stock-redis"
     custom_settings = {
         **StockSpider.custom_settings,
         "SCHEDULER": "scrapy_redis.scheduler.Scheduler",
         "DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter",
-        "SCHEDULER_PERSIST": False,
+        # The worker that ends first would throw away the queue of the other; the bench
+        # empties Redis itself.
+        "SCHEDULER_PERSIST": True,
+    }
+
+    def __init__(self, workers: int = 1, redis_url: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.workers = workers
+        self.redis = redis.Redis.from_url(redis_url)
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.idle, signals.spider_idle)
+        return spider
+
+    def answered(self) -> None:
+        super().answered()
+        if self.workers > 1:
+            self.redis.srem("idle", os.getpid())
+
+    def idle(self) -> None:
+        """One of several stays until all have nothing to do: what another is reading may
+        hold links for it."""
+        if self.workers == 1:
+            return
+        self.redis.sadd("idle", os.getpid())
+        if self.redis.scard("idle") < self.workers or self.redis.exists(f"{self.name}:requests"):
+            raise DontCloseSpider
+
+
+class BroadRedisSpider(StockRedisSpider):
+    """With what Scrapy's page on broad crawls advises (docs.scrapy.org, "Broad Crawls")."""
+
+    name = "stock-broad"
+    custom_settings = {
+        **StockRedisSpider.custom_settings,
+        "CONCURRENT_REQUESTS": 100,
+        "REACTOR_THREADPOOL_MAXSIZE": 20,
+        "COOKIES_ENABLED": False,
+        "RETRY_ENABLED": False,
+        "REDIRECT_ENABLED": False,
+        "DOWNLOAD_TIMEOUT": 15,
+        "DEPTH_PRIORITY": 1,
+        "SCHEDULER_QUEUE_CLASS": "scrapy_redis.queue.FifoQueue",
     }
 
 
 def main() -> None:
-    kind, seeds = sys.argv[1:3]
-    settings: dict[str, Any] = {}
-    if kind == "redis":
-        settings["REDIS_URL"] = sys.argv[3]
-    process = CrawlerProcess(settings)
-    crawler = process.create_crawler(StockSpider if kind == "memory" else StockRedisSpider)
-    process.crawl(crawler, seeds=seeds)
+    kind, seeds, redis_url, workers = sys.argv[1:5]
+    if kind == "memory":
+        process = CrawlerProcess()
+        crawler = process.create_crawler(StockSpider)
+        process.crawl(crawler, seeds=seeds)
+    else:
+        process = CrawlerProcess({"REDIS_URL": redis_url})
+        crawler = process.create_crawler(StockRedisSpider if kind == "redis" else BroadRedisSpider)
+        process.crawl(crawler, seeds=seeds, workers=int(workers), redis_url=redis_url)
     process.start()
     print(json.dumps(crawler.stats.get_stats(), default=str))
 

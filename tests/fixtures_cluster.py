@@ -21,7 +21,11 @@ class RedisClusterServers:
         self.nodes: list[RedisServer] = []
         try:
             for n in range(3):
-                self.nodes.append(RedisServer(folder / f"node-{n}", cluster_enabled="yes", cluster_node_timeout=2000))
+                self.nodes.append(
+                    RedisServer(
+                        folder / f"node-{n}", cluster_enabled="yes", cluster_node_timeout=2000
+                    )
+                )
             self._join()
         except BaseException:
             self.stop()
@@ -37,7 +41,9 @@ class RedisClusterServers:
 
         def agree() -> bool:
             infos = [client.execute_command("CLUSTER", "INFO") for client in clients]
-            return all(b"cluster_state:ok" in info and b"cluster_known_nodes:3" in info for info in infos)
+            return all(
+                b"cluster_state:ok" in info and b"cluster_known_nodes:3" in info for info in infos
+            )
 
         until(agree, "three nodes that know of one another", 30)
         for client in clients:

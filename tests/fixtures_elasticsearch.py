@@ -1,12 +1,15 @@
-"""A real Elasticsearch for tests: the minimal distribution from Maven Central, started by the suite, one per session.
+"""A real Elasticsearch for tests: the minimal distribution from Maven Central, started by the
+suite, one per run.
 
-Needs mvn and a JDK of version 21 or newer. Without them the tests that need it are skipped with one line; where the
-environment variable CI is set they fail instead.
+Needs mvn and a JDK of version 21 or newer. Without them the tests that need it are skipped with one
+line; where the environment variable CI is set they fail instead.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import json
 import os
 import re
 import shutil
@@ -42,7 +45,8 @@ class Server:
 
 
 def _cache() -> Path:
-    """Outside the repository, so that a fresh clone does not download 95 MB again; NEWSCRAWLER_TEST_CACHE moves it."""
+    """Outside the repository, so that a fresh clone does not download 95 MB again;
+    NEWSCRAWLER_TEST_CACHE moves it."""
     named = os.environ.get("NEWSCRAWLER_TEST_CACHE")
     return Path(named) if named else Path.home() / ".cache" / "newscrawler"
 
@@ -58,21 +62,35 @@ def _java_version(java: Path) -> int:
 
 def find_java_home() -> Path:
     """The newest JDK of at least MIN_JAVA that JAVA_HOME*, the usual folders or PATH have."""
-    homes = [Path(value) for name, value in os.environ.items() if name.startswith("JAVA_HOME") and value]
-    for folder in (Path("/usr/lib/jvm"), Path.home() / ".sdkman/candidates/java", Path("/opt/java"), Path("/opt")):
+    homes = [
+        Path(value) for name, value in os.environ.items() if name.startswith("JAVA_HOME") and value
+    ]
+    for folder in (
+        Path("/usr/lib/jvm"),
+        Path.home() / ".sdkman/candidates/java",
+        Path("/opt/java"),
+        Path("/opt"),
+    ):
         if folder.is_dir():
             homes += sorted(p for p in folder.iterdir() if (p / "bin/java").exists())
     if found := shutil.which("java"):
         homes.append(Path(found).resolve().parent.parent)
-    versions = {home.resolve(): _java_version(home / "bin/java") for home in homes if (home / "bin/java").exists()}
+    versions = {
+        home.resolve(): _java_version(home / "bin/java")
+        for home in homes
+        if (home / "bin/java").exists()
+    }
     good = {home: v for home, v in versions.items() if v >= MIN_JAVA}
     if not good:
-        raise Missing(f"a JDK of version {MIN_JAVA} or newer (found: {sorted(set(versions.values())) or 'none'})")
+        raise Missing(
+            f"a JDK of version {MIN_JAVA} or newer (found: {sorted(set(versions.values())) or 'none'})"
+        )
     return max(good, key=lambda home: good[home])
 
 
 def _unpacked(cache: Path) -> Path:
-    """The distribution's folder, downloaded once. Safe against a second suite that does the same."""
+    """The distribution's folder, downloaded once. Safe against a second suite
+    that does the same."""
     home = cache / f"elasticsearch-{VERSION}"
     if (home / "bin/elasticsearch").is_file():
         return home
@@ -82,10 +100,19 @@ def _unpacked(cache: Path) -> Path:
     work = cache / f".unpack-{os.getpid()}"
     work.mkdir(parents=True, exist_ok=True)
     try:
-        command = [mvn, "-q", "-B", "dependency:copy", f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={work}"]
+        command = [
+            mvn,
+            "-q",
+            "-B",
+            "dependency:copy",
+            f"-Dartifact={ARTIFACT}",
+            f"-DoutputDirectory={work}",
+        ]
         got = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=work)
         if got.returncode:
-            raise Missing(f"the Elasticsearch distribution (mvn: {(got.stdout + got.stderr).strip()[:300]})")
+            raise Missing(
+                f"the Elasticsearch distribution (mvn: {(got.stdout + got.stderr).strip()[:300]})"
+            )
         with zipfile.ZipFile(next(work.glob("*.zip"))) as archive:
             for member in archive.infolist():
                 path = Path(archive.extract(member, work))
@@ -112,7 +139,8 @@ def _readable_by_all(home: Path, copy_to: Path) -> Path:
 
 
 def start(folder: Path, settings: dict[str, str] | None = None, heap_mb: int = 512) -> Server:
-    """Start a server of its own in ``folder`` (empty); every address and file is inside or chosen by it."""
+    """Start a server of its own in ``folder`` (empty); every address and file is
+    inside or chosen by it."""
     java = find_java_home()
     home = _readable_by_all(_unpacked(_cache()), folder / "home")
     conf, logs, tmp = folder / "config", folder / "logs", folder / "tmp"
@@ -138,7 +166,8 @@ def start(folder: Path, settings: dict[str, str] | None = None, heap_mb: int = 5
     environment = {
         "ES_PATH_CONF": str(conf),
         "ES_JAVA_HOME": str(java),
-        "ES_JAVA_OPTS": f"-Xms{heap_mb}m -Xmx{heap_mb}m",
+        # A server that lives for a minute does not earn back what the second compiler costs.
+        "ES_JAVA_OPTS": f"-Xms{heap_mb}m -Xmx{heap_mb}m -XX:TieredStopAtLevel=1",
         "ES_TMPDIR": str(tmp),
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "HOME": str(tmp),
@@ -179,7 +208,9 @@ def _wait(server: Server) -> str:
                     return f"http://{address}"
         time.sleep(0.2)
     tail = (server.logs / "stdout.log").read_text(errors="replace")[-1500:]
-    raise RuntimeError(f"Elasticsearch did not start within {START_S} s (exit {server.process.poll()}): {tail}")
+    raise RuntimeError(
+        f"Elasticsearch did not start within {START_S} s (exit {server.process.poll()}): {tail}"
+    )
 
 
 def stop(server: Server) -> None:
@@ -194,17 +225,23 @@ def stop(server: Server) -> None:
         server.process.wait(20)
 
 
+def start_or_say(folder: Path, settings: dict[str, str] | None = None) -> Server:
+    """A started server, or a skipped (in CI a failed) test that says what this machine lacks."""
+    try:
+        return start(folder, settings)
+    except Missing as exc:
+        if os.environ.get("CI"):
+            pytest.fail(f"Elasticsearch tests need {exc}")
+        pytest.skip(f"skipped: Elasticsearch tests need {exc}")
+
+
 @contextlib.contextmanager
 def running(settings: dict[str, str] | None = None) -> Iterator[Server]:
-    """A server of its own, in a folder of its own (pytest's are closed to the user that it runs as)."""
+    """A server of its own, in a folder of its own (pytest's are closed to the
+    user that it runs as)."""
     folder = Path(tempfile.mkdtemp(prefix="newscrawler-es-"))
     try:
-        try:
-            server = start(folder, settings)
-        except Missing as exc:
-            if os.environ.get("CI"):
-                pytest.fail(f"Elasticsearch tests need {exc}")
-            pytest.skip(f"skipped: Elasticsearch tests need {exc}")
+        server = start_or_say(folder, settings)
         try:
             yield server
         finally:
@@ -213,7 +250,75 @@ def running(settings: dict[str, str] | None = None) -> Iterator[Server]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def shared(folder: Path) -> Iterator[str]:
+    """The URL of one server for all processes of a test run: started by the first,
+    stopped by the last.
+
+    The processes count themselves in a file of ``folder``, under a lock. The server is a child of
+    the one that started it, and outlives that one if others still need it.
+    """
+    state = folder / "elasticsearch.json"
+    with _locked(folder):
+        using = json.loads(state.read_text()) if state.exists() else None
+        if using is None:
+            server = start_or_say(place := Path(tempfile.mkdtemp(prefix="newscrawler-es-")))
+            using = {"url": server.url, "pid": server.process.pid, "place": str(place), "users": 0}
+            server.process.returncode = (
+                0  # whoever is the last stops it: Popen need not wait for it
+            )
+        using["users"] += 1
+        state.write_text(json.dumps(using))
+    try:
+        yield using["url"]
+    finally:
+        with _locked(folder):
+            using = json.loads(state.read_text())
+            using["users"] -= 1
+            state.write_text(json.dumps(using))
+            if not using["users"]:
+                state.unlink()
+                _stop_session(using["pid"])
+                shutil.rmtree(using["place"], ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    with (folder / "elasticsearch.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _stop_session(leader: int) -> None:
+    """Launcher and server. The launcher stays as a zombie until the process that
+    started it ends."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(leader, number)
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            if not _lives(leader):
+                return
+            time.sleep(0.05)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
 @pytest.fixture(scope="session")
-def elasticsearch_server() -> Iterator[Server]:
-    with running() as server:
-        yield server
+def elasticsearch_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the test run, whichever of its processes asks."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(scope="session")
+def elasticsearch_server(elasticsearch_folder: Path) -> Iterator[str]:
+    """The URL of a server that all processes of this test run share: name an index of your own."""
+    with shared(elasticsearch_folder) as url:
+        yield url

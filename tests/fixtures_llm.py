@@ -1,8 +1,8 @@
 """A scripted model on loopback that speaks the OpenAI protocol, for the real SDK to talk to.
 
-What it answers is set by ``ScriptedLLM.script``: a list of steps, each used once, the last for ever.
-A step is a mode name or a callable that gets the request's JSON body and returns the answer's text.
-It states no accuracy of any model: it is made by rule.
+What it answers is set by ``ScriptedLLM.script``: a list of steps, each used once, the last for
+ever. A step is a mode name or a callable that gets the request's JSON body and returns the answer's
+text. It states no accuracy of any model: it is made by rule.
 """
 
 from __future__ import annotations
@@ -40,17 +40,23 @@ class ScriptedLLM:
         self.headers.append(dict(request.headers))
         form = (body.get("response_format") or {}).get("type")
         if form in self.refused_forms:
-            return _error(400, f"Invalid parameter: 'response_format' of type '{form}' is not supported")
+            return _error(
+                400, f"Invalid parameter: 'response_format' of type '{form}' is not supported"
+            )
         step = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         if callable(step):
             return _completion(step(body))
         return await self._mode(step, request)
 
-    async def _mode(self, mode: str, request: web.Request) -> web.StreamResponse:
+    async def _mode(  # noqa: C901, PLR0912 - one branch a fault that can be scripted
+        self, mode: str, request: web.Request
+    ) -> web.StreamResponse:
         name, _, argument = mode.partition(":")
         if name == "status":
             code, _, retry_after = argument.partition(":")
-            return _error(int(code), "scripted", {"Retry-After": retry_after} if retry_after else {})
+            return _error(
+                int(code), "scripted", {"Retry-After": retry_after} if retry_after else {}
+            )
         if name == "slow":
             for _ in range(int(self.slow_s * 20)):
                 if self._release.is_set():
@@ -110,7 +116,9 @@ def _completion(text: str | None, finish: str = "stop", refusal: str | None = No
 
 def _error(code: int, message: str, headers: dict[str, str] | None = None) -> web.Response:
     return web.json_response(
-        {"error": {"message": message, "type": "scripted", "code": code}}, status=code, headers=headers or {}
+        {"error": {"message": message, "type": "scripted", "code": code}},
+        status=code,
+        headers=headers or {},
     )
 
 

@@ -1,4 +1,5 @@
-"""A real scrapyd on loopback with folders of its own, and the egg deployed to it as a user would."""
+"""A real scrapyd on loopback with folders of its own, and the egg deployed to
+it as a user would."""
 
 from __future__ import annotations
 
@@ -34,8 +35,13 @@ class Scrapyd:
             f"[scrapyd]\nbind_address = 127.0.0.1\nhttp_port = {self.port}\npoll_interval = 0.2\nmax_proc = 4\n"
             "eggs_dir = eggs\nlogs_dir = logs\ndbs_dir = dbs\n"
         )
-        # The virtual environment's programs, for scrapyd's children as well; nothing of this machine's settings.
-        keep = {k: v for k, v in os.environ.items() if not k.startswith(("SCRAPY", "LLM_", "REDIS_URL", "PYTHONPATH"))}
+        # The virtual environment's programs, for scrapyd's children as well; nothing of this
+        # machine's settings.
+        keep = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("SCRAPY", "LLM_", "REDIS_URL", "PYTHONPATH"))
+        }
         self.env = {**keep, "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}", **env}
         self.log = (folder / "scrapyd.log").open("wb")
         self.process = subprocess.Popen(
@@ -51,14 +57,18 @@ class Scrapyd:
                 self.get("daemonstatus.json")
                 return
             except OSError as exc:
-                assert self.process.poll() is None and time.monotonic() < deadline, f"{exc}\n{self.text()}"
+                assert self.process.poll() is None and time.monotonic() < deadline, (
+                    f"{exc}\n{self.text()}"
+                )
                 time.sleep(0.05)
 
     def text(self) -> str:
         return (self.folder / "scrapyd.log").read_text(errors="replace")
 
     def get(self, path: str, **query: str) -> dict[str, Any]:
-        with urllib.request.urlopen(f"{self.url}{path}?{urllib.parse.urlencode(query)}", timeout=10) as answer:
+        with urllib.request.urlopen(
+            f"{self.url}{path}?{urllib.parse.urlencode(query)}", timeout=60
+        ) as answer:
             return dict(json.loads(answer.read()))
 
     def post(self, path: str, fields: list[tuple[str, str]]) -> dict[str, Any]:
@@ -67,13 +77,17 @@ class Scrapyd:
             return dict(json.loads(answer.read()))
 
     def deploy(self) -> subprocess.CompletedProcess[str]:
-        """`scrapyd-deploy` from a copy of the repository: its build folders must not be shared with another test."""
+        """`scrapyd-deploy` from a copy of the repository: its build folders must not be
+        shared with another test."""
         source = self.folder / "source"
         source.mkdir()
         shutil.copytree(
-            ROOT / "newscrawler", source / "newscrawler", ignore=shutil.ignore_patterns("__pycache__", "_shipped")
+            ROOT / "newscrawler",
+            source / "newscrawler",
+            ignore=shutil.ignore_patterns("__pycache__", "_shipped"),
         )
-        shutil.copytree(ROOT / "selectors", source / "selectors")
+        for folder in ("evaluation", "selectors"):
+            shutil.copytree(ROOT / folder, source / folder)
         for name in ("setup.py", "requirements.txt", "sites.json"):
             if (ROOT / name).is_file():
                 shutil.copy(ROOT / name, source / name)
@@ -81,7 +95,12 @@ class Scrapyd:
             f"[settings]\ndefault = newscrawler.settings\n[deploy]\nurl = {self.url}\nproject = {PROJECT}\n"
         )
         return subprocess.run(
-            [str(BIN / "scrapyd-deploy")], cwd=source, env=self.env, capture_output=True, text=True, timeout=120
+            [str(BIN / "scrapyd-deploy")],
+            cwd=source,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
 
     def schedule(self, job: str, settings: dict[str, str], **args: str) -> str:

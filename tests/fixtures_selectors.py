@@ -1,4 +1,5 @@
-"""A real Redis of our own and article pages of the simulated web's templates, for the selector tests."""
+"""A real Redis of our own and article pages of the simulated web's templates,
+for the selector tests."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 import redis.asyncio
 
-from newscrawler.frontier import server
+from newscrawler.frontier import redis_server
 from tests.newsweb.render import Frame, article_page
 from tests.newsweb.templates import TEMPLATES
 from tests.newsweb.world import SimClock, Story, WebSite, World
@@ -20,8 +21,8 @@ from tests.newsweb.world import SimClock, Story, WebSite, World
 @pytest.fixture(scope="session")
 def selector_redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("selector-redis")
-    yield server.ensure(folder)
-    server.stop(folder)
+    yield redis_server.ensure(folder)
+    redis_server.stop(folder)
 
 
 @pytest.fixture
@@ -49,8 +50,11 @@ def made_site(key: str, seed: int = 7) -> WebSite:
     return world.add_site(WebSite(world, key, key, template, "http", key, template.sections()))
 
 
-def made_pages(key: str, count: int, seed: int = 7, markup_at: float | None = None) -> list[MadePage]:
-    """``count`` articles of one template, an hour apart. ``markup_at``: the site was redesigned then."""
+def made_pages(
+    key: str, count: int, seed: int = 7, markup_at: float | None = None
+) -> list[MadePage]:
+    """``count`` articles of one template, an hour apart. ``markup_at``: the
+    site was redesigned then."""
     site = made_site(key, seed)
     site.relayout_at = markup_at
     now = site.world.clock.now()

@@ -1,4 +1,5 @@
-"""A certificate authority of the test run, and what it signs: good, expired and wrong-name certificates."""
+"""A certificate authority of the test run, and what it signs: good, expired and
+wrong-name certificates."""
 
 from __future__ import annotations
 
@@ -52,7 +53,9 @@ class TestCA:
             .not_valid_after(now + timedelta(days=30))
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(usage, critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+            )
             .sign(key, hashes.SHA256())
         )
         path = folder / "ca.pem"
@@ -80,12 +83,17 @@ class TestCA:
             .not_valid_after(now + timedelta(days=valid_days[1]))
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer_id), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer_id),
+                critical=False,
+            )
             .sign(self._key, hashes.SHA256())
         )
         path = self.folder / f"{cert.serial_number:x}.pem"
         private = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
         )
         path.write_bytes(cert.public_bytes(serialization.Encoding.PEM) + private)
         return path

@@ -1,6 +1,8 @@
-"""A worker that does nothing but generation, in a process of its own: python -m tests.selector_worker JSON.
+"""A worker that does nothing but generation, in a process of its own: python -m
+tests.selector_worker JSON.
 
-Takes jobs of one Redis until its domain has a version, and says on stdout what came of each. For tests that kill one.
+Takes jobs of one Redis until its domain has a version, and says on stdout what came of each. For
+tests that kill one.
 """
 
 from __future__ import annotations
@@ -15,14 +17,16 @@ import redis.asyncio
 
 from newscrawler.extraction.context import PageContext
 from newscrawler.llm import LLM
-from newscrawler.selectorstore import keys
-from newscrawler.selectorstore.generate import Generator
-from newscrawler.selectorstore.jobs import Jobs, Limits
-from newscrawler.selectorstore.store import SelectorStore
+from newscrawler.selectorsets import keys
+from newscrawler.selectorsets.generate import Generator
+from newscrawler.selectorsets.jobs import Jobs, Limits
+from newscrawler.selectorsets.store import SelectorStore
 from tests.fixtures_selectors import made_pages
 
 
-async def work(redis_url: str, folder: str, domain: str, mode: str, base_url: str, lock_ms: int) -> None:
+async def work(
+    redis_url: str, folder: str, domain: str, mode: str, base_url: str, lock_ms: int
+) -> None:
     client = redis.asyncio.Redis.from_url(redis_url)
     pages = {f"f:{i}:1": page for i, page in enumerate(made_pages(domain, 12))}
     llm = LLM(base_url, "k", "scripted", timeout_s=60.0) if base_url else None
@@ -40,7 +44,10 @@ async def work(redis_url: str, folder: str, domain: str, mode: str, base_url: st
         if result is None:
             await asyncio.sleep(0.05)
             continue
-        print(json.dumps({"state": result.state, "reason": result.reason, "version": result.version}), flush=True)
+        print(
+            json.dumps({"state": result.state, "reason": result.reason, "version": result.version}),
+            flush=True,
+        )
         if result.state != "skipped":
             break
     if llm is not None:

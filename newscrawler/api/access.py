@@ -1,28 +1,32 @@
-"""Who may read the API: the address it binds, the Host header, bearer tokens. Thin: one role, ``reader``.
+"""Who may read the API: the address it binds, the Host header, bearer tokens. Thin:
+one role, ``reader``.
 
-Loopback needs nothing. Any other address needs ``API_TOKEN_SECRET`` in the environment; with it every
-request but /healthz shows a token: a JWT (RFC 7519) signed with HS256, made by ``scrapy serve --token``.
+Loopback needs nothing. Any other address needs ``API_TOKEN_SECRET`` in the environment;
+with it every request but /healthz shows a token: a JWT (RFC 7519) signed with HS256, made
+by ``scrapy serve --token``.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import hmac
 import ipaddress
-import json
 import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import jwt
+
 SECRET_ENV = "API_TOKEN_SECRET"
-#: Characters of a secret, at least: 128 bits when it is random hex (RFC 7518 3.2 asks for a real key).
+#: Characters of a secret, at least: 128 bits when it is random hex (RFC 7518 3.2 asks
+#: for a real key).
 SECRET_LEAST = 32
 COOKIE = "newscrawler_token"
 #: Roles by rank. A token of a higher role may do all that a lower one may.
 ROLES = ("reader", "operator", "admin")
+#: Ours to choose, never the token's ("alg": "none").
+_ALGORITHM = "HS256"
+#: Times are compared with the server's own clock.
+_NO_TIMES: jwt.types.Options = {"verify_exp": False, "verify_iat": False}
 
 
 class AccessRefused(ValueError):
@@ -42,8 +46,8 @@ class Access:
     allowed_hosts: frozenset[str] = frozenset()  # names beside localhost and addresses, lower case
 
     def host_is_allowed(self, header: str) -> bool:
-        """Whether a Host header may be answered. A name that is not ours could be an attacker's that was
-        rebound to this machine; an address cannot be rebound."""
+        """Whether a Host header may be answered. A name that is not ours could be an attacker's
+        that was rebound to this machine; an address cannot be rebound."""
         name = host_name(header)
         if not name:
             return False
@@ -86,13 +90,14 @@ def access_for(host: str, secret: str, allowed_hosts: str = "") -> Access:
     names = frozenset(name.strip().lower() for name in allowed_hosts.split(",") if name.strip())
     if not secret and not is_loopback(host):
         raise AccessRefused(
-            f"{host} can be reached from other machines: set {SECRET_ENV} in the environment to {SECRET_LEAST} or more "
-            f"random characters (openssl rand -hex 32) and hand out tokens made by `scrapy serve --token`; "
-            f"or bind 127.0.0.1"
+            f"{host} can be reached from other machines: set {SECRET_ENV} in the environment to"
+            f" {SECRET_LEAST} or more random characters (openssl rand -hex 32) and hand out tokens"
+            " made by `scrapy serve --token`; or bind 127.0.0.1"
         )
     if secret and len(secret) < SECRET_LEAST:
         raise AccessRefused(
-            f"{SECRET_ENV} has {len(secret)} characters; it must have {SECRET_LEAST} or more (openssl rand -hex 32)"
+            f"{SECRET_ENV} has {len(secret)} characters; it must have {SECRET_LEAST} or more"
+            " (openssl rand -hex 32)"
         )
     return Access(secret=secret, host=host, allowed_hosts=names)
 
@@ -100,42 +105,35 @@ def access_for(host: str, secret: str, allowed_hosts: str = "") -> Access:
 # ---------------------------------------------------------------- tokens
 
 
-def _encode(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
-
-
-def _decode(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
-
-def _signature(secret: str, signed: str) -> bytes:
-    return hmac.new(secret.encode(), signed.encode(), hashlib.sha256).digest()
-
-
-def make_token(secret: str, *, days: float, role: str = "reader", clock: Callable[[], float] = time.time) -> str:
+def make_token(
+    secret: str, *, days: float, role: str = "reader", clock: Callable[[], float] = time.time
+) -> str:
     if role not in ROLES:
         raise ValueError(f"role {role!r} must be one of {', '.join(ROLES)}")
     now = int(clock())
-    head = _encode(json.dumps({"alg": "HS256", "typ": "JWT"}).encode())
-    claims = _encode(json.dumps({"role": role, "iat": now, "exp": now + int(days * 86_400)}).encode())
-    return f"{head}.{claims}.{_encode(_signature(secret, f'{head}.{claims}'))}"
+    claims = {"role": role, "iat": now, "exp": now + int(days * 86_400)}
+    return jwt.encode(claims, secret, algorithm=_ALGORITHM)
 
 
-def check_token(secret: str, token: str, *, role: str = "reader", clock: Callable[[], float] = time.time) -> None:
+def check_token(
+    secret: str, token: str, *, role: str = "reader", clock: Callable[[], float] = time.time
+) -> None:
     """Raises TokenError unless ``token`` is ours, not expired and of ``role`` or higher."""
     try:
-        head, claims, signature = token.split(".")
-        is_ours = hmac.compare_digest(_signature(secret, f"{head}.{claims}"), _decode(signature))
-        # The algorithm is ours to choose, never the token's ("alg": "none").
-        algorithm = json.loads(_decode(head)).get("alg") if is_ours else None
-        body = json.loads(_decode(claims)) if is_ours else {}
-    except (ValueError, binascii.Error, AttributeError) as exc:
+        # Times are compared below, with the server's own clock.
+        claims = jwt.decode(
+            token,
+            secret,
+            algorithms=[_ALGORITHM],
+            options={"verify_exp": False, "verify_iat": False},
+        )
+    except (jwt.InvalidSignatureError, jwt.InvalidAlgorithmError) as exc:
+        raise TokenError("the token is not signed with this server's secret") from exc
+    except (jwt.InvalidTokenError, ValueError, RecursionError) as exc:
         raise TokenError("this is not a token of newscrawler") from exc
-    if not is_ours or algorithm != "HS256" or not isinstance(body, dict):
-        raise TokenError("the token is not signed with this server's secret")
-    expires = body.get("exp")
+    expires = claims.get("exp")
     if not isinstance(expires, (int, float)) or expires <= clock():
         raise TokenError("the token has expired: make a new one with `scrapy serve --token`")
-    have = body.get("role")
+    have = claims.get("role")
     if have not in ROLES or ROLES.index(have) < ROLES.index(role):
         raise TokenError(f"the token's role is {have!r}; this needs {role!r}")

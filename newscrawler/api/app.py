@@ -1,43 +1,57 @@
-"""The HTTP API and the search page over the stores: ``create_app(deps)``. It reads, it never fetches.
+"""The HTTP API and the search page over the stores: ``create_app(deps)``. It
+reads, it never fetches.
 
 JSON below /api, pages for people (newscrawler.api.pages) at /, probes at /healthz and /metrics.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, HTTPException, Path, Request, Response
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi import Query as Parameter
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from redis.exceptions import RedisError
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from newscrawler.api import data, pages, selector_pages
-from newscrawler.api.data import Reader
+from newscrawler.api import data, models, pages, selector_pages
+from newscrawler.api.data import DataReader
 from newscrawler.api.deps import Deps
 from newscrawler.api.exposition import exposition
 from newscrawler.api.guard import Guard
-from newscrawler.store.base import COUNT_CAP, Query, QueryError, StoreUnavailable
+from newscrawler.api.limits import BodyLimit, TooManySearches
+from newscrawler.api.pages import ArticleId
+from newscrawler.items import Article
+from newscrawler.store.base import (
+    COUNT_CAP,
+    DEEPEST,
+    Mode,
+    Query,
+    QueryError,
+    QueryTooLarge,
+    StoreUnavailable,
+)
 
 MEDIA_METRICS = "text/plain; version=0.0.4; charset=utf-8"
 #: Characters of a query; longer ones are somebody's pasted page.
 QUERY_MOST = 2_000
 
-ArticleId = Annotated[str, Path(pattern=r"^[0-9a-fA-F]{8,64}$", description="the article's id, hexadecimal")]
-
 
 def parse_when(name: str, text: str | None) -> datetime | None:
-    """``2026-11-21`` (that day at 0:00 UTC) or an ISO time (UTC without an offset). Raises QueryError."""
+    """``2026-11-21`` (that day at 0:00 UTC) or an ISO time (UTC without an offset).
+    Raises QueryError."""
     if not text or not text.strip():
         return None
     try:
         when = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise QueryError(f"{name}={text}: not a day; write {name}=2026-08-31 or an ISO time") from None
+        raise QueryError(
+            f"{name}={text}: not a day; write {name}=2026-08-31 or an ISO time"
+        ) from None
     return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
@@ -51,6 +65,8 @@ def build_query(
     after: str | None = None,
     before: str | None = None,
     collapse: bool = False,
+    labels: tuple[tuple[str, str], ...] = (),
+    mode: Mode = "hybrid",
 ) -> Query:
     """Raises QueryError."""
     return Query(
@@ -63,23 +79,31 @@ def build_query(
         before=parse_when("before", before),
         facets=True,
         collapse=collapse,
+        labels=labels,
+        mode=mode,
     )
 
 
 def create_app(deps: Deps) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        follow = getattr(deps.store, "follow", None)  # stores of other projects have none
+        if follow is not None:
+            await follow(for_queries=True)
         yield
         await deps.close()
 
     # FastAPI's /docs loads its script from a CDN; ours is a page of the package (pages.py).
-    app = FastAPI(title="newscrawler", version="0.1", docs_url=None, redoc_url=None, lifespan=lifespan)
-    reader = Reader(deps)
+    app = FastAPI(
+        title="newscrawler", version="0.1", docs_url=None, redoc_url=None, lifespan=lifespan
+    )
+    reader = DataReader(deps)
     _add_errors(app)
     _add_api(app, reader)
     _add_probes(app, reader)
     pages.add_pages(app, reader, build_query)
     selector_pages.add_selector_pages(app, reader)
+    app.add_middleware(BodyLimit, limits=deps.limits)
     app.add_middleware(Guard, access=deps.access, clock=deps.clock)
     return app
 
@@ -87,75 +111,173 @@ def create_app(deps: Deps) -> FastAPI:
 def _add_errors(app: FastAPI) -> None:
     """Every error in one shape, ``{"error": text}``; as a page where a page was asked for."""
 
-    def answer(request: Request, status: int, text: str) -> Response:
+    def answer(
+        request: Request, status: int, text: str, headers: Mapping[str, str] | None = None
+    ) -> Response:
         if pages.wants_page(request):
-            return pages.error_page(status, text)
-        return JSONResponse({"error": text}, status_code=status)
+            found = pages.error_page(status, text)
+        else:
+            found = JSONResponse({"error": text}, status_code=status)
+        found.headers.update(headers or {})
+        return found
 
     @app.exception_handler(QueryError)
     async def query_error(request: Request, exc: QueryError) -> Response:
-        return answer(request, 400, str(exc))
+        return answer(request, 422 if isinstance(exc, QueryTooLarge) else 400, str(exc))
 
     @app.exception_handler(StoreUnavailable)
     async def store_unavailable(request: Request, exc: StoreUnavailable) -> Response:
         return answer(request, 503, str(exc))
 
+    @app.exception_handler(TooManySearches)
+    async def too_many(request: Request, exc: TooManySearches) -> Response:
+        return answer(request, 429, str(exc), {"Retry-After": "1"})
+
+    @app.exception_handler(RedisError)
+    async def redis_away(request: Request, exc: RedisError) -> Response:
+        return answer(request, 503, f"Redis does not answer: {exc}")
+
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, exc: RequestValidationError) -> Response:
-        faults = [f"{'.'.join(str(part) for part in e['loc'][1:])}: {e['msg']}" for e in exc.errors()]
+        faults = [
+            f"{'.'.join(str(part) for part in e['loc'][1:])}: {e['msg']}" for e in exc.errors()
+        ]
         return answer(request, 422, "; ".join(faults))
 
     @app.exception_handler(AnyHTTPException)
     async def http_error(request: Request, exc: AnyHTTPException) -> Response:
-        return answer(request, exc.status_code, str(exc.detail))
+        return answer(request, exc.status_code, str(exc.detail), exc.headers)
 
 
-def _add_api(app: FastAPI, reader: Reader) -> None:
-    store = reader.deps.store
-
-    @app.get("/api/search", summary="Search articles", tags=["articles"])
+def _add_api(app: FastAPI, reader: DataReader) -> None:
+    @app.get(
+        "/api/search",
+        summary="Search articles",
+        tags=["articles"],
+        response_model=models.SearchAnswer,
+        responses=models.errors(400, 422, 429, 503),
+    )
     async def search(
-        q: Annotated[str, Parameter(max_length=QUERY_MOST, description='words, "phrase", -not, title: author:')] = "",
-        mode: Annotated[Literal["keyword"], Parameter(description="how to match")] = "keyword",
-        page: Annotated[int, Parameter(ge=0, description="from 0")] = 0,
+        q: Annotated[
+            str,
+            Parameter(max_length=QUERY_MOST, description='words, "phrase", -not, title: author:'),
+        ] = "",
+        mode: Annotated[
+            Mode, Parameter(description="by words, by meaning, or by both where words are weak")
+        ] = "hybrid",
+        page: Annotated[int, Parameter(ge=0, le=DEEPEST, description="from 0")] = 0,
         size: Annotated[int, Parameter(ge=1, le=100)] = 20,
         sort: Literal["relevance", "date"] = "relevance",
         site: Annotated[list[str] | None, Parameter(description="site ids, any of them")] = None,
-        after: Annotated[str | None, Parameter(description="published at or after: 2026-08-31 or ISO time")] = None,
-        before: Annotated[str | None, Parameter(description="published before: 2026-08-31 or ISO time")] = None,
-        collapse: Annotated[bool, Parameter(description="one hit per group of near-duplicates")] = False,
+        after: Annotated[
+            str | None, Parameter(description="published at or after: 2026-08-31 or ISO time")
+        ] = None,
+        before: Annotated[
+            str | None, Parameter(description="published before: 2026-08-31 or ISO time")
+        ] = None,
+        collapse: Annotated[
+            bool, Parameter(description="one hit per group of near-duplicates")
+        ] = False,
+        labels: Annotated[tuple[tuple[str, str], ...], Depends(pages.chosen_labels)] = (),
     ) -> dict[str, Any]:
         query = build_query(
-            q, page=page, size=size, sort=sort, site=site, after=after, before=before, collapse=collapse
+            q,
+            page=page,
+            size=size,
+            sort=sort,
+            site=site,
+            after=after,
+            before=before,
+            collapse=collapse,
+            labels=labels,
+            mode=mode,
         )
-        return data.result_json(query, await store.search(query))
+        return data.result_json(query, await reader.search(query))
 
-    @app.get("/api/articles/{article_id}", summary="One article, its current version", tags=["articles"])
-    async def article(article_id: ArticleId) -> dict[str, Any]:
+    _add_crawl(app, reader)
+    _add_articles(app, reader)
+
+
+def _add_articles(app: FastAPI, reader: DataReader) -> None:
+    store = reader.deps.store
+
+    async def stored(article_id: str) -> Article:
         found = await store.get(article_id.lower())
         if found is None:
-            raise HTTPException(404, f"no article with the id {article_id}")
-        return data.article_json(found)
+            raise not_found(article_id)
+        return found
 
-    @app.get("/api/articles/{article_id}/versions", summary="All versions, oldest first", tags=["articles"])
+    def not_found(article_id: str) -> HTTPException:
+        return HTTPException(404, f"no article with the id {article_id}")
+
+    @app.get(
+        "/api/articles/{article_id}",
+        summary="One article, its current version",
+        tags=["articles"],
+        response_model=models.ArticleAnswer,
+        responses=models.errors(404, 422, 503),
+    )
+    async def article(article_id: ArticleId) -> dict[str, Any]:
+        return data.article_json(await stored(article_id))
+
+    @app.get(
+        "/api/articles/{article_id}/versions",
+        summary="All versions, oldest first",
+        tags=["articles"],
+        response_model=list[models.ArticleAnswer],
+        responses=models.errors(404, 422, 503),
+    )
     async def versions(article_id: ArticleId) -> list[dict[str, Any]]:
         found = await store.versions(article_id.lower())
         if not found:
-            raise HTTPException(404, f"no article with the id {article_id}")
+            raise not_found(article_id)
         return [data.article_json(one) for one in found]
 
-    @app.get("/api/sites", summary="Every site with its counters and state", tags=["crawl"])
+    @app.get(
+        "/api/articles/{article_id}/related",
+        summary="Articles that are near in meaning, the nearest first, without its copies",
+        tags=["articles"],
+        response_model=list[models.Related],
+        responses=models.errors(404, 422, 503),
+    )
+    async def related(
+        article_id: ArticleId, size: Annotated[int, Parameter(ge=1, le=20)] = 6
+    ) -> list[dict[str, Any]]:
+        found = await stored(article_id)
+        return [data.listed_json(one) for one in await store.related(found.id, size)]
+
+
+def _add_crawl(app: FastAPI, reader: DataReader) -> None:
+    @app.get(
+        "/api/sites",
+        summary="Every site with its counters and state",
+        tags=["crawl"],
+        response_model=list[models.SiteRow],
+        responses=models.errors(503),
+    )
     async def sites() -> list[dict[str, Any]]:
         return await reader.sites()
 
-    @app.get("/api/frontier", summary="Queues, leases, delays", tags=["crawl"])
+    @app.get(
+        "/api/frontier",
+        summary="Queues, leases, delays",
+        tags=["crawl"],
+        response_model=models.FrontierAnswer,
+        responses=models.errors(503),
+    )
     async def frontier() -> dict[str, Any]:
         report, problem = await reader.frontier()
         if problem:
             raise HTTPException(503, problem)
         return report
 
-    @app.get("/api/workers", summary="Heartbeats", tags=["crawl"])
+    @app.get(
+        "/api/workers",
+        summary="Heartbeats",
+        tags=["crawl"],
+        response_model=models.WorkersAnswer,
+        responses=models.errors(503),
+    )
     async def workers() -> dict[str, Any]:
         rows, problem = await reader.workers()
         if problem:
@@ -163,21 +285,50 @@ def _add_api(app: FastAPI, reader: Reader) -> None:
         alive = sum(1 for row in rows if row["alive"])
         return {"alive": alive, "message": "" if alive else "no worker is alive", "workers": rows}
 
-    @app.get("/api/status", summary="What the crawl is doing right now", tags=["crawl"])
+    @app.get(
+        "/api/status",
+        summary="What the crawl is doing right now",
+        tags=["crawl"],
+        response_model=models.StatusAnswer,
+        responses=models.errors(503),
+    )
     async def status() -> dict[str, Any]:
         return await reader.status()
 
 
-def _add_probes(app: FastAPI, reader: Reader) -> None:
-    @app.get("/healthz", summary="200 when articles can be searched", tags=["probes"])
+def _add_probes(app: FastAPI, reader: DataReader) -> None:
+    @app.get(
+        "/healthz",
+        summary="200 when articles can be searched",
+        tags=["probes"],
+        response_model=models.HealthAnswer,
+        responses={
+            **models.errors(),
+            503: {"model": models.HealthAnswer, "description": "articles cannot be searched"},
+        },
+    )
     async def healthz() -> Response:
         _, store_error = await reader.store_stats()
         _, redis_error = await reader.counts()
-        body = {"service": "newscrawler", "status": "failing" if store_error else "ok", "store": store_error or "ok"}
+        body = {
+            "service": "newscrawler",
+            "status": "failing" if store_error else "ok",
+            "store": store_error or "ok",
+        }
         body["redis"] = redis_error or "ok"  # the search goes on without it
+        body["data"] = reader.deps.mark
         return JSONResponse(body, status_code=503 if store_error else 200)
 
-    @app.get("/metrics", summary="Prometheus", tags=["probes"], response_class=Response)
+    @app.get(
+        "/metrics",
+        summary="Prometheus",
+        tags=["probes"],
+        response_class=Response,
+        responses={
+            **models.errors(),
+            200: {"content": {MEDIA_METRICS: {"schema": {"type": "string"}}}},
+        },
+    )
     async def prometheus() -> Response:
         return Response(await exposition(reader), media_type=MEDIA_METRICS)
 

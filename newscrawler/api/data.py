@@ -1,30 +1,34 @@
-"""What the routes answer, gathered from the store, the frontier and the registry. No HTML, no HTTP."""
+"""What the routes answer, gathered from the store, the frontier and the
+registry. No HTML, no HTTP."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from newscrawler.api.deps import Deps, SiteFacts
+from newscrawler.api.limits import Turns
 from newscrawler.api.text import from_ms
 from newscrawler.fleet.freshness import DAYS, STAGES, figures
 from newscrawler.fleet.registry import RegistryUnavailable, SiteSums
 from newscrawler.fleet.rows import ORDINARY, STEPS, UNREACHABLE
-from newscrawler.items import Article, Outcome
+from newscrawler.items import FIELDS, Article, Outcome
 from newscrawler.store.base import Hit, Query, SearchResult, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
+_IN_HIT = tuple(f.name for f in FIELDS if f.in_hit)
 #: Seconds that the answer of a costly question is kept: many open pages ask the same.
 KEEP_S = 2.0
 #: A site that sent nothing new for this long although it is crawled is shown as quiet, seconds.
 QUIET_S = 24 * 3600
 #: A fetch within this many seconds: the site is being crawled now.
 BUSY_S = 120
+T = TypeVar("T")
 
 
 class Kept:
@@ -34,10 +38,11 @@ class Kept:
         self._clock = clock
         self._answers: dict[str, tuple[float, Any]] = {}
 
-    async def get(self, name: str, ask: Callable[[], Awaitable[Any]]) -> Any:
+    async def get(self, name: str, ask: Callable[[], Awaitable[T]]) -> T:
         found = self._answers.get(name)
         if found is not None and self._clock() - found[0] < KEEP_S:
-            return found[1]
+            kept: T = found[1]
+            return kept
         answer = await ask()
         self._answers[name] = (self._clock(), answer)
         return answer
@@ -57,33 +62,33 @@ def plain(value: Any) -> Any:
 
 
 def article_json(article: Article) -> dict[str, Any]:
-    return plain(asdict(article))  # type: ignore[no-any-return]
+    values: dict[str, Any] = plain(asdict(article))
+    return values
+
+
+def listed_json(article: Article) -> dict[str, Any]:
+    """What a list says of an article."""
+    return {name: plain(getattr(article, name)) for name in _IN_HIT}
 
 
 def hit_json(hit: Hit) -> dict[str, Any]:
     article = hit.article
     return {
-        "id": article.id,
-        "url": article.url,
-        "site": article.site,
-        "title": article.title,
-        "published": plain(article.published),
-        "authors": article.authors,
-        "credits": article.credits,
-        "section": article.section,
-        "language": article.language,
+        **listed_json(article),
         "snippet": hit.snippet,
         "snippet_marks": hit.snippet_marks,
         "title_marks": hit.title_marks,
         "score": hit.score,
         "similar": hit.similar,
+        "by_meaning": hit.by_meaning,
     }
 
 
 def result_json(query: Query, result: SearchResult) -> dict[str, Any]:
     return {
         "query": query.text,
-        "mode": "keyword",
+        "mode": result.mode,
+        "meaning": None if result.meaning is None else asdict(result.meaning),
         "page": query.page,
         "size": query.size,
         "sort": query.sort,
@@ -91,21 +96,32 @@ def result_json(query: Query, result: SearchResult) -> dict[str, Any]:
         "total_is_capped": result.total_is_capped,
         "relaxed": result.relaxed,
         "corrections": result.corrections,
+        "behind": result.behind,
         "took_ms": round(result.took_ms, 1),
         "hits": [hit_json(hit) for hit in result.hits],
         "facets": result.facets,
     }
 
 
-class Reader:
-    """Asks the services. What is away is said in ``problems``; nothing here raises for it but the store."""
+class DataReader:
+    """Asks the services. What is away is said in ``problems``; nothing here raises
+    for it but the store."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
         self.kept = Kept()
+        self._searching = Turns(deps.limits)
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.deps.clock(), UTC)
+
+    async def search(self, query: Query) -> SearchResult:
+        """Within the time and the number of searches that this server allows.
+
+        :raises TooManySearches: come again in a second
+        :raises SearchTimeout: narrow the query"""
+        async with self._searching.turn():
+            return await self.deps.store.search(replace(query, limit_s=self.deps.limits.search_s))
 
     async def workers(self) -> tuple[list[dict[str, Any]], str]:
         """Workers, and why they are not known ("" = they are)."""
@@ -146,7 +162,7 @@ class Reader:
         if self.deps.registry is None:
             return {}
         try:
-            return await self.kept.get("sums", self.deps.registry.sites)  # type: ignore[no-any-return]
+            return await self.kept.get("sums", self.deps.registry.sites)
         except RegistryUnavailable:
             return {}
 
@@ -154,7 +170,7 @@ class Reader:
         if self.deps.registry is None:
             return {}
         try:
-            return await self.kept.get("totals", self.deps.registry.totals)  # type: ignore[no-any-return]
+            return await self.kept.get("totals", self.deps.registry.totals)
         except RegistryUnavailable:
             return {}
 
@@ -190,7 +206,9 @@ class Reader:
         report, _ = await self.frontier()
         places = _places(report.get("domains", []))
         try:
-            stored = (await self.kept.get("facets", lambda: self.deps.store.facets(Query()))).get("site", {})
+            stored = (await self.kept.get("facets", lambda: self.deps.store.facets(Query()))).get(
+                "site", {}
+            )
         except StoreUnavailable:
             stored = {}
         known = self.deps.sites
@@ -198,7 +216,11 @@ class Reader:
         rows = []
         for site in sorted({*known, *sums, *stored}):
             facts = known.get(site) or SiteFacts(id=site, name=site)
-            rows.append(_site_row(facts, sums.get(site) or SiteSums(site), stored.get(site, 0), places, now_ms))
+            rows.append(
+                _site_row(
+                    facts, sums.get(site) or SiteSums(site), stored.get(site, 0), places, now_ms
+                )
+            )
         rows.sort(key=lambda row: (-row["articles"], -row["pages"], row["id"]))
         return rows
 
@@ -226,7 +248,11 @@ def _site_row(
     facts: SiteFacts, sums: SiteSums, stored: int, places: dict[str, dict[str, Any]], now_ms: int
 ) -> dict[str, Any]:
     place = places.get(facts.id)
-    errors = {n: c for n, c in sums.outcomes.items() if n.partition("(")[0] not in ORDINARY and n not in STEPS}
+    errors = {
+        n: c
+        for n, c in sums.outcomes.items()
+        if n.partition("(")[0] not in ORDINARY and n not in STEPS
+    }
     state, kind = _state(facts, sums, place, now_ms)
     return {
         "id": facts.id,
@@ -234,7 +260,8 @@ def _site_row(
         "hosts": list(facts.hosts),
         "cls": facts.cls,
         "enabled": facts.enabled,
-        # Facets look at the newest 10,000 articles only; the fleet's counters know all it ever stored.
+        # Facets look at the newest 10,000 articles only; the fleet's counters know
+        # all it ever stored.
         "articles": max(stored, sums.new),
         "updated": sums.updated,
         "pages": sums.pages,
@@ -254,18 +281,25 @@ def _site_row(
 
 
 def freshness_json(sums: SiteSums) -> dict[str, Any]:
-    """From publication to the search over the last days, whole and by stage; seconds, None of no article."""
+    """From publication to the search over the last days, whole and by stage; seconds,
+    None of no article."""
     stages = {stage: asdict(figures(sums.lags, stage)) for stage in STAGES}
     return {"days": DAYS, **stages.pop("total"), "stages": stages}
 
 
-def _state(facts: SiteFacts, sums: SiteSums, place: dict[str, Any] | None, now_ms: int) -> tuple[str, str]:
+def _unreachable(last_error: str) -> str:
+    reason = last_error.partition("(")[2].rstrip(")")
+    return next((text for word, text in UNREACHABLE.items() if word in reason), "no answer")
+
+
+def _state(
+    facts: SiteFacts, sums: SiteSums, place: dict[str, Any] | None, now_ms: int
+) -> tuple[str, str]:
     """What to say of a site, and whether it is good, idle or bad."""
     if not facts.enabled:
         return "disabled", "idle"
     if sums.pages and not sums.last_fetch_ms:
-        reason = sums.last_error.partition("(")[2].rstrip(")")
-        return next((t for word, t in UNREACHABLE.items() if word in reason), "no answer"), "bad"
+        return _unreachable(sums.last_error), "bad"
     if place and place["note"]:
         return place["note"], "bad"
     if sums.last_error.startswith(Outcome.CHALLENGE) and sums.last_error_ms >= sums.last_fetch_ms:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from newscrawler.api.access import Access
+from newscrawler.api.limits import Limits
+from newscrawler.api.probe import data_mark
 from newscrawler.fleet.registry import Registry
 from newscrawler.store.base import ArticleStore
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from newscrawler.rawstore import RawStore
-    from newscrawler.selectorstore.store import SelectorStore
+    from newscrawler.selectorsets.store import SelectorStore
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +49,7 @@ class Deps:
 
     store: ArticleStore
     access: Access = field(default_factory=Access)
+    limits: Limits = field(default_factory=Limits)
     sites: dict[str, SiteFacts] = field(default_factory=dict)
     frontier: FrontierReader | None = None
     registry: Registry | None = None
@@ -54,6 +57,7 @@ class Deps:
     raw: RawStore | None = None  # read only, for examples and the gate
     redis_error: str = ""  # why frontier and registry are None
     clock: Callable[[], float] = time.time  # seconds since the epoch
+    mark: str = ""  # names the data that is served, see api.probe.data_mark
 
     async def close(self) -> None:
         await self.store.close()
@@ -78,28 +82,40 @@ def site_facts(sites: Iterable[Any]) -> dict[str, SiteFacts]:
     }
 
 
-def open_deps(settings: BaseSettings, access: Access) -> Deps:
-    """Stores, sites and Redis of these settings. A Redis or a sites file that cannot be had costs a log
-    line and a notice on the page, not the search."""
-    from newscrawler import wiring
+def mark_of(settings: BaseSettings) -> str:
+    from newscrawler.crawl import services
 
-    deps = Deps(store=wiring.open_article_store(settings), access=access)
+    return data_mark(
+        services.data_dir(settings),
+        settings.get("ARTICLE_STORE") or "",
+        settings.get("ARTICLE_INDEX") or "",
+    )
+
+
+def open_deps(settings: BaseSettings, access: Access) -> Deps:
+    """Stores, sites and Redis of these settings. A Redis or a sites file that cannot be had costs a
+    log line and a notice on the page, not the search."""
+    from newscrawler.crawl import services
+
+    deps = Deps(store=services.open_article_store(settings), access=access, mark=mark_of(settings))
     try:
-        deps.sites = site_facts(wiring.load_sites(settings))
+        deps.sites = site_facts(services.load_sites(settings))
     except Exception as exc:  # SitesError, or the file cannot be read
         logger.error("Sites are not known to the search page error=%s", exc)
     try:
-        deps.raw = wiring.open_raw_store(settings)
+        deps.raw = services.open_raw_store(settings)
     except Exception as exc:  # RawStoreUnavailable: sets are judged without pages
         logger.error("Raw pages are not known to the search page error=%s", exc)
     try:
         from newscrawler.frontier import connect
         from newscrawler.frontier.queue import Frontier, FrontierConfig
 
-        client = connect(wiring.redis_url(settings), single=False)
+        client = connect(services.redis_url(settings), single=False)
         deps.registry = Registry(client)
-        deps.selectors = wiring.open_selector_store(settings, client)
-        deps.frontier = Frontier(client, FrontierConfig(shards=settings.getint("FRONTIER_SHARDS")), "search-page")
+        deps.selectors = services.open_selector_store(settings, client)
+        deps.frontier = Frontier(
+            client, FrontierConfig(shards=settings.getint("FRONTIER_SHARDS")), "search-page"
+        )
     except Exception as exc:  # no server, none to start, StartRefused
         deps.redis_error = str(exc)
         logger.error("Frontier and workers are not known to the search page error=%s", exc)

@@ -1,7 +1,8 @@
 """/metrics: the fleet's counters in Prometheus' text format. Names come from metrics.py.
 
-``page/outcome/DONE`` is ``newscrawler_page_outcome_total{outcome="DONE"}``. The sums are those of the
-registry, so they go on when a worker ends; what is away is missing, and ``newscrawler_up`` says so.
+``page/outcome/DONE`` is ``newscrawler_page_outcome_total{outcome="DONE"}``. The sums are
+those of the registry, so they go on when a worker ends; what is away is missing, and
+``newscrawler_up`` says so.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from newscrawler import metrics
-from newscrawler.api.data import Reader
+from newscrawler.api.data import DataReader
 from newscrawler.fleet.freshness import DAYS, figures
 from newscrawler.fleet.registry import SiteSums
 
@@ -32,7 +33,8 @@ LABELS = {
 
 
 class _Families:
-    """prometheus_client wants a collector; this one holds what was read before (reading is asynchronous)."""
+    """prometheus_client wants a collector; this one holds what was read before
+    (reading is asynchronous)."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self.families = list(families)
@@ -70,16 +72,31 @@ def fleet_counters(totals: dict[str, int]) -> Iterator[Metric]:
 
 
 def site_families(sums: dict[str, SiteSums]) -> Iterator[Metric]:
-    visits = CounterMetricFamily(f"{PREFIX}site_visits", "ended visits by site and outcome", labels=("site", "outcome"))
-    new = CounterMetricFamily(f"{PREFIX}site_articles_new", "articles stored first", labels=("site",))
-    updated = CounterMetricFamily(f"{PREFIX}site_articles_updated", "new versions stored", labels=("site",))
-    fetched = GaugeMetricFamily(f"{PREFIX}site_last_fetch_seconds", "time of the last answer", labels=("site",))
-    newest = GaugeMetricFamily(f"{PREFIX}site_last_new_seconds", "time of the last new article", labels=("site",))
-    lag = GaugeMetricFamily(
-        f"{PREFIX}site_freshness_seconds",
-        f"from publication to the search, new articles of {DAYS} days",
-        labels=("site", "quantile"),
+    visits = CounterMetricFamily(
+        f"{PREFIX}site_visits", "ended visits by site and outcome", labels=("site", "outcome")
     )
+    new = CounterMetricFamily(
+        f"{PREFIX}site_articles_new", "articles stored first", labels=("site",)
+    )
+    updated = CounterMetricFamily(
+        f"{PREFIX}site_articles_updated", "new versions stored", labels=("site",)
+    )
+    fetched = GaugeMetricFamily(
+        f"{PREFIX}site_last_fetch_seconds", "time of the last answer", labels=("site",)
+    )
+    newest = GaugeMetricFamily(
+        f"{PREFIX}site_last_new_seconds", "time of the last new article", labels=("site",)
+    )
+    # Gauges: percentiles of a window of days, which fall again. The label
+    # "quantile" is a summary's.
+    lags = {
+        share: GaugeMetricFamily(
+            f"{PREFIX}site_freshness_{share}_seconds",
+            f"from publication to the search, {share} of the new articles of {DAYS} days",
+            labels=("site",),
+        )
+        for share in ("p50", "p95")
+    }
     for site, row in sums.items():
         for outcome, count in row.outcomes.items():
             visits.add_metric([site, outcome], count)
@@ -90,17 +107,18 @@ def site_families(sums: dict[str, SiteSums]) -> Iterator[Metric]:
         if row.last_new_ms:
             newest.add_metric([site], row.last_new_ms / 1000)
         if (fresh := figures(row.lags)).articles:
-            lag.add_metric([site, "0.5"], fresh.p50_s or 0.0)
-            lag.add_metric([site, "0.95"], fresh.p95_s or 0.0)
-    return iter([visits, new, updated, fetched, newest, lag])
+            lags["p50"].add_metric([site], fresh.p50_s or 0.0)
+            lags["p95"].add_metric([site], fresh.p95_s or 0.0)
+    return iter([visits, new, updated, fetched, newest, *lags.values()])
 
 
 def worker_families(workers: list[dict[str, Any]]) -> Iterator[Metric]:
     alive = [w for w in workers if w["alive"]]
     yield _gauge("workers", "workers that sent a heartbeat lately", len(alive))
-    yield _gauge("workers_silent", "workers that fell silent within the last hour", len(workers) - len(alive))
+    yield _gauge(
+        "workers_silent", "workers that fell silent within the last hour", len(workers) - len(alive)
+    )
     for key, text in (
-        ("cpu_s", "CPU seconds of a worker, user and system"),
         ("memory_bytes", "resident memory of a worker"),
         ("pages_per_s", "pages per second, over ten seconds"),
         ("leases", "URLs in hand"),
@@ -110,25 +128,31 @@ def worker_families(workers: list[dict[str, Any]]) -> Iterator[Metric]:
         for worker in alive:
             family.add_metric([worker["id"]], worker[key])
         yield family
-    gauges: dict[str, dict[str, float]] = {}
+    cpu = CounterMetricFamily(
+        f"{PREFIX}worker_cpu_seconds",
+        "CPU of a worker and its processes, user and system",
+        labels=("worker",),
+    )
+    for worker in alive:
+        cpu.add_metric([worker["id"]], worker["cpu_s"])
+    yield cpu
+    families: dict[str, GaugeMetricFamily] = {}
     for worker in alive:
         for stat, value in worker["gauges"].items():
-            gauges.setdefault(stat, {})[worker["id"]] = value
-    for stat, values in gauges.items():
-        if stat in (metrics.FRONTIER_QUEUED, metrics.FRONTIER_LEASED):
-            continue  # the same for all workers; asked of the frontier itself
-        declared = metrics.STATS[stat]
-        family = GaugeMetricFamily(name_of(stat), _help(declared), labels=("worker",))
-        for worker_id, value in values.items():
-            family.add_metric([worker_id], value)
-        yield family
+            if stat not in families:
+                text = _help(metrics.STATS[stat])
+                families[stat] = GaugeMetricFamily(name_of(stat), text, labels=("worker",))
+            families[stat].add_metric([worker["id"]], value)
+    # The same for all workers: asked of the frontier itself.
+    of_fleet = (metrics.FRONTIER_QUEUED, metrics.FRONTIER_LEASED)
+    yield from (family for stat, family in families.items() if stat not in of_fleet)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(PREFIX + name, text, value=value)
 
 
-async def exposition(reader: Reader) -> bytes:
+async def exposition(reader: DataReader) -> bytes:
     """The text of /metrics."""
     stored, store_error = await reader.store_stats()
     counts, frontier_error = await reader.counts()
@@ -137,7 +161,10 @@ async def exposition(reader: Reader) -> bytes:
     up.add_metric(["store"], not store_error)
     up.add_metric(["redis"], not frontier_error)
     families: list[Metric] = [up]
-    for name, text in (("articles", "articles stored"), ("gone", "articles that their sites took down")):
+    for name, text in (
+        ("articles", "articles stored"),
+        ("gone", "articles that their sites took down"),
+    ):
         if isinstance(stored.get(name), int):
             families.append(_gauge(f"store_{name}", text, stored[name]))
     for name, value in counts.items():
@@ -146,5 +173,5 @@ async def exposition(reader: Reader) -> bytes:
     families += site_families(await reader.sums())
     families += worker_families(workers)
     registry = CollectorRegistry()
-    registry.register(_Families(families))  # type: ignore[arg-type]
+    registry.register(_Families(families))
     return generate_latest(registry)

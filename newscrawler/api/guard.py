@@ -1,4 +1,5 @@
-"""The gate in front of every route: Host, token, methods; and the headers that every answer carries."""
+"""The gate in front of every route: Host, token, methods; and the headers that
+every answer carries."""
 
 from __future__ import annotations
 
@@ -14,14 +15,15 @@ from newscrawler.api.access import COOKIE, Access, TokenError, check_token, host
 
 #: Nothing from elsewhere, no inline script or style, no framing: text of a page cannot become code.
 CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src"
+    " 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # With no-referrer browsers send "Origin: null" with a form, and every form would be refused as another site's.
+    # With no-referrer browsers send "Origin: null" with a form, and every form would be
+    # refused as another site's.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -51,11 +53,13 @@ class Guard:
 
         headers = Headers(scope=scope)
         if not self.access.host_is_allowed(headers.get("host", "")):
-            text = "This name is not one of this server. Add it to API_ALLOWED_HOSTS if it should be."
-            await _refuse(send_with_headers, 421, text)
+            text = (
+                "This name is not one of this server. Add it to API_ALLOWED_HOSTS if it should be."
+            )
+            await refuse(send_with_headers, 421, text)
             return
         if scope["method"] not in ("GET", "HEAD") and not self._same_origin(headers):
-            await _refuse(send_with_headers, 403, "This request comes from another site.")
+            await refuse(send_with_headers, 403, "This request comes from another site.")
             return
         if self.access.secret and not scope["path"].startswith(OPEN_PATHS):
             try:
@@ -70,17 +74,23 @@ class Guard:
         origin = headers.get("origin")
         if origin is None:
             return True
-        return origin.partition("://")[2].lower() == headers.get("host", "").lower() and bool(host_name(origin))
+        return origin.partition("://")[2].lower() == headers.get("host", "").lower() and bool(
+            host_name(origin)
+        )
 
     async def _ask_for_token(self, scope: Scope, send: Send, reason: str) -> None:
         headers = Headers(scope=scope)
-        wants_page = "text/html" in headers.get("accept", "") and not scope["path"].startswith("/api/")
+        wants_page = "text/html" in headers.get("accept", "") and not scope["path"].startswith(
+            "/api/"
+        )
         if wants_page:
             query = scope.get("query_string", b"").decode("latin-1")
             after = quote(scope["path"] + ("?" + query if query else ""), safe="/")
-            await _refuse(send, 303, "", {"Location": f"/login?next={after}"})
+            await refuse(send, 303, "", {"Location": f"/login?next={after}"})
             return
-        await _refuse(send, 401, f"A bearer token is needed: {reason}", {"WWW-Authenticate": "Bearer"})
+        await refuse(
+            send, 401, f"A bearer token is needed: {reason}", {"WWW-Authenticate": "Bearer"}
+        )
 
 
 def token_of(headers: Headers) -> str:
@@ -94,9 +104,13 @@ def token_of(headers: Headers) -> str:
     return morsel.value if morsel is not None else ""
 
 
-async def _refuse(send: Send, status: int, text: str, headers: dict[str, str] | None = None) -> None:
+async def refuse(send: Send, status: int, text: str, headers: dict[str, str] | None = None) -> None:
     body = json.dumps({"error": text}).encode() + b"\n"
-    fields = {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}
+    fields = {
+        "Content-Type": "application/json",
+        "Content-Length": str(len(body)),
+        **(headers or {}),
+    }
     raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in fields.items()]
     await send({"type": "http.response.start", "status": status, "headers": raw})
     await send({"type": "http.response.body", "body": body})

@@ -1,14 +1,17 @@
-"""/selectors: the sets of all sites, and one set with its versions, figures and an example; edit and approve.
+"""/selectors: the sets of all sites, and one set with its versions, figures and an
+example; edit and approve.
 
-A stored page is never sent to the browser as HTML: its blocks are printed as escaped text, in a frame without
-scripts, marked by what the set takes them for.
+A stored page is never sent to the browser as HTML: its blocks are printed as escaped text, in a
+frame without scripts, marked by what the set takes them for.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import FastAPI, HTTPException, Request
@@ -18,30 +21,36 @@ from fastapi.responses import RedirectResponse, Response
 from redis.exceptions import RedisError
 from selectolax.lexbor import LexborNode
 
-from newscrawler import selecting
 from newscrawler.api import guard, text
 from newscrawler.api.access import TokenError, check_token
-from newscrawler.api.data import Reader
+from newscrawler.api.data import DataReader
 from newscrawler.api.pages import Asked, error_page, form_fields, render
+from newscrawler.crawl import selector_admin
 from newscrawler.extraction.blocks import walk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.selectors import SelectorSet, Variant, apply
 from newscrawler.extraction.text import clean_line
-from newscrawler.selectorstore import schema
-from newscrawler.selectorstore.drift import Drift
-from newscrawler.selectorstore.samples import norm
-from newscrawler.selectorstore.store import SelectorStore, UnknownSet
+from newscrawler.items import FieldValue
+from newscrawler.selectorsets import schema
+from newscrawler.selectorsets.drift import Drift
+from newscrawler.selectorsets.samples import norm
+from newscrawler.selectorsets.store import SelectorStore, UnknownSet
+from newscrawler.utils.numbers import whole_number
 
 #: Characters of an edited document; a set of eight variants has some 10,000.
 MOST_CHARS = 100_000
 MOST_BLOCKS = 400
+#: No site has so many versions of its set.
+MOST_VERSION = 999_999
 _EXAMPLES = 12
 _CSS_FIELDS = ("title", "published", "authors")
 #: The frame of the example: no script whatever a page says, and only this server may show it.
 _EXAMPLE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'self'; sandbox allow-same-origin",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'self'; sandbox allow-same-origin"
+    ),
     "X-Frame-Options": "SAMEORIGIN",
 }
 _PAGE_HEADERS = {"Content-Security-Policy": guard.CONTENT_SECURITY_POLICY + "; frame-src 'self'"}
@@ -49,12 +58,12 @@ _PAGE_HEADERS = {"Content-Security-Policy": guard.CONTENT_SECURITY_POLICY + "; f
 Domain = Annotated[str, PathParameter(pattern=r"^[a-z0-9.\-]{1,253}(:\d{1,5})?$")]
 
 
-def add_selector_pages(app: FastAPI, reader: Reader) -> None:
+def add_selector_pages(app: FastAPI, reader: DataReader) -> None:
     _add_views(app, reader)
     _add_changes(app, reader)
 
 
-def _add_views(app: FastAPI, reader: Reader) -> None:
+def _add_views(app: FastAPI, reader: DataReader) -> None:
     @app.get("/selectors", include_in_schema=False)
     async def selectors_page() -> Response:
         try:
@@ -64,13 +73,15 @@ def _add_views(app: FastAPI, reader: Reader) -> None:
         return render("selectors.html", rows=rows, asked=Asked(), status=await reader.status())
 
     @app.get("/selectors/{domain}", include_in_schema=False)
-    async def selector_page(domain: Domain, version: Annotated[int | None, Parameter(ge=1)] = None) -> Response:
+    async def selector_page(
+        domain: Domain, version: Annotated[int | None, Parameter(ge=1, le=MOST_VERSION)] = None
+    ) -> Response:
         return await _set_page(reader, domain, version)
 
     @app.get("/selectors/{domain}/example", include_in_schema=False)
     async def example(
         domain: Domain,
-        version: Annotated[int | None, Parameter(ge=1)] = None,
+        version: Annotated[int | None, Parameter(ge=1, le=MOST_VERSION)] = None,
         page: Annotated[int, Parameter(ge=0, lt=_EXAMPLES)] = 0,
     ) -> Response:
         try:
@@ -81,7 +92,9 @@ def _add_views(app: FastAPI, reader: Reader) -> None:
         found = None
         if pages:
             chosen = pages[-1 - page % len(pages)]
-            found = await asyncio.to_thread(marked, chosen, selectors, _context_of(reader)(chosen.url, chosen.fetched))
+            found = await asyncio.to_thread(
+                marked, chosen, selectors, _context_of(reader)(chosen.url, chosen.fetched)
+            )
         answer = render(
             "selector_example.html",
             found=found,
@@ -93,18 +106,22 @@ def _add_views(app: FastAPI, reader: Reader) -> None:
         return answer
 
 
-def _add_changes(app: FastAPI, reader: Reader) -> None:
+def _add_changes(app: FastAPI, reader: DataReader) -> None:
     @app.post("/selectors/{domain}/approve", include_in_schema=False)
     async def approve(request: Request, domain: Domain) -> Response:
         fields = await _fields(request, reader)
-        version = fields.get("version", "")
-        if not version.isdigit():
-            raise HTTPException(422, "version: must be a number")
+        version = whole_number(fields.get("version", ""), MOST_VERSION)
+        if not version:
+            raise HTTPException(422, f"version: must be a number, at most {MOST_VERSION}")
         pages = await _pages(reader, domain)
         try:
-            await selecting.approve(_store(reader), domain, int(version), pages, _context_of(reader), who="web")
-        except selecting.GateRefused as exc:
-            return await _set_page(reader, domain, int(version), problem=str(exc), judged=exc.judged, status=409)
+            await selector_admin.approve(
+                _store(reader), domain, version, pages, _context_of(reader), who="web"
+            )
+        except selector_admin.GateRefused as exc:
+            return await _set_page(
+                reader, domain, version, problem=str(exc), judged=exc.judged, status=409
+            )
         except UnknownSet as exc:
             raise HTTPException(404, str(exc)) from None
         return RedirectResponse(f"/selectors/{domain}", 303)
@@ -114,64 +131,81 @@ def _add_changes(app: FastAPI, reader: Reader) -> None:
         written = (await _fields(request, reader)).get("document", "")
         pages = await _pages(reader, domain)
         try:
-            number, _ = await selecting.save_edit(
+            number, _ = await selector_admin.save_edit(
                 _store(reader), domain, written, pages, _context_of(reader), who="web"
             )
         except schema.SetError as exc:
-            return await _set_page(reader, domain, None, problem=str(exc), written=written, status=422)
-        except selecting.GateRefused as exc:
             return await _set_page(
-                reader, domain, None, problem=str(exc), judged=exc.judged, written=written, status=409
+                reader, domain, None, problem=str(exc), written=written, status=422
+            )
+        except selector_admin.GateRefused as exc:
+            return await _set_page(
+                reader,
+                domain,
+                None,
+                problem=str(exc),
+                judged=exc.judged,
+                written=written,
+                status=409,
             )
         return RedirectResponse(f"/selectors/{domain}?version={number}", 303)
 
 
-async def _fields(request: Request, reader: Reader) -> dict[str, str]:
+async def _fields(request: Request, reader: DataReader) -> dict[str, str]:
     """The form's fields, from one who may change sets. Origin is checked by the guard."""
     access = reader.deps.access
     if access.secret:
         try:
-            check_token(access.secret, guard.token_of(request.headers), role="operator", clock=reader.deps.clock)
+            check_token(
+                access.secret,
+                guard.token_of(request.headers),
+                role="operator",
+                clock=reader.deps.clock,
+            )
         except TokenError as exc:
             raise HTTPException(403, f"Only operators change sets: {exc}") from None
-    body = await request.body()
-    if len(body) > 4 * MOST_CHARS:
-        raise HTTPException(413, "the document is too long")
-    return form_fields(body.decode("utf-8", "replace"))
+    fields = form_fields((await request.body()).decode("utf-8", "replace"))
+    if len(fields.get("document", "")) > MOST_CHARS:
+        raise HTTPException(413, f"the document may have {MOST_CHARS:,} characters")
+    return fields
 
 
-def _store(reader: Reader) -> SelectorStore:
+def _store(reader: DataReader) -> SelectorStore:
     store = reader.deps.selectors
     if store is None or store.client is None:
-        raise HTTPException(503, reader.deps.redis_error or "selector sets are not known to this server")
+        raise HTTPException(
+            503, reader.deps.redis_error or "selector sets are not known to this server"
+        )
     return store
 
 
-def _context_of(reader: Reader) -> selecting.ContextOf:
+def _context_of(reader: DataReader) -> selector_admin.ContextOf:
     by_host = {host: facts for facts in reader.deps.sites.values() for host in facts.hosts}
 
     def context(url: str, fetched: datetime | None) -> PageContext:
-        facts = by_host.get(selecting.host_of(url))
+        facts = by_host.get(selector_admin.host_of(url))
         if facts is None:
             return PageContext(fetched=fetched)
-        return PageContext(site_name=facts.name, language=facts.language or None, zone=facts.zone, fetched=fetched)
+        return PageContext(
+            site_name=facts.name, language=facts.language or None, zone=facts.zone, fetched=fetched
+        )
 
     return context
 
 
-async def _pages(reader: Reader, domain: str) -> list[selecting.Stored]:
+async def _pages(reader: DataReader, domain: str) -> list[selector_admin.Stored]:
     if reader.deps.raw is None:
         return []
-    return await selecting.newest_pages(reader.deps.store, reader.deps.raw, domain)
+    return await selector_admin.newest_pages(reader.deps.store, reader.deps.raw, domain)
 
 
 async def _set_page(
-    reader: Reader,
+    reader: DataReader,
     domain: str,
     version: int | None,
     *,
     problem: str = "",
-    judged: selecting.Judged | None = None,
+    judged: selector_admin.Judged | None = None,
     written: str | None = None,
     status: int = 200,
 ) -> Response:
@@ -194,7 +228,7 @@ async def _set_page(
         doc=doc,
         known=known,
         versions=await store.version_numbers(domain),
-        provenance={k: selecting.provenance_told(k, v) for k, v in provenance.items()},
+        provenance={k: selector_admin.provenance_told(k, v) for k, v in provenance.items()},
         figures=figures.get("fields", {}),
         compared=compared,
         watched=(await Drift(store.client).report(domain))["fields"],
@@ -215,32 +249,46 @@ def _to_edit(doc: dict[str, Any]) -> str:
 
 
 # ---------------------------------------------------------------- the example
-def marked(page: selecting.Stored, selectors: SelectorSet, context: PageContext) -> dict[str, Any]:
-    """``{url, fields: [{name, value, origin}], blocks: [{text, kind}]}``; kind: title, published, authors, content,
-    excluded or other. All of it is text."""
+def marked(
+    page: selector_admin.Stored, selectors: SelectorSet, context: PageContext
+) -> dict[str, Any]:
+    """``{url, fields: [{name, value, origin}], blocks: [{text, kind}]}``; kind: title, published,
+    authors, content, excluded or other. All of it is text."""
     doc = Document(page.body, page.url, page.content_type)
     values = apply(doc, selectors, context)
-    variant = _variant_of(doc, selectors, values["content"].origin if "content" in values else "")
-    named: dict[str, set[int]] = {}
-    for name in _CSS_FIELDS:
-        origin = values[name].origin if name in values else ""
-        css = [
-            c.css for c in variant.fields.get(name, ()) if c.kind == "css" and origin.startswith(f"selector:{c.css}")
-        ]
-        named[name] = {n.mem_id for one in css[:1] for n in doc.tree.css(one)[:12]}
-    origin = values["content"].origin.removeprefix("selector:") if "content" in values else ""
-    named["content"] = {n.mem_id for n in doc.tree.css(origin)} if origin else set()
-    out = {n.mem_id for one in variant.content_exclude for n in doc.tree.css(one)} - named["content"]
-    kept = norm(values["content"].value) if "content" in values else ""
+    content = values.get("content", FieldValue(None))
+    variant = _variant_of(doc, selectors, content.origin)
+    named = {
+        name: _nodes_of(doc, variant, name, values.get(name, FieldValue(None)).origin)
+        for name in _CSS_FIELDS
+    }
+    named["content"] = _ids(doc, content.origin.removeprefix("selector:"))
+    excluded = set[int]().union(*(_ids(doc, css) for css in variant.content_exclude))
+    excluded -= named["content"]
+    kept = norm(content.value or "")
     blocks = []
     body = doc.tree.body
-    for block in list(walk(body))[:MOST_BLOCKS] if body is not None else []:
-        kind = _kind(block.node, named, out)
+    for block in islice(walk(body), MOST_BLOCKS) if body is not None else ():
+        kind = _kind(block.node, named, excluded)
         if kind == "content" and norm(clean_line(block.text)) not in kept:
             kind = "excluded"  # a date, a share line: below the root, and cleaned away
         blocks.append({"text": block.text[:1500], "kind": kind})
-    fields = [{"name": n, "value": str(f.value)[:600], "origin": f.origin} for n, f in values.items()]
+    fields = [
+        {"name": n, "value": str(f.value)[:600], "origin": f.origin} for n, f in values.items()
+    ]
     return {"url": page.url, "template": variant.template, "fields": fields, "blocks": blocks}
+
+
+def _ids(doc: Document, css: str, most: int | None = None) -> set[int]:
+    return {node.mem_id for node in doc.tree.css(css)[:most]} if css else set()
+
+
+def _nodes_of(doc: Document, variant: Variant, name: str, origin: str) -> set[int]:
+    """What the candidate that gave the field found; its first dozen."""
+    for candidate in variant.fields.get(name, ()):
+        if candidate.kind == "css" and origin.startswith(f"selector:{candidate.css}"):
+            return _ids(doc, candidate.css, 12)
+    return set()
 
 
 def _variant_of(doc: Document, selectors: SelectorSet, content_by: str) -> Variant:
@@ -255,12 +303,16 @@ def _variant_of(doc: Document, selectors: SelectorSet, content_by: str) -> Varia
 
 
 def _kind(node: LexborNode, named: dict[str, set[int]], out: set[int]) -> str:
-    kinds: list[str] = []
+    kinds: set[str] = set()
     current: LexborNode | None = node
     while current is not None:
-        if current.mem_id in out:  # a headline below the root is no text, and the title all the same
-            kinds += [name for name in _CSS_FIELDS if current.mem_id in named[name]]
-            return next((k for k in _CSS_FIELDS if k in kinds), "excluded")
-        kinds += [name for name, ids in named.items() if current.mem_id in ids]
+        kinds.update(name for name, ids in named.items() if current.mem_id in ids)
+        if current.mem_id in out:
+            # A headline below the root is no text, and the title all the same.
+            return _first_of(kinds, _CSS_FIELDS, "excluded")
         current = current.parent
-    return next((k for k in (*_CSS_FIELDS, "content") if k in kinds), "other")
+    return _first_of(kinds, (*_CSS_FIELDS, "content"), "other")
+
+
+def _first_of(kinds: set[str], order: Iterable[str], otherwise: str) -> str:
+    return next((kind for kind in order if kind in kinds), otherwise)

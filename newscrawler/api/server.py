@@ -1,4 +1,5 @@
-"""Runs the app: binds the address first, so that a taken port is one clear line; ends cleanly on SIGTERM."""
+"""Runs the app: binds the address first, so that a taken port is one clear line; ends
+cleanly on SIGTERM."""
 
 from __future__ import annotations
 
@@ -44,9 +45,14 @@ def bind(host: str, port: int) -> socket.socket:
 def _why(host: str, port: int, exc: Exception) -> str:
     number = getattr(exc, "errno", None)
     if number == errno.EADDRINUSE:
-        return f"port {port} on {host} is taken by another program; choose one with --port or API_PORT"
+        return (
+            f"port {port} on {host} is taken by another program; choose one with --port or API_PORT"
+        )
     if number == errno.EACCES:
-        return f"port {port} may not be bound by this user; choose one above 1023 with --port or API_PORT"
+        return (
+            f"port {port} may not be bound by this user; choose one above 1023 with --port or"
+            " API_PORT"
+        )
     if number == errno.EADDRNOTAVAIL:
         return f"{host} is not an address of this machine; see --host or API_HOST"
     return f"{host}:{port} cannot be bound: {exc}"
@@ -60,10 +66,11 @@ def address(sock: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-class Server(uvicorn.Server):
+class PageServer(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
-        """uvicorn raises the signal again after a clean end, and the process would end as killed."""
+        """uvicorn raises the signal again after a clean end, and the process
+        would end as killed."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -79,7 +86,7 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-def make_server(app: Any) -> Server:
+def make_server(app: Any) -> PageServer:
     config = uvicorn.Config(
         app,
         log_config=None,  # Scrapy's logging is set up already
@@ -91,7 +98,7 @@ def make_server(app: Any) -> Server:
         lifespan="on",
         ws="none",
     )
-    return Server(config)
+    return PageServer(config)
 
 
 def serve(app: Any, sock: socket.socket) -> None:
@@ -106,7 +113,9 @@ class Running:
         self.url = address(sock)
         self._server = make_server(app)
         self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._server.serve(sockets=[sock])), name="search-page", daemon=True
+            target=lambda: asyncio.run(self._server.serve(sockets=[sock])),
+            name="search-page",
+            daemon=True,
         )
         self._thread.start()
 
@@ -116,5 +125,6 @@ class Running:
 
 
 def start_in_thread(app: Any, host: str = "127.0.0.1", port: int = 0) -> Running:
-    """The socket listens when this returns: the first request waits until the app is up. Raises CannotServe."""
+    """The socket listens when this returns: the first request waits until the app is up.
+    Raises CannotServe."""
     return Running(app, bind(host, port))

@@ -1,4 +1,5 @@
-"""How values are shown: highlights, times, differences. Pure; everything that leaves here is escaped."""
+"""How values are shown: highlights, times, differences. Pure; everything that
+leaves here is escaped."""
 
 from __future__ import annotations
 
@@ -17,14 +18,20 @@ _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 
 
 def highlighted(text: str, marks: Iterable[tuple[int, int]]) -> Markup:
-    """``text`` escaped, with ``<mark>`` around the marked parts. Marks may overlap or lie outside."""
+    """``text`` escaped, with ``<mark>`` around the marked parts. Marks may
+    overlap or lie outside."""
     out: list[str] = []
     last = 0
     for start, end in sorted(marks):
         start, end = max(start, last), min(end, len(text))
         if start >= end:
             continue
-        out += [escape(text[last:start]), Markup("<mark>"), escape(text[start:end]), Markup("</mark>")]
+        out += [
+            escape(text[last:start]),
+            Markup("<mark>"),
+            escape(text[start:end]),
+            Markup("</mark>"),
+        ]
         last = end
     return Markup("").join([*out, escape(text[last:])])
 
@@ -35,17 +42,21 @@ def zone_of(name: str) -> tzinfo:
     if match is None:
         try:
             return ZoneInfo(name)
-        except (ZoneInfoNotFoundError, ValueError, OSError):  # no such zone, or a machine without the database
+        except (
+            ZoneInfoNotFoundError,
+            ValueError,
+            OSError,
+        ):  # no such zone, or a machine without the database
             return UTC
     delta = timedelta(hours=int(match[2]), minutes=int(match[3]))
     return timezone(-delta if match[1] == "-" else delta)
 
 
-def moment(when: datetime | None, zone: tzinfo = UTC) -> str:
-    """ "21 Nov 2026, 10:36 (+07:00)"; empty for None."""
+def moment(when: datetime | None, zone: tzinfo | None = UTC) -> str:
+    """ "21 Nov 2026, 10:36 (+07:00)"; empty for None. ``zone`` None: the one that it has."""
     if when is None:
         return ""
-    local = when.astimezone(zone)
+    local = when.astimezone(zone or when.tzinfo)
     offset = f"{local:%z}"
     name = "UTC" if offset == "+0000" else f"{offset[:3]}:{offset[3:5]}"
     return f"{local.day} {local:%b %Y, %H:%M} ({name})"
@@ -85,7 +96,8 @@ def size_text(count: int) -> str:
 
 
 def web_url(url: str | None) -> str:
-    """``url`` when it may stand in a link (http or https with a host), else "": javascript: never gets out."""
+    """``url`` when it may stand in a link (http or https with a host), else "":
+    javascript: never gets out."""
     if not url:
         return ""
     try:
@@ -140,7 +152,8 @@ def changed_paragraphs(old: str, new: str) -> list[Markup]:
 
 
 def page_numbers(page: int, last: int) -> Sequence[int | None]:
-    """Pages to link to, from 0; None is a gap. The first, the last, and two around the current one."""
+    """Pages to link to, from 0; None is a gap. The first, the last, and two around
+    the current one."""
     wanted = sorted({n for n in (0, *range(page - 2, page + 3), last) if 0 <= n <= last})
     out: list[int | None] = []
     for n in wanted:

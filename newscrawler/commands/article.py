@@ -7,26 +7,26 @@ import re
 import sys
 from typing import Any
 
-from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings
 
-from newscrawler import cli, wiring
+from newscrawler import cli
 from newscrawler.commands.search import with_store
-from newscrawler.items import Article
+from newscrawler.crawl import services
+from newscrawler.items import FIELDS, Article
 from newscrawler.rawstore import RawNotFound, RawStoreUnavailable
 from newscrawler.store import codec, diff
 from newscrawler.store.base import ArticleStore
 
 _SHOWN = (
-    "id", "url", "site", "published", "modified", "authors", "credits", "section", "language", "canonical_url", "discovered",
-    "fetched", "version", "gone", "cluster", "selector_version", "raw_ref",
+    "id", "url", "site", *(f.name for f in FIELDS if f.listed),
+    "version", "gone", "cluster", "selector_version", "raw_ref",
 )  # fmt: skip
 
 
-class Command(ScrapyCommand):
+class Command(cli.Command):
     requires_project = True
     requires_crawler_process = False
-    default_settings = {"LOG_ENABLED": False}
+    own_settings = {"LOG_ENABLED": False}
 
     def syntax(self) -> str:
         return "[options] URL-or-id"
@@ -35,18 +35,27 @@ class Command(ScrapyCommand):
         return "Show a stored article, its versions or its page"
 
     def long_desc(self) -> str:
-        return "Prints the fields and the text. --html writes the page as it was received, byte for byte."
+        return (
+            "Prints the fields and the text. --html writes the page as it was received, byte for"
+            " byte."
+        )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         cli.add_json_option(parser)
-        parser.add_argument("--html", action="store_true", help="the stored page instead of the fields")
-        parser.add_argument("--versions", action="store_true", help="every version and what changed")
+        parser.add_argument(
+            "--html", action="store_true", help="the stored page instead of the fields"
+        )
+        parser.add_argument(
+            "--versions", action="store_true", help="every version and what changed"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         if len(args) != 1:
-            raise cli.UsageError("one URL or article id is needed: scrapy article URL-or-id", print_help=False)
+            raise cli.UsageError(
+                "one URL or article id is needed: scrapy article URL-or-id", print_help=False
+            )
         if opts.html and (opts.versions or opts.as_json):
             raise cli.UsageError("--html goes without --versions and --json", print_help=False)
         name = args[0]
@@ -65,27 +74,33 @@ class Command(ScrapyCommand):
 
 async def _find(store: ArticleStore, name: str, all_versions: bool) -> list[Article]:
     """The versions asked for, oldest first; [] when there is no such article."""
-    article = await store.get(name) if re.fullmatch(r"[0-9a-f]{32}", name) else await store.find_url(name)
+    article = (
+        await store.get(name) if re.fullmatch(r"[0-9a-f]{32}", name) else await store.find_url(name)
+    )
     if article is None:
         return []
     return await store.versions(article.id) if all_versions else [article]
 
 
 def _fields(article: Article) -> dict[str, Any]:
-    return codec.to_dict(article) | {"version": article.version, "gone": article.gone, "cluster": article.cluster}
+    return codec.to_dict(article) | {
+        "version": article.version,
+        "gone": article.gone,
+        "cluster": article.cluster,
+    }
 
 
 def _print_article(article: Article) -> None:
-    print(article.title)
-    print()
+    cli.show(article.title)
+    cli.show()
     for name in _SHOWN:
         value = getattr(article, name)
         if value not in (None, [], False):
             text = ", ".join(value) if isinstance(value, list) else str(value)
             origin = article.origins.get(name)
-            print(f"{name.replace('_', ' ') + ':':18}{text}{f'  ({origin})' if origin else ''}")
-    print()
-    print(article.content)
+            cli.show(f"{name.replace('_', ' ') + ':':18}{text}{f'  ({origin})' if origin else ''}")
+    cli.show()
+    cli.show(article.content)
 
 
 def _print_versions(versions: list[Article], as_json: bool) -> None:
@@ -97,11 +112,12 @@ def _print_versions(versions: list[Article], as_json: bool) -> None:
             cli.print_object(_fields(article) | {"changed": changed, "diff": lines})
         else:
             when = article.fetched.isoformat(timespec="seconds") if article.fetched else "-"
-            print(
-                f"version {article.version}  fetched {when}  {'changed: ' + ', '.join(changed) if changed else 'first'}"
+            cli.show(
+                f"version {article.version}  fetched {when} "
+                f" {'changed: ' + ', '.join(changed) if changed else 'first'}"
             )
             for line in lines:
-                print("    " + line)
+                cli.show("    " + line)
         previous = article
 
 
@@ -109,7 +125,7 @@ def _write_html(settings: BaseSettings, article: Article) -> None:
     if not article.raw_ref:
         cli.fail(f"no page is stored for {article.url}")
     try:
-        raw = wiring.open_raw_store(settings)
+        raw = services.open_raw_store(settings)
         try:
             page = raw.read(article.raw_ref)
         finally:

@@ -5,11 +5,17 @@ from __future__ import annotations
 import argparse
 import gc
 import logging
+from typing import Any
 
+from scrapy import Spider
 from scrapy.commands.crawl import Command as CrawlCommand
+from scrapy.crawler import Crawler
+from scrapy.settings import BaseSettings
 
-from newscrawler import cli, wiring
-from newscrawler.discovery.sites import SitesError
+from newscrawler import cli, metrics
+from newscrawler.crawl import services
+from newscrawler.discovery.sites import Sites, SitesError
+from newscrawler.fleet.verdict import nothing_due, nothing_fetched
 from newscrawler.frontier.queue import FrontierUnavailable
 from newscrawler.rawstore import RawStoreUnavailable
 from newscrawler.store.base import StoreUnavailable
@@ -23,46 +29,76 @@ class Command(CrawlCommand):
 
     def long_desc(self) -> str:
         return (
-            "Run the spider `news` as one worker. Without REDIS_URL it uses the embedded Redis in DATA_DIR. "
-            "Arguments of the spider: sites= ids of sites.json, urls= addresses to crawl whether their site is "
-            "known or not, since= a day (2026-11-01) or an age (3d, 12h)."
+            "Run the spider `news` as one worker. Without REDIS_URL it uses the embedded Redis in"
+            " DATA_DIR. Arguments of the spider: sites= ids of sites.json, urls= addresses to crawl"
+            " whether their site is known or not, since= a day (2026-11-01) or an age (3d, 12h)."
         )
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        assert self.settings is not None
+        cli.begin(self.settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         for arg in args:
             if arg.startswith("-"):
                 raise cli.UsageError(f"unknown option {arg}", print_help=False)
-            if self.crawler_process is not None and arg not in self.crawler_process.spider_loader.list():
-                raise cli.UsageError(f"unknown spider {arg}; there is one: news", print_help=False)
+            if self.crawler_process is None:
+                continue
+            known = sorted(self.crawler_process.spider_loader.list())
+            if arg not in known:
+                raise cli.UsageError(
+                    f"unknown spider {arg}; known: {', '.join(known)}", print_help=False
+                )
         if args == ["news"]:
-            check(self.settings, opts.spargs)
-        # What start-up made stays; of what a page makes nearly all is freed by counting references alone.
+            with cli.interruptible(cli.NOT_BEGUN):
+                check(self.settings, opts.spargs)
+        # What start-up made stays; of what a page makes nearly all is freed by counting
+        # references alone.
         gc.freeze()
         gc.set_threshold(20_000, 20, 50)
         super().run(args, opts)
         for crawler in self.finished():
-            if getattr(crawler.spider, "stop_reason", ""):
-                cli.note(f"Crawl stopped: {crawler.spider.stop_reason}")
-                self.exitcode = 1
+            self._conclude(crawler)
 
-    def _create_crawler(self, spider_name):  # type: ignore[no-untyped-def]
-        self.crawler = super()._create_crawler(spider_name)
+    def _conclude(self, crawler: Crawler) -> None:
+        stats = metrics.stats_of(crawler)
+        if reason := getattr(crawler.spider, "stop_reason", ""):
+            cli.note(f"Crawl stopped: {reason}")
+            self.exitcode = 1
+        elif metrics.nothing_was_due(stats):
+            cli.note(nothing_due(stats))
+        elif text := nothing_fetched(stats):
+            cli.note(text)
+            self.exitcode = 1
+
+    def _create_crawler(self, spidercls: str | type[Spider]) -> Crawler:
+        self.crawler = super()._create_crawler(spidercls)
         return self.crawler
 
-    def finished(self):  # type: ignore[no-untyped-def]
-        return [self.crawler] if getattr(self, "crawler", None) is not None and self.crawler.spider else []
+    def finished(self) -> list[Crawler]:
+        """The crawl, if it began."""
+        crawler = getattr(self, "crawler", None)
+        return [crawler] if crawler is not None and crawler.spider else []
 
 
-def check(settings, spider_args):  # type: ignore[no-untyped-def]
+def check(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
     """Wrong arguments leave with exit code 2, a missing Redis with 1; each says what to do."""
     try:
-        sites = wiring.preflight(settings, spider_args)
-        cli.run_apart(wiring.try_stores(settings))
+        sites = services.preflight(settings, spider_args)
+        cli.run_apart(services.try_stores(settings))
         return sites
-    except (FrontierUnavailable, StoreUnavailable, RawStoreUnavailable, wiring.StartRefused) as exc:
-        if wiring.is_scrapyd_job():
-            logger.critical("Start refused reason=%s", exc)  # stderr is scrapyd's own log, not the job's
+    except (
+        FrontierUnavailable,
+        StoreUnavailable,
+        RawStoreUnavailable,
+        services.StartRefused,
+    ) as exc:
+        if services.is_scrapyd_job():
+            logger.critical(
+                "Start refused reason=%s", exc
+            )  # stderr is scrapyd's own log, not the job's
         cli.fail(str(exc))
     except (SitesError, ValueError) as exc:
         raise cli.UsageError(str(exc), print_help=False) from exc

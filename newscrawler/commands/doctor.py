@@ -6,16 +6,14 @@ import argparse
 import asyncio
 from dataclasses import asdict
 
-from scrapy.commands import ScrapyCommand
-
 from newscrawler import cli
 from newscrawler.cli import UsageError
 
 
-class Command(ScrapyCommand):
+class Command(cli.Command):
     requires_project = True
     requires_crawler_process = False
-    default_settings = {"LOG_LEVEL": "ERROR"}
+    own_settings = {"LOG_LEVEL": "ERROR"}
 
     def syntax(self) -> str:
         return "[options]"
@@ -25,8 +23,8 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            "Looks at everything that a crawl needs on this machine and says what to do about what is missing. "
-            "Asks no site. Exit code 1 when a check fails; warnings do not count."
+            "Looks at everything that a crawl needs on this machine and says what to do about what"
+            " is missing. Asks no site. Exit code 1 when a check fails; warnings do not count."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -35,8 +33,10 @@ class Command(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if args:
-            raise UsageError(f"scrapy doctor takes no argument, got {' '.join(args)}", print_help=False)
-        from newscrawler.checks import examine
+            raise UsageError(
+                f"scrapy doctor takes no argument, got {' '.join(args)}", print_help=False
+            )
+        from newscrawler.cli.doctor import examine
 
         assert self.settings is not None
         findings = asyncio.run(examine(self.settings))
@@ -44,8 +44,8 @@ class Command(ScrapyCommand):
             cli.print_rows([asdict(finding) for finding in findings], (), True)
         else:
             for finding in findings:
-                print(f"{finding.state:<4}  {finding.check:<18}  {finding.found}")
+                cli.show(f"{finding.state:<4}  {finding.check:<18}  {finding.found}")
                 if finding.state != "ok" and finding.todo:
-                    print(f"{'':<26}-> {finding.todo}")
+                    cli.show(f"{'':<26}-> {finding.todo}")
         if any(finding.state == "fail" for finding in findings):
             self.exitcode = 1

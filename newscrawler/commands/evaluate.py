@@ -13,11 +13,14 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from scrapy.commands import ScrapyCommand
-
 from newscrawler import cli
-from newscrawler.extraction import evaluate
 from newscrawler.extraction.selectors import SelectorSet
+
+try:
+    from evaluation import score_tables
+except ModuleNotFoundError as exc:  # in an egg; add_options says what is missing
+    if exc.name != "evaluation":
+        raise
 
 TIERS = ("generic", "rules", "llm")
 
@@ -65,7 +68,7 @@ def _predict(task: Task) -> dict[str, Any]:
         body = read_page(Path(path))
     except (OSError, EOFError) as exc:
         return {"id": ident, "reason": f"file: {exc}"}
-    return evaluate.predict(ident, body, url, selectors)
+    return score_tables.predict(ident, body, url, selectors)
 
 
 def predictions(
@@ -77,7 +80,10 @@ def predictions(
 ) -> list[dict[str, Any]]:
     """One line per record, in its order. ``progress(done, of)`` is called after each page."""
     of_page = sets or {}
-    tasks = [(str(g["id"]), str(folder / str(g["html"])), str(g["url"]), of_page.get(str(g["id"]))) for g in gold]
+    tasks = [
+        (str(g["id"]), str(folder / str(g["html"])), str(g["url"]), of_page.get(str(g["id"])))
+        for g in gold
+    ]
     lines: list[dict[str, Any]] = []
     for line in _run(tasks, processes):
         lines.append(line)
@@ -111,20 +117,25 @@ def read_floors(path: Path) -> dict[str, float]:
         data = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as exc:
         raise GoldError(f"{path}: {exc}") from exc
-    floors = {k: v for k, v in data.items() if not k.startswith("_")} if isinstance(data, dict) else {}
-    known = {*evaluate.COLUMNS}
+    floors = (
+        {k: v for k, v in data.items() if not k.startswith("_")} if isinstance(data, dict) else {}
+    )
+    known = {*score_tables.COLUMNS}
     for name, value in floors.items():
         if name not in known or not isinstance(value, (int, float)):
-            raise GoldError(f"{path}: {name!r} is not a figure with a number; known are {', '.join(evaluate.COLUMNS)}")
+            raise GoldError(
+                f"{path}: {name!r} is not a figure with a number; known are"
+                f" {', '.join(score_tables.COLUMNS)}"
+            )
     if not floors:
         raise GoldError(f"{path}: no floors in it")
     return floors
 
 
-class Command(ScrapyCommand):
+class Command(cli.Command):
     requires_project = True
     requires_crawler_process = False
-    default_settings = {"LOG_ENABLED": False}
+    own_settings = {"LOG_ENABLED": False}
 
     def syntax(self) -> str:
         return "[options] DIR"
@@ -134,43 +145,81 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            "DIR holds gold.jsonl (one page a line: id, url, html, and the fields that are known) and html/. "
-            "Prints the share right per field, for all pages, by language and by source. Fetches nothing. "
-            "Gold authors are all whom a page credits, agencies and desks too: the columns au_* and four score the "
-            "stored authors (people) and the stored credits together, pe_* the stored authors alone. In a file of "
-            "--out `authors` is both, `people` and `credits` are each."
+            "DIR holds gold.jsonl (one page a line: id, url, html, and the fields that are known)"
+            " and html/. Prints the share right per field, for all pages, by language and by"
+            " source. Fetches nothing. Gold authors are all whom a page credits, agencies and desks"
+            " too: the columns au_* and four score the stored authors (people) and the stored"
+            " credits together, pe_* the stored authors alone. In a file of --out `authors` is"
+            " both, `people` and `credits` are each."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
+        cli.need_checkout("scrapy evaluate")
         super().add_options(parser)
         cli.add_json_option(parser)
-        parser.add_argument("--out", metavar="FILE", help="write the predictions, one JSON object a line")
-        parser.add_argument("--floors", metavar="FILE", help="JSON of least figures; exit 1 naming each one missed")
         parser.add_argument(
-            "--tier", choices=TIERS, default="generic",
-            help="rules, llm: pages of sites with enough of them are read with a set made of the site's other pages",
-        )  # fmt: skip
-        parser.add_argument("--split", choices=("dev", "held"), help="only that half of the sites (hash of the name)")
-        parser.add_argument(
-            "--folds", type=int, default=0, metavar="N",
-            help="figures of N parts of the sites, and with --compare what each part has won or lost since",
-        )  # fmt: skip
-        parser.add_argument("--compare", metavar="FILE", help="a run that --out wrote: which pages were won and lost")
-        parser.add_argument(
-            "--worst", type=int, default=0, metavar="N", help="list N pages with most fields wrong, and why"
+            "--out", metavar="FILE", help="write the predictions, one JSON object a line"
         )
         parser.add_argument(
-            "--calibration", action="store_true", help="how many values of each band of confidence are wrong"
+            "--floors", metavar="FILE", help="JSON of least figures; exit 1 naming each one missed"
         )
-        parser.add_argument("--intervals", action="store_true", help="95 %% intervals, by drawing sites (bootstrap)")
-        parser.add_argument("--by", choices=evaluate.GROUPS, action="append", help="default: lang and source")
-        parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="default: one per processor")
+        parser.add_argument(
+            "--tier",
+            choices=TIERS,
+            default="generic",
+            help="rules, llm: pages of sites with enough of them are read with a set made of the"
+            " site's other pages",
+        )
+        parser.add_argument(
+            "--split",
+            choices=("dev", "held"),
+            help="only that half of the sites (hash of the name)",
+        )
+        parser.add_argument(
+            "--folds",
+            type=int,
+            default=0,
+            metavar="N",
+            help="figures of N parts of the sites, and with --compare what each part has won or"
+            " lost since",
+        )
+        parser.add_argument(
+            "--compare",
+            metavar="FILE",
+            help="a run that --out wrote: which pages were won and lost",
+        )
+        parser.add_argument(
+            "--worst",
+            type=int,
+            default=0,
+            metavar="N",
+            help="list N pages with most fields wrong, and why",
+        )
+        parser.add_argument(
+            "--calibration",
+            action="store_true",
+            help="how many values of each band of confidence are wrong",
+        )
+        parser.add_argument(
+            "--intervals", action="store_true", help="95 %% intervals, by drawing sites (bootstrap)"
+        )
+        parser.add_argument(
+            "--by", choices=score_tables.GROUPS, action="append", help="default: lang and source"
+        )
+        parser.add_argument(
+            "--processes", type=int, default=os.cpu_count() or 1, help="default: one per processor"
+        )
 
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
         if len(args) != 1:
             raise cli.UsageError("one folder is needed: scrapy evaluate DIR", print_help=False)
         if opts.folds < 0 or opts.folds == 1:
-            raise cli.UsageError(f"--folds {opts.folds}: 2 or more parts are needed", print_help=False)
+            raise cli.UsageError(
+                f"--folds {opts.folds}: 2 or more parts are needed", print_help=False
+            )
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
         folder = Path(args[0])
         try:
             floors = read_floors(Path(opts.floors)) if opts.floors else {}
@@ -179,59 +228,59 @@ class Command(ScrapyCommand):
         except GoldError as exc:
             cli.fail(str(exc))
         if opts.split:
-            gold = [g for g in gold if evaluate.half(str(g.get("site", "?"))) == opts.split]
+            gold = [g for g in gold if score_tables.half(str(g.get("site", "?"))) == opts.split]
             if not gold:
                 cli.fail(f"no page of {folder} is of a site in the half {opts.split!r}")
         sets = self._sets(folder, gold, opts.tier) if opts.tier != "generic" else None
         lines = predictions(folder, gold, max(1, opts.processes), _progress, sets)
         if opts.out:
             _write(Path(opts.out), lines)
-        rows = [{"group": "all", **evaluate.figures(gold, lines)["all"]}]
-        if opts.folds:
-            parts = evaluate.folds(gold, lines, opts.folds, before)
-            rows += [{"group": f"fold={name}", **summary} for name, summary in parts.items()]
-        for by in opts.by or (() if opts.folds else ("lang", "source")):
-            groups = evaluate.figures(gold, lines, by)
-            rows += [{"group": f"{by}={name}", **summary} for name, summary in groups.items() if name != "all"]
-        if opts.intervals:
-            rows[0]["interval95"] = evaluate.intervals(gold, lines)
+        rows = _rows(gold, lines, before, opts)
         _print(rows, opts.as_json)
         if before is not None:
-            _print_changes(evaluate.changes(gold, before, lines), opts.as_json)
-        if opts.worst > 0:
-            cli.print_rows(evaluate.worst(gold, lines, opts.worst), ("id", "site", "wrong", "why"), opts.as_json)
-        if opts.calibration:
-            cli.print_rows(
-                evaluate.calibration(gold, lines), ("field", "band", "pages", "wrong", "share_wrong"), opts.as_json
-            )
+            _print_changes(score_tables.changes(gold, before, lines), opts.as_json)
+        _print_more(gold, lines, opts)
         unread = sum(str(line.get("reason", "")).startswith("file:") for line in lines)
         if unread:
             cli.note(f"{unread} pages could not be read")
-        missed = evaluate.below_floors(rows[0], floors)
+        missed = score_tables.below_floors(rows[0], floors)
         if missed:
             cli.fail("\n".join(missed))
 
-    def _sets(self, folder: Path, gold: Sequence[Mapping[str, Any]], tier: str) -> dict[str, SelectorSet]:
-        """Page id -> set, made of the site's other pages; said on stderr for which sites there is one."""
-        from newscrawler import evaluation, wiring
+    def _sets(
+        self, folder: Path, gold: Sequence[Mapping[str, Any]], tier: str
+    ) -> dict[str, SelectorSet]:
+        """Page id -> set, made of the site's other pages; said on stderr for which
+        sites there is one."""
+        from evaluation import selector_tiers
+        from newscrawler.crawl import services
+        from newscrawler.crawl.selector_jobs import GenerationConfig, make_llm
         from newscrawler.frontier import connect
-        from newscrawler.generation_ext import GenerationConfig, make_llm
-        from newscrawler.selectorstore.jobs import Jobs
-        from newscrawler.selectorstore.propose import Proposer
+        from newscrawler.selectorsets.jobs import Jobs
+        from newscrawler.selectorsets.propose import Proposer
 
         settings = self.settings
         assert settings is not None
         config = GenerationConfig.of(settings)
         llm = make_llm(settings) if tier == "llm" else None
         if llm is not None and not llm.configured:
-            cli.fail("--tier llm: no model is configured; set LLM_BASE_URL and LLM_MODEL (docs/selectors.md)")
+            cli.fail(
+                "--tier llm: no model is configured; set LLM_BASE_URL and LLM_MODEL"
+                " (docs/selectors.md)"
+            )
 
-        async def make() -> evaluation.Sets:
+        async def make() -> selector_tiers.Sets:
             # The model's budget is the fleet's, in Redis; rules spend none.
-            client: Any = connect(wiring.redis_url(settings), single=False) if llm is not None else None
-            proposer = Proposer(Jobs(client, config.limits), llm, tier, config.max_input_chars, cached=False)
+            client: Any = (
+                connect(services.redis_url(settings), single=False) if llm is not None else None
+            )
+            proposer = Proposer(
+                Jobs(client, config.limits), llm, tier, config.max_input_chars, cached=False
+            )
             try:
-                return await evaluation.make_sets(gold, lambda g: read_page(folder / str(g["html"])), proposer)
+                return await selector_tiers.make_sets(
+                    gold, lambda g: read_page(folder / str(g["html"])), proposer
+                )
             finally:
                 if llm is not None:
                     await llm.close()
@@ -239,8 +288,23 @@ class Command(ScrapyCommand):
         made = asyncio.run(make())
         for line in made.notes:
             cli.note(f"--tier {tier}: {line}")
-        cli.note(f"--tier {tier}: {len(made.of_page)} of {len(gold)} pages have a set, the others the generic chain")
+        cli.note(
+            f"--tier {tier}: {len(made.of_page)} of {len(gold)} pages have a set, the others the"
+            " generic chain"
+        )
         return made.of_page
+
+
+def _print_more(
+    gold: Sequence[Mapping[str, Any]], lines: list[dict[str, Any]], opts: argparse.Namespace
+) -> None:
+    """The tables that were asked for besides."""
+    if opts.worst > 0:
+        worst = score_tables.worst(gold, lines, opts.worst)
+        cli.print_rows(worst, ("id", "site", "wrong", "why"), opts.as_json)
+    if opts.calibration:
+        bands = score_tables.calibration(gold, lines)
+        cli.print_rows(bands, ("field", "band", "pages", "wrong", "share_wrong"), opts.as_json)
 
 
 def _print_changes(found: Mapping[str, Mapping[str, Sequence[str]]], as_json: bool) -> None:
@@ -258,19 +322,23 @@ def _print_changes(found: Mapping[str, Mapping[str, Sequence[str]]], as_json: bo
         cli.print_rows(rows, ("field",), True)
         return
     for row in rows:
-        row.update({k: " ".join(found[str(row["field"])][k[6:]][:8]) for k in ("pages_lost", "pages_won")})
-    print()
+        row.update(
+            {k: " ".join(found[str(row["field"])][k[6:]][:8]) for k in ("pages_lost", "pages_won")}
+        )
+    cli.show()
     if rows:
         cli.print_rows(rows, ("field", "won", "lost", "pages_lost", "pages_won"), False)
     else:
-        print("no page changed against the stored run")
+        cli.show("no page changed against the stored run")
 
 
 def _progress(done: int, total: int) -> None:
     if sys.stderr.isatty():
-        print(f"\r{done}/{total} pages", end="" if done < total else "\n", file=sys.stderr, flush=True)
+        print(
+            f"\r{done}/{total} pages", end="" if done < total else "\n", file=sys.stderr, flush=True
+        )
     elif done == total or done % 200 == 0:
-        print(f"{done}/{total} pages", file=sys.stderr, flush=True)
+        cli.show(f"{done}/{total} pages", file=sys.stderr, flush=True)
 
 
 def _write(path: Path, lines: list[dict[str, Any]]) -> None:
@@ -283,40 +351,78 @@ def _write(path: Path, lines: list[dict[str, Any]]) -> None:
 
 
 _SHORT = {
-    "authors_ok": "au_ok", "authors_exact": "au_exact", "authors_f1": "au_f1", "content_precision": "c_p",
-    "people_ok": "pe_ok", "people_exact": "pe_exact", "people_four": "pe_four", "content_recall": "c_r",
-    "content_f1": "c_f1", "content_mean_f1": "c_mean_f1", "content_ge90": "c_ge90",
-}  # fmt: skip
+    "authors_ok": "au_ok",
+    "authors_exact": "au_exact",
+    "authors_f1": "au_f1",
+    "content_precision": "c_p",
+    "people_ok": "pe_ok",
+    "people_exact": "pe_exact",
+    "people_four": "pe_four",
+    "content_recall": "c_r",
+    "content_f1": "c_f1",
+    "content_mean_f1": "c_mean_f1",
+    "content_ge90": "c_ge90",
+}
 
 
 def _print(rows: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         cli.print_rows(rows, ("group",), True)
         return
-    shown = [
-        {"group": r["group"], "pages": r["pages"]}
-        | {
-            c: None if r[c] is None else f"{r[c]:{'+' if r['group'].startswith('fold=won') else ''}.3f}"
-            for c in evaluate.COLUMNS
-        }
-        for r in rows
-        if r["pages"] >= 5
-        or len(rows) < 12
-        or r["group"] == "all"
-        or r["group"].startswith(("source=", "lang=vi", "fold="))
-    ]
-    for row in shown:
-        for column in evaluate.COLUMNS:
-            row[_SHORT.get(column, column)] = row.pop(column)
+    shown = [_shown(row) for row in rows if len(rows) < 12 or _is_shown(row)]
     cli.print_rows(shown, list(shown[0]), False)
     first = rows[0]
     fields = ("title", "day", "minute", "authors", "content", "with", "four")
     counts = ", ".join(f"{name} {first[name + '_n']}" for name in fields)
-    print(f"scored pages: {counts}")
-    print("au_ and four: stored authors and stored credits together, as the gold data count them; pe_: people alone")
+    cli.show(f"scored pages: {counts}")
+    cli.show(
+        "au_ and four: stored authors and stored credits together, as the gold data count them;"
+        " pe_: people alone"
+    )
     edges = first.get("interval95") or {}
     shown_edges = [
-        f"{name} {edges[name][0]:.3f}-{edges[name][1]:.3f}" for name in evaluate.SHOWN_INTERVALS if name in edges
+        f"{name} {edges[name][0]:.3f}-{edges[name][1]:.3f}"
+        for name in score_tables.SHOWN_INTERVALS
+        if name in edges
     ]
     if shown_edges:
-        print("95 % intervals: " + ", ".join(shown_edges))
+        cli.show("95 % intervals: " + ", ".join(shown_edges))
+
+
+def _is_shown(row: Mapping[str, Any]) -> bool:
+    """Of a long table: groups with pages enough to tell, and those that are always looked at."""
+    group = row["group"]
+    always = group == "all" or group.startswith(("source=", "lang=vi", "fold="))
+    return always or bool(row["pages"] >= 5)
+
+
+def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    sign = "+" if row["group"].startswith("fold=won") else ""
+    shown = {"group": row["group"], "pages": row["pages"]}
+    for column in score_tables.COLUMNS:
+        value = row[column]
+        shown[_SHORT.get(column, column)] = None if value is None else f"{value:{sign}.3f}"
+    return shown
+
+
+def _rows(
+    gold: Sequence[Mapping[str, Any]],
+    lines: Sequence[Mapping[str, Any]],
+    before: Sequence[Mapping[str, Any]] | None,
+    opts: argparse.Namespace,
+) -> list[dict[str, Any]]:
+    """The table: all pages, then the folds or the groups that were asked for."""
+    rows: list[dict[str, Any]] = [{"group": "all", **score_tables.figures(gold, lines)["all"]}]
+    if opts.folds:
+        parts = score_tables.folds(gold, lines, opts.folds, before)
+        rows += [{"group": f"fold={name}", **summary} for name, summary in parts.items()]
+    for by in opts.by or (() if opts.folds else ("lang", "source")):
+        groups = score_tables.figures(gold, lines, by)
+        rows += [
+            {"group": f"{by}={name}", **summary}
+            for name, summary in groups.items()
+            if name != "all"
+        ]
+    if opts.intervals:
+        rows[0]["interval95"] = score_tables.intervals(gold, lines)
+    return rows

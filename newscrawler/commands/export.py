@@ -6,18 +6,16 @@ import argparse
 from datetime import UTC, datetime
 from pathlib import Path
 
-from scrapy.commands import ScrapyCommand
-
 from newscrawler import cli
 from newscrawler.commands.search import with_store
 from newscrawler.store.base import ArticleStore
 from newscrawler.store.export import FORMATS, ExportError, export
 
 
-class Command(ScrapyCommand):
+class Command(cli.Command):
     requires_project = True
     requires_crawler_process = False
-    default_settings = {"LOG_ENABLED": False}
+    own_settings = {"LOG_ENABLED": False}
 
     def syntax(self) -> str:
         return "[options]"
@@ -27,17 +25,22 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            "Every current article that its site has not taken down. --since takes only those stored or changed since "
-            "then, so that a daily export can go on where the last one ended."
+            "Every current article that its site has not taken down. --since takes only those"
+            " stored or changed since then, so that a daily export can go on where the last one"
+            " ended."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         cli.add_json_option(parser)
         parser.add_argument("--format", choices=FORMATS, default="jsonl", help="default jsonl")
-        parser.add_argument("--out", metavar="FILE", help="file to write, whole or not at all (default: stdout)")
         parser.add_argument(
-            "--since", metavar="TIME", help="stored or changed since, e.g. 2026-08-31 or 2026-08-31T07:00Z"
+            "--out", metavar="FILE", help="file to write, whole or not at all (default: stdout)"
+        )
+        parser.add_argument(
+            "--since",
+            metavar="TIME",
+            help="stored or changed since, e.g. 2026-08-31 or 2026-08-31T07:00Z",
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -56,10 +59,16 @@ class Command(ScrapyCommand):
             count = with_store(self.settings, work)
         except (ExportError, OSError) as exc:
             cli.fail(f"export failed: {exc}")
-        if out is not None and opts.as_json:
-            cli.print_object({"articles": count, "format": opts.format, "out": str(out)})
-        else:
-            cli.note(f"{count:,} articles written{f' to {out}' if out else ''}")
+        _conclude(count, opts.format, out, opts.as_json)
+
+
+def _conclude(count: int, form: str, out: Path | None, as_json: bool) -> None:
+    if out is None:
+        cli.note(f"{count:,} articles written")
+    elif as_json:
+        cli.print_object({"articles": count, "format": form, "out": str(out)})
+    else:
+        cli.note(f"{count:,} articles written to {out}")
 
 
 def _time(text: str) -> datetime:

@@ -10,25 +10,24 @@ import zlib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-
-from scrapy.commands import ScrapyCommand
 
 from newscrawler import cli
+from newscrawler.discovery.sites import SitesError
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.explain import explain
-from newscrawler.extraction.extract import FIELD_NAMES, Extraction, PageContext, extract
+from newscrawler.extraction.extract import Extraction, PageContext, extract
 from newscrawler.extraction.safe_css import SelectorError
 from newscrawler.extraction.selectors import SelectorSet
+from newscrawler.items import READ
 
 #: A stored page that unpacks to more than this is not read.
 MAX_FILE_BYTES = 50 * 1024 * 1024
 
 
-class Command(ScrapyCommand):
+class Command(cli.Command):
     requires_project = True
     requires_crawler_process = False
-    default_settings = {"LOG_ENABLED": False}
+    own_settings = {"LOG_ENABLED": False}
 
     def syntax(self) -> str:
         return "[options] FILE-or-URL"
@@ -37,23 +36,38 @@ class Command(ScrapyCommand):
         return "Show what extraction finds on one page"
 
     def long_desc(self) -> str:
-        return "A file may be gzipped. A URL is fetched through robots.txt and the fleet's gate. Nothing is stored."
+        return (
+            "A file may be gzipped. A URL is fetched through robots.txt and the fleet's gate."
+            " Nothing is stored."
+        )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         cli.add_json_option(parser)
         parser.add_argument("--url", help="the address that a FILE was fetched from")
-        parser.add_argument("--html-encoding", metavar="NAME", help="charset of a FILE, over what the page says")
-        parser.add_argument("--selectors", metavar="FILE", help="a selector set to try; none = generic chain alone")
-        parser.add_argument("--explain", action="store_true", help="every candidate of every field and which one won")
+        parser.add_argument(
+            "--html-encoding", metavar="NAME", help="charset of a FILE, over what the page says"
+        )
+        parser.add_argument(
+            "--selectors", metavar="FILE", help="a selector set to try; none = generic chain alone"
+        )
+        parser.add_argument(
+            "--explain",
+            action="store_true",
+            help="every candidate of every field and which one won",
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
-            raise cli.UsageError("one file or URL is needed: scrapy extract FILE-or-URL", print_help=False)
+            raise cli.UsageError(
+                "one file or URL is needed: scrapy extract FILE-or-URL", print_help=False
+            )
         is_url = args[0].startswith(("http://", "https://"))
         if is_url and (opts.url or opts.html_encoding):
             raise cli.UsageError("--url and --html-encoding are for a FILE", print_help=False)
-        doc = self._fetched(args[0]) if is_url else _from_file(args[0], opts.url, opts.html_encoding)
+        doc = (
+            self._fetched(args[0]) if is_url else _from_file(args[0], opts.url, opts.html_encoding)
+        )
         selectors, context = self._known_of(doc.url, opts.selectors)
         if opts.explain:
             _print_rows(doc, context, selectors, opts.as_json)
@@ -64,9 +78,9 @@ class Command(ScrapyCommand):
             cli.note(f"not an article: {found.reason}")
 
     def _fetched(self, url: str) -> Document:
-        from newscrawler.fetching import fetch_polite
+        from newscrawler.crawl.polite_fetch import fetch_polite
+        from newscrawler.fetch.client import FetchError
         from newscrawler.frontier.queue import FrontierError
-        from newscrawler.httpclient import FetchError
 
         assert self.settings is not None
         try:
@@ -79,23 +93,17 @@ class Command(ScrapyCommand):
 
     def _known_of(self, url: str, given: str | None) -> tuple[SelectorSet | None, PageContext]:
         """The set to use and what is known of the site, when it is one of the configured ones."""
-        from newscrawler import wiring
+        from newscrawler.library.pages import known_of
 
         assert self.settings is not None
-        site = None
+        active, context = None, PageContext(fetched=datetime.now(UTC))
         try:
-            site = wiring.load_sites(self.settings).by_host(urlsplit(url).netloc.lower())
-        except (OSError, ValueError) as exc:
+            active, context = known_of(self.settings, url)
+        except (OSError, SitesError) as exc:
             cli.note(f"sites are not known here: {exc}")
-        context = PageContext(fetched=datetime.now(UTC))
-        if site is not None:
-            context = PageContext(site.name, site.language, site.zone, datetime.now(UTC))
         if given == "none":
             return None, context
-        if given:
-            return _set_from_file(Path(given)), context
-        store = wiring.open_selector_store(self.settings, None)
-        return (store.active(site.id) if site is not None else None), context
+        return (_set_from_file(Path(given)) if given else active), context
 
 
 def _from_file(name: str, url: str | None, encoding: str | None) -> Document:
@@ -140,37 +148,60 @@ def _set_from_file(path: Path) -> SelectorSet:
 def _print(found: Extraction, as_json: bool) -> None:
     if as_json:
         out: dict[str, Any] = {"is_article": found.is_article, "reason": found.reason}
-        for name in FIELD_NAMES:
+        for name in READ:
             value = getattr(found, name)
-            out[name] = {"value": value.value, "origin": value.origin, "confidence": value.confidence}
-        cli.print_object(out | {"selector_version": found.selector_version, "disagreements": found.disagreements})
+            out[name] = {
+                "value": value.value,
+                "origin": value.origin,
+                "confidence": value.confidence,
+            }
+        cli.print_object(
+            out | {"selector_version": found.selector_version, "disagreements": found.disagreements}
+        )
         return
-    for name in FIELD_NAMES:
+    for name in READ:
         value = getattr(found, name)
         if name == "content" or value.value in (None, [], ""):
             continue
         shown = ", ".join(value.value) if isinstance(value.value, list) else str(value.value)
         if name == "published" and found.published_day_only:
             shown = value.value.date().isoformat()
-        print(f"{name.replace('_', ' ') + ':':15}{shown}  ({value.origin} {value.confidence:.2f})")
+        cli.show(
+            f"{name.replace('_', ' ') + ':':15}{shown}  ({value.origin} {value.confidence:.2f})"
+        )
     if found.content.value:
-        print(f"\n{found.content.value}\n\n({found.content.origin} {found.content.confidence:.2f})")
+        cli.show(
+            f"\n{found.content.value}\n\n({found.content.origin} {found.content.confidence:.2f})"
+        )
 
 
-def _print_rows(doc: Document, context: PageContext, selectors: SelectorSet | None, as_json: bool) -> None:
+def _print_rows(
+    doc: Document, context: PageContext, selectors: SelectorSet | None, as_json: bool
+) -> None:
     rows = []
     for row in explain(doc, context, selectors):
-        value = row.read
-        if isinstance(value, str) and not as_json:
-            value = value if len(value) < 80 else f"{value[:79]}…"
-        if isinstance(value, list) and not as_json:
-            value = ", ".join(value)
-        won = "*" if row.won else ""
+        raw, value = row.raw, row.read
+        if not as_json:
+            raw, value = str(raw)[:60], _short(value)
         rows.append(
-            {"won": won, "field": row.field, "origin": row.origin, "raw": row.raw, "value": value, "note": row.note}
+            {
+                "won": "*" if row.won else "",
+                "field": row.field,
+                "origin": row.origin,
+                "raw": raw,
+                "value": value,
+                "note": row.note,
+            }
         )
-    if not as_json:
-        for shown in rows:
-            shown["value"] = None if shown["value"] is None else " ".join(str(shown["value"]).split())
-            shown["raw"] = str(shown["raw"])[:60]
     cli.print_rows(rows, ("won", "field", "origin", "raw", "value", "note"), as_json)
+
+
+def _short(value: Any) -> str | None:
+    """One line for a table."""
+    if value is None:
+        return None
+    if isinstance(value, str) and len(value) >= 80:
+        value = f"{value[:79]}…"
+    elif isinstance(value, list):
+        value = ", ".join(value)
+    return " ".join(str(value).split())

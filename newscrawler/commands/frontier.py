@@ -10,31 +10,56 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
 
-from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings
 
-from newscrawler import cli, wiring
+from newscrawler import cli
+from newscrawler.crawl import services
+from newscrawler.crawl.url_explain import trace
 from newscrawler.discovery.sites import SitesError
-from newscrawler.frontier import connect, explain
-from newscrawler.frontier import server as embedded
-from newscrawler.frontier.extras import FOR_GOOD
-from newscrawler.frontier.operator import Operator, shards_of
+from newscrawler.frontier import connect, state_text
+from newscrawler.frontier import redis_server as embedded
+from newscrawler.frontier.operator import Audit, Operator, Quarantined, shards_of
 from newscrawler.frontier.queue import FrontierError
-from newscrawler.frontier.types import CLASSES
-from newscrawler.tracing import trace
+from newscrawler.frontier.records import FOR_GOOD
+from newscrawler.frontier.types import CLASSES, FrontierConfig
+from newscrawler.utils.numbers import whole_number
 from newscrawler.web import urls
 
 VERBS = {
-    "report": ("[DOMAIN|SITE ...]", "what is queued, waiting and leased; a row per domain, everything of those named"),
-    "why": ("URL", "where it was found, what happened to it, what happens next, where its article is"),
-    "audit": ("DOMAIN [--last 24h]", "prove from the log of fetches that the delay was kept (exit 1 if not)"),
+    "report": (
+        "[DOMAIN|SITE ...]",
+        "what is queued, waiting and leased; a row per domain, everything of those named",
+    ),
+    "why": (
+        "URL",
+        "where it was found, what happened to it, what happens next, where its article is",
+    ),
+    "audit": (
+        "DOMAIN [--last 24h]",
+        (
+            "prove from the log of fetches and the sums of hours that the delay was kept (exit 1 if"
+            " not)"
+        ),
+    ),
     "pause": ("DOMAIN ...", "fetch nothing of it until `resume`"),
     "resume": ("DOMAIN ...", "end a pause or a block"),
-    "block": ("DOMAIN ... --until 2h", "fetch nothing for that long (s, m, h, d) or before that time (ISO)"),
+    "block": (
+        "DOMAIN ... --until 2h",
+        "fetch nothing for that long (s, m, h, d) or before that time (ISO)",
+    ),
     "delay": ("DOMAIN ... --seconds 10", "least seconds between two fetches; 0 takes that back"),
-    "class": ("DOMAIN ... --to high", "its share of the turns: high, mid, low; policy = as the sites file says"),
-    "quota": ("DOMAIN ... --pages 500", "fetches it may have --per 24h or --per crawl; over it, URLs stay queued"),
-    "purge": ("DOMAIN ... [--yes]", "throw away what is queued; says how much, then asks for --yes"),
+    "class": (
+        "DOMAIN ... --to high",
+        "its share of the turns: high, mid, low; policy = as the sites file says",
+    ),
+    "quota": (
+        "DOMAIN ... --pages 500",
+        "fetches it may have --per 24h or --per crawl; over it, URLs stay queued",
+    ),
+    "purge": (
+        "DOMAIN ... [--yes]",
+        "throw away what is queued; says how much, then asks for --yes",
+    ),
     "quarantine": (
         "list|replay|drop [DOMAIN]",
         "URLs whose tries are spent, that killed workers, or that could not be read",
@@ -48,7 +73,19 @@ OWN_OPTIONS = {
     "pages": ("quota",),
     "yes": ("purge", "quarantine"),
 }
-COLUMNS = ("domain", "class", "queued", "waiting", "leased", "delay", "opens_in", "robots", "fetched", "errors", "note")
+COLUMNS = (
+    "domain",
+    "class",
+    "queued",
+    "waiting",
+    "leased",
+    "delay",
+    "opens_in",
+    "robots",
+    "fetched",
+    "errors",
+    "note",
+)
 EXAMPLES = """\
   scrapy frontier report --top 10
   scrapy frontier why https://example.vn/bai-viet-123.html
@@ -57,31 +94,43 @@ EXAMPLES = """\
   scrapy frontier quarantine replay example.vn"""
 
 
-class Command(ScrapyCommand):
+class Command(cli.Command):
     requires_project = True
     requires_crawler_process = False
-    default_settings = {"LOG_ENABLED": False}
+    own_settings = {"LOG_ENABLED": False}
 
     def syntax(self) -> str:
         return "VERB [options]"
 
     def short_desc(self) -> str:
-        return "Report on the queue; pause, block, slow down or purge a domain; look after the quarantine"
+        return (
+            "Report on the queue; pause, block, slow down or purge a domain; look after the"
+            " quarantine"
+        )
 
     def long_desc(self) -> str:
         verbs = [f"  {f'{verb} {usage}':<38} {text}" for verb, (usage, text) in VERBS.items()]
-        head = [f"{self.short_desc()}.", "Without a verb: report. A domain is a host as in the report's first column."]
+        head = [
+            f"{self.short_desc()}.",
+            "Without a verb: report. A domain is a host as in the report's first column.",
+        ]
         return "\n".join([*head, "", *verbs, "", "Examples:", EXAMPLES])
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.formatter_class = cli.VerbsHelp
         cli.add_json_option(parser)
-        parser.add_argument("--until", metavar="TIME", help="block: 30m, 2h, 3d or 2026-11-22T08:00+07:00")
-        parser.add_argument("--seconds", type=float, metavar="S", help="delay: least seconds between two fetches")
+        parser.add_argument(
+            "--until", metavar="TIME", help="block: 30m, 2h, 3d or 2026-11-22T08:00+07:00"
+        )
+        parser.add_argument(
+            "--seconds", type=float, metavar="S", help="delay: least seconds between two fetches"
+        )
         parser.add_argument("--to", choices=(*CLASSES, "policy"), help="class: the new one")
         parser.add_argument(
-            "--pages", metavar="N", help="quota: so many fetches; 0 = none at all; policy = the settings'"
+            "--pages",
+            metavar="N",
+            help="quota: so many fetches; 0 = none at all; policy = the settings'",
         )
         parser.add_argument(
             "--per",
@@ -89,15 +138,33 @@ class Command(ScrapyCommand):
             metavar="TIME",
             help="quota: in that long (default 24h); crawl = from now on, in all",
         )
-        parser.add_argument("--last", default="24h", metavar="TIME", help="audit: how far back (default 24h)")
-        parser.add_argument("--top", type=int, default=40, metavar="N", help="report: most rows, 0 = all (default 40)")
-        parser.add_argument("--yes", action="store_true", help="purge, quarantine drop: do it without asking")
+        parser.add_argument(
+            "--last",
+            default="24h",
+            metavar="TIME",
+            help=(
+                "audit: how far back (default 24h); the last 2,000 fetches one by one, before them"
+                " sums of hours, for 48"
+            ),
+        )
+        parser.add_argument(
+            "--top",
+            type=int,
+            default=40,
+            metavar="N",
+            help="report: most rows, 0 = all (default 40)",
+        )
+        parser.add_argument(
+            "--yes", action="store_true", help="purge, quarantine drop: do it without asking"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         verb, rest = (args[0], args[1:]) if args else ("report", [])
         if verb not in VERBS:
-            raise cli.UsageError(f"unknown verb {verb!r}; there are: {', '.join(VERBS)}", print_help=False)
+            raise cli.UsageError(
+                f"unknown verb {verb!r}; there are: {', '.join(VERBS)}", print_help=False
+            )
         work = _prepare(verb, rest, opts, self.settings)
         code = with_operator(self.settings, work)
         if code:
@@ -108,15 +175,17 @@ Work = Callable[[Operator], Awaitable[int]]
 
 
 def with_operator(settings: BaseSettings, work: Work) -> int:
-    """Runs ``work`` on the frontier of these settings; an embedded server is started for it and stopped after."""
+    """Runs ``work`` on the frontier of these settings; an embedded server is started for it
+    and stopped after."""
     is_embedded = not settings.get("REDIS_URL")
-    if is_embedded and not (wiring.data_dir(settings) / "redis").is_dir():
+    if is_embedded and not (services.data_dir(settings) / "redis").is_dir():
         cli.fail(
-            f"there is no frontier in {settings['DATA_DIR']}/ yet: nothing was crawled here, and REDIS_URL is not set"
+            f"there is no frontier in {settings['DATA_DIR']}/ yet: nothing was crawled here, and"
+            " REDIS_URL is not set"
         )
 
     async def run() -> int:
-        client: Any = connect(wiring.redis_url(settings), single=False)
+        client: Any = connect(services.redis_url(settings), single=False)
         try:
             return await work(Operator(client, await shards_of(client)))
         finally:
@@ -124,11 +193,11 @@ def with_operator(settings: BaseSettings, work: Work) -> int:
 
     try:
         return asyncio.run(run())
-    except (FrontierError, wiring.StartRefused) as exc:
+    except (FrontierError, services.StartRefused) as exc:
         cli.fail(str(exc))
     finally:
         if is_embedded:
-            embedded.stop_if_last(wiring.data_dir(settings))
+            embedded.stop_if_last(services.data_dir(settings))
 
 
 def _prepare(verb: str, rest: list[str], opts: argparse.Namespace, settings: BaseSettings) -> Work:
@@ -136,12 +205,12 @@ def _prepare(verb: str, rest: list[str], opts: argparse.Namespace, settings: Bas
 
     :raises UsageError: wrong or missing arguments
     """
-    for name, owners in OWN_OPTIONS.items():
-        if verb not in owners and getattr(opts, name) not in (None, False):
-            raise cli.UsageError(f"--{name} is an option of {' and '.join(owners)}, not of {verb}", print_help=False)
+    _refuse_options_of_others(verb, opts)
     if verb == "report":
         if opts.top < 0:
-            raise cli.UsageError(f"--top {opts.top}: 0 or more is needed, 0 = all", print_help=False)
+            raise cli.UsageError(
+                f"--top {opts.top}: 0 or more is needed, 0 = all", print_help=False
+            )
         return lambda operator: report(operator, rest, opts)
     if verb == "quarantine":
         return _prepare_quarantine(rest, opts)
@@ -151,7 +220,9 @@ def _prepare(verb: str, rest: list[str], opts: argparse.Namespace, settings: Bas
         domain, last_ms = _domain(_one(verb, rest)), _span_ms("--last", opts.last)
         return lambda operator: audit(operator, domain, last_ms, opts.as_json)
     if not rest:
-        raise cli.UsageError(f"which domain? scrapy frontier {verb} {VERBS[verb][0]}", print_help=False)
+        raise cli.UsageError(
+            f"which domain? scrapy frontier {verb} {VERBS[verb][0]}", print_help=False
+        )
     domains = [_domain(name) for name in rest]
     if verb == "purge":
         return lambda operator: purge(operator, domains, opts)
@@ -160,16 +231,31 @@ def _prepare(verb: str, rest: list[str], opts: argparse.Namespace, settings: Bas
     return _prepare_change(verb, domains, opts)
 
 
+def _refuse_options_of_others(verb: str, opts: argparse.Namespace) -> None:
+    for name, owners in OWN_OPTIONS.items():
+        if verb not in owners and getattr(opts, name) not in (None, False):
+            raise cli.UsageError(
+                f"--{name} is an option of {' and '.join(owners)}, not of {verb}", print_help=False
+            )
+
+
 def _prepare_quota(domains: list[str], opts: argparse.Namespace, settings: BaseSettings) -> Work:
     """Without --pages it only shows."""
     if opts.pages is None:
         return lambda operator: report(operator, domains, opts)
     window_s = 0 if opts.per == "crawl" else _span_ms("--per", opts.per) // 1000
     if not window_s and opts.per != "crawl":
-        raise cli.UsageError(f"--per {opts.per!r}: a span of a second or more is needed, or crawl", print_help=False)
-    if opts.pages != "policy" and not (opts.pages.isdecimal() and int(opts.pages) < 2**32):
-        raise cli.UsageError(f"--pages {opts.pages!r}: a number or policy is needed", print_help=False)
-    by_host = {row.domain: row.pages_per_day for row in wiring.domain_policies(wiring.all_sites(settings), settings)}
+        raise cli.UsageError(
+            f"--per {opts.per!r}: a span of a second or more is needed, or crawl", print_help=False
+        )
+    if opts.pages != "policy" and whole_number(opts.pages, 2**32 - 1) is None:
+        raise cli.UsageError(
+            f"--pages {opts.pages!r}: a number or policy is needed", print_help=False
+        )
+    by_host = {
+        row.domain: row.pages_per_day
+        for row in services.domain_policies(services.all_sites(settings), settings)
+    }
 
     async def change(operator: Operator) -> int:
         await _check_known(operator, domains)
@@ -198,35 +284,72 @@ def _domain(name: str) -> str:
 def _one(verb: str, rest: list[str]) -> str:
     if len(rest) != 1:
         what = "URL" if verb == "why" else "domain"
-        raise cli.UsageError(f"one {what} is needed: scrapy frontier {verb} {what.upper()}", print_help=False)
+        raise cli.UsageError(
+            f"one {what} is needed: scrapy frontier {verb} {what.upper()}", print_help=False
+        )
     return rest[0]
 
 
 def _prepare_change(verb: str, domains: list[str], opts: argparse.Namespace) -> Work:
-    if verb == "block" and not opts.until:
-        raise cli.UsageError("until when? --until 2h or --until 2026-11-22T08:00+07:00", print_help=False)
-    if verb == "delay" and (opts.seconds is None or not 0 <= opts.seconds <= 86_400):
-        raise cli.UsageError("--seconds is needed, 0 to 86400 (0 takes an earlier one back)", print_help=False)
-    if verb == "class" and not opts.to:
-        raise cli.UsageError("--to high, mid, low or policy is needed", print_help=False)
-    until = _until(opts.until) if verb == "block" else None
+    change_one = _CHANGES[verb](opts)
 
     async def change(operator: Operator) -> int:
         await _check_known(operator, domains)
         for domain in domains:
-            if verb == "pause":
-                await operator.pause(domain)
-            elif verb == "resume":
-                await operator.resume(domain)
-            elif verb == "block" and until is not None:
-                await operator.block(domain, until(await operator.now_ms()))
-            elif verb == "delay":
-                await operator.set_delay(domain, round(opts.seconds * 1000))
-            elif verb == "class":
-                await operator.set_class(domain, None if opts.to == "policy" else opts.to)
+            await change_one(operator, domain)
         return await report(operator, domains, opts)
 
     return change
+
+
+ChangeOne = Callable[[Operator, str], Awaitable[object]]
+
+
+def _pause(opts: argparse.Namespace) -> ChangeOne:
+    return lambda operator, domain: operator.pause(domain)
+
+
+def _resume(opts: argparse.Namespace) -> ChangeOne:
+    return lambda operator, domain: operator.resume(domain)
+
+
+def _block(opts: argparse.Namespace) -> ChangeOne:
+    if not opts.until:
+        raise cli.UsageError(
+            "until when? --until 2h or --until 2026-11-22T08:00+07:00", print_help=False
+        )
+    until = _until(opts.until)
+
+    async def block(operator: Operator, domain: str) -> None:
+        await operator.block(domain, until(await operator.now_ms()))
+
+    return block
+
+
+def _delay(opts: argparse.Namespace) -> ChangeOne:
+    if opts.seconds is None or not 0 <= opts.seconds <= 86_400:
+        raise cli.UsageError(
+            "--seconds is needed, 0 to 86400 (0 takes an earlier one back)", print_help=False
+        )
+    delay_ms = round(opts.seconds * 1000)
+    return lambda operator, domain: operator.set_delay(domain, delay_ms)
+
+
+def _class(opts: argparse.Namespace) -> ChangeOne:
+    if not opts.to:
+        raise cli.UsageError("--to high, mid, low or policy is needed", print_help=False)
+    cls = None if opts.to == "policy" else opts.to
+    return lambda operator, domain: operator.set_class(domain, cls)
+
+
+#: What a verb does to one domain, its options checked.
+_CHANGES: dict[str, Callable[[argparse.Namespace], ChangeOne]] = {
+    "pause": _pause,
+    "resume": _resume,
+    "block": _block,
+    "delay": _delay,
+    "class": _class,
+}
 
 
 def _until(text: str) -> Callable[[int], int]:
@@ -239,10 +362,14 @@ def _until(text: str) -> Callable[[int], int]:
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
-        raise cli.UsageError(f"--until {text!r}: a time like 2h, 3d or 2026-11-22T08:00+07:00 is needed") from None
+        raise cli.UsageError(
+            f"--until {text!r}: a time like 2h, 3d or 2026-11-22T08:00+07:00 is needed"
+        ) from None
     at = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
     if at < time.time():
-        raise cli.UsageError(f"--until {text} is in the past; `scrapy frontier resume` ends a block")
+        raise cli.UsageError(
+            f"--until {text} is in the past; `scrapy frontier resume` ends a block"
+        )
     return lambda now_ms: round(at * 1000)
 
 
@@ -250,20 +377,16 @@ def _span_ms(option: str, text: str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
     if not found:
         also = ", or crawl," if option == "--per" else ""
-        raise cli.UsageError(f"{option} {text!r}: a span like 30m, 24h or 7d{also} is needed", print_help=False)
+        raise cli.UsageError(
+            f"{option} {text!r}: a span like 30m, 24h or 7d{also} is needed", print_help=False
+        )
     return round(float(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[found[2]] * 1000)
 
 
 # ---------------------------------------------------------------- the verbs
 async def report(operator: Operator, domains: list[str], opts: argparse.Namespace) -> int:
     found = await operator.report()
-    rows = found["domains"]
-    if domains:
-        wanted = {_domain(name) for name in domains}
-        rows = [row for row in rows if row["domain"] in wanted or row["site"] in wanted]
-        missing = wanted - {row["domain"] for row in rows} - {row["site"] for row in rows}
-        if missing:
-            cli.fail(_unknown(*sorted(missing)))
+    rows = _rows_of(found["domains"], domains) if domains else found["domains"]
     if opts.as_json:
         cli.print_rows(rows, COLUMNS, True)
         return 0
@@ -273,21 +396,36 @@ async def report(operator: Operator, domains: list[str], opts: argparse.Namespac
         cli.note(f"... and {len(rows) - len(shown)} more domains (--top 0 shows all)")
     if domains:
         for row in shown[:20]:
-            print(explain.details(row))
+            cli.show(state_text.details(row))
     else:
-        cli.note(explain.summary(found))
+        cli.note(state_text.summary(found))
     return 0
 
 
+def _rows_of(rows: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]]:
+    """Of the named domains and sites."""
+    wanted = {_domain(name) for name in names}
+    rows = [row for row in rows if row["domain"] in wanted or row["site"] in wanted]
+    missing = wanted - {row["domain"] for row in rows} - {row["site"] for row in rows}
+    if missing:
+        cli.fail(_unknown(*sorted(missing)))
+    return rows
+
+
 def _table_row(row: dict[str, Any]) -> dict[str, Any]:
-    opens = (
-        "never" if row["wait_ms"] > FOR_GOOD / 2 else explain.span(row["wait_ms"] / 1000) if row["wait_ms"] else "now"
-    )
-    return {**row, "delay": explain.span(row["delay_ms"] / 1000), "opens_in": opens}
+    opens = "now"
+    if row["wait_ms"] > FOR_GOOD / 2:
+        opens = "never"
+    elif row["wait_ms"]:
+        opens = state_text.span(row["wait_ms"] / 1000)
+    return {**row, "delay": state_text.span(row["delay_ms"] / 1000), "opens_in": opens}
 
 
 def _unknown(*names: str) -> str:
-    return f"the frontier does not know {', '.join(names)}; `scrapy frontier report --top 0` lists its domains"
+    return (
+        f"the frontier does not know {', '.join(names)}; `scrapy frontier report --top 0` lists its"
+        " domains"
+    )
 
 
 async def audit(operator: Operator, domain: str, last_ms: int, as_json: bool) -> int:
@@ -296,15 +434,36 @@ async def audit(operator: Operator, domain: str, last_ms: int, as_json: bool) ->
     if as_json:
         cli.print_object(asdict(found))
     else:
+        if found.hours:
+            hours = [{**hour, "hour": _when(hour["from_ms"])} for hour in found.hours]
+            columns = ("hour", "fetches", "least_gap_ms", "delay_ms", "too_soon")
+            cli.print_rows(hours, columns, False)
         if found.violations:
             rows = [{**row, "at": _when(row["at_ms"])} for row in found.violations]
             cli.print_rows(rows, ("at", "gap_ms", "delay_ms"), False)
-        least = "-" if found.least_gap_ms is None else f"{found.least_gap_ms / 1000:.3f} s"
-        print(
-            f"{found.domain}: {found.fetches} fetches in the log since {_when(found.since_ms)}, "
-            f"least gap between two {least}, sooner than the delay: {len(found.violations)}"
+        _show_audit(found)
+    return 1 if found.too_soon else 0
+
+
+def _show_audit(found: Audit) -> None:
+    least = "-" if found.least_gap_ms is None else f"{found.least_gap_ms / 1000:.3f} s"
+    if found.hours:
+        what = (
+            f"{found.fetches:,} fetches since {_when(found.since_ms)} ({found.log_fetches:,} in the"
+            f" log since {_when(found.log_since_ms)}, before that sums of {len(found.hours)} hours)"
         )
-    return 1 if found.violations else 0
+    else:
+        what = f"{found.fetches} fetches in the log since {_when(found.since_ms)}"
+    cli.show(
+        f"{found.domain}: {what}, least gap between two {least}, sooner than the delay:"
+        f" {found.too_soon}"
+    )
+    if not found.is_whole:
+        cli.note(
+            f"the log keeps the last {FrontierConfig().log_entries:,} fetches of a domain, and the"
+            " hours before them are kept as sums for 48 hours: what came before"
+            f" {_when(found.since_ms)} was not looked at"
+        )
 
 
 def _prepare_why(url: str, opts: argparse.Namespace, settings: BaseSettings) -> Work:
@@ -321,9 +480,9 @@ def _prepare_why(url: str, opts: argparse.Namespace, settings: BaseSettings) -> 
         if opts.as_json:
             cli.print_object({**found, "record": facts or None})
             return 0
-        print(f"{found['url']}\n  {found['text']}")
+        cli.show(f"{found['url']}\n  {found['text']}")
         for name, value in _trace_lines(found, facts):
-            print(f"  {name}: {value}")
+            cli.show(f"  {name}: {value}")
         return 0
 
     return explain_url
@@ -332,25 +491,31 @@ def _prepare_why(url: str, opts: argparse.Namespace, settings: BaseSettings) -> 
 def _trace_lines(found: dict[str, Any], facts: dict[str, Any]) -> list[tuple[str, Any]]:
     """In the order of a URL's life: found, queued, fetched, read, stored."""
     lines = [("found on", found.get("found_on"))]
-    lines += [
-        (name.removesuffix("_ms").replace("_", " "), _fact(name, value))
-        for name, value in facts.items()
-        if name not in ("url", "domain", "parent", "parent_start", "digest", "links_digest")
-    ]
+    for name, value in facts.items():
+        if name not in _NOT_TRACED:
+            lines.append((name.removesuffix("_ms").replace("_", " "), _fact(name, value)))
     lines += [("fetched", _fetch(entry)) for entry in found.get("fetches") or ()]
     lines += [("offers refused by a full queue", found.get("refused_full") or None)]
-    lines += [(name.replace("_", " "), found.get(name)) for name in ("robots", "shape", "selector_set")]
+    for name in ("robots", "shape", "selector_set"):
+        lines.append((name.replace("_", " "), found.get(name)))
     article = found.get("article")
     if isinstance(article, dict):
-        lines += [(f"article {k.replace('_', ' ')}", v) for k, v in article.items() if v not in (None, False)]
+        told = {k: v for k, v in article.items() if v is not False}
+        lines += [(f"article {k.replace('_', ' ')}", v) for k, v in told.items()]
     elif found.get("id"):
         lines.append(("article", article or "none stored"))
     return [(name, value) for name, value in lines if value is not None]
 
 
+#: Facts of a record that tell people nothing.
+_NOT_TRACED = ("url", "domain", "parent", "parent_start", "digest", "content_state")
+
+
 def _fetch(entry: dict[str, Any]) -> str:
     took_s = (entry["ended_ms"] - entry["granted_ms"]) / 1000
-    answer = {None: "the worker that had it was lost", 0: "no answer"}.get(entry["status"], f"status {entry['status']}")
+    answer = {None: "the worker that had it was lost", 0: "no answer"}.get(
+        entry["status"], f"status {entry['status']}"
+    )
     return f"{_when(entry['granted_ms'])}, {answer} after {took_s:.3g} s"
 
 
@@ -372,20 +537,24 @@ async def purge(operator: Operator, domains: list[str], opts: argparse.Namespace
         state = await operator.state(domain)
         assert state is not None
         if not opts.yes:
-            cli.note(f"{domain}: {state.queued + state.due} URLs would be thrown away; repeat with --yes")
+            cli.note(
+                f"{domain}: {state.queued + state.due} URLs would be thrown away; repeat with --yes"
+            )
             continue
         removed = await operator.purge(domain)
         if opts.as_json:
             cli.print_object({"domain": domain, "purged": removed})
         else:
-            print(f"{domain}: {removed} URLs thrown away")
+            cli.show(f"{domain}: {removed} URLs thrown away")
     return 0 if opts.yes else 1
 
 
 def _prepare_quarantine(rest: list[str], opts: argparse.Namespace) -> Work:
     what, domains = (rest[0], rest[1:]) if rest else ("list", [])
     if what not in ("list", "replay", "drop") or len(domains) > 1:
-        raise cli.UsageError("scrapy frontier quarantine list|replay|drop [DOMAIN]", print_help=False)
+        raise cli.UsageError(
+            "scrapy frontier quarantine list|replay|drop [DOMAIN]", print_help=False
+        )
     domains = [_domain(name) for name in domains]
     domain = domains[0] if domains else None
 
@@ -393,22 +562,34 @@ def _prepare_quarantine(rest: list[str], opts: argparse.Namespace) -> Work:
         await _check_known(operator, domains)
         entries = await operator.quarantined(domain, limit=1_000_000)
         if what == "list":
-            rows = [
-                {"domain": e.domain, "reason": e.reason, "since": _when(e.since_ms), "url": e.url or e.url_id.hex()}
-                for e in entries
-            ]
-            cli.print_rows(rows, ("domain", "reason", "since", "url"), opts.as_json)
-            if not rows:
-                cli.note("nothing is in quarantine" + (f" of {domain}" if domain else ""))
-            return 0
+            return _list_quarantine(entries, domain, opts.as_json)
         if what == "drop" and entries and not opts.yes:
             cli.note(f"{len(entries)} URLs would be forgotten; repeat with --yes")
             return 1
-        done = await (operator.replay(entries) if what == "replay" else operator.drop(entries))
-        word = "queued again" if what == "replay" else "dropped"
-        cli.print_object({word.replace(" ", "_"): done}) if opts.as_json else print(
-            f"{done} of {len(entries)} URLs {word}"
-        )
+        if what == "replay":
+            done, word = await operator.replay(entries), "queued again"
+        else:
+            done, word = await operator.drop(entries), "dropped"
+        if opts.as_json:
+            cli.print_object({word.replace(" ", "_"): done})
+        else:
+            cli.show(f"{done} of {len(entries)} URLs {word}")
         return 0 if done == len(entries) else 1
 
     return work
+
+
+def _list_quarantine(entries: list[Quarantined], domain: str | None, as_json: bool) -> int:
+    rows = [
+        {
+            "domain": e.domain,
+            "reason": e.reason,
+            "since": _when(e.since_ms),
+            "url": e.url or e.url_id.hex(),
+        }
+        for e in entries
+    ]
+    cli.print_rows(rows, ("domain", "reason", "since", "url"), as_json)
+    if not rows:
+        cli.note("nothing is in quarantine" + (f" of {domain}" if domain else ""))
+    return 0

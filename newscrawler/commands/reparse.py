@@ -7,23 +7,24 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
-from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings
 
-from newscrawler import cli, wiring
+from newscrawler import cli
+from newscrawler.crawl import plugins, services
+from newscrawler.crawl.ingest import Ingest
+from newscrawler.crawl.reparse import Choice, Reparser, ReparseReport
 from newscrawler.discovery.sites import SitesError
 from newscrawler.frontier import connect
-from newscrawler.frontier import server as embedded
+from newscrawler.frontier import redis_server as embedded
 from newscrawler.frontier.types import FrontierError
 from newscrawler.rawstore import RawNotFound, RawStoreUnavailable
-from newscrawler.reparsing import Choice, Reparser, Report
 from newscrawler.store.base import StoreError
 
 
-class Command(ScrapyCommand):
+class Command(cli.Command):
     requires_project = True
     requires_crawler_process = False
-    default_settings = {"LOG_LEVEL": "WARNING"}
+    own_settings = {"LOG_LEVEL": "WARNING"}
 
     def syntax(self) -> str:
         return "[options]"
@@ -33,18 +34,23 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            "Reads the newest raw page of each URL, extracts it with the active selector sets and puts what changed "
-            "into the article store as a new version. Nothing is fetched. An article that today's extraction would "
-            "not call one stays as it is and is counted as lost."
+            "Reads the newest raw page of each URL, extracts it with the active selector sets and"
+            " puts what changed into the article store as a new version. Nothing is fetched. An"
+            " article that today's extraction would not call one stays as it is and is counted as"
+            " lost."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         cli.add_json_option(parser)
         parser.add_argument("--site", metavar="ID", help="only pages of this site")
-        parser.add_argument("--since", metavar="TIME", help="only pages fetched since then, e.g. 2026-08-31")
+        parser.add_argument(
+            "--since", metavar="TIME", help="only pages fetched since then, e.g. 2026-08-31"
+        )
         parser.add_argument("--limit", metavar="N", type=int, help="at most so many pages")
-        parser.add_argument("--dry-run", action="store_true", help="say what would change, store nothing")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="say what would change, store nothing"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
@@ -60,28 +66,45 @@ class Command(ScrapyCommand):
         _print(report, opts.dry_run, opts.as_json)
 
 
-async def _reparse(settings: BaseSettings, choice: Choice, dry_run: bool) -> Report:
-    sites = wiring.load_sites(settings, only=choice.site)  # an unknown one is an error, not an empty result
-    redis: Any = connect(wiring.redis_url(settings), single=False)
-    store = wiring.open_article_store(settings)
-    raw = wiring.open_raw_store(settings)
+async def _reparse(settings: BaseSettings, choice: Choice, dry_run: bool) -> ReparseReport:
+    sites = services.load_sites(
+        settings, only=choice.site
+    )  # an unknown one is an error, not an empty result
+    redis: Any = connect(services.redis_url(settings), single=False)
+    store = services.open_article_store(settings)
+    raw = services.open_raw_store(settings)
+    sinks = services.open_event_sinks(settings, redis)
     try:
         await store.open()
-        selectors = wiring.open_selector_store(settings, redis)
+        selectors = services.open_selector_store(settings, redis)
         await selectors.refresh()
-        return await Reparser(raw, store, selectors, sites, dry_run=dry_run).run(choice)
+        ingest = Ingest(store, sinks=sinks)
+        rules = plugins.metadata_rules(settings)
+        reparser = Reparser(raw, ingest, selectors, sites, rules, dry_run=dry_run)
+        return await reparser.run(choice)
     finally:
+        for sink in sinks:
+            await sink.close()
         raw.close()
         await store.close()
         await redis.aclose()
         if not settings.get("REDIS_URL"):
-            embedded.stop_if_last(wiring.data_dir(settings))
+            embedded.stop_if_last(services.data_dir(settings))
 
 
-def _print(report: Report, dry_run: bool, as_json: bool) -> None:
+def _print(report: ReparseReport, dry_run: bool, as_json: bool) -> None:
     counts: dict[str, Any] = {
         name: getattr(report, name)
-        for name in ("pages", "new", "changed", "unchanged", "not_article", "lost", "offsite", "refused")
+        for name in (
+            "pages",
+            "new",
+            "changed",
+            "unchanged",
+            "not_article",
+            "lost",
+            "offsite",
+            "refused",
+        )
     }
     if as_json:
         cli.print_object({**counts, "fields": dict(report.fields), "dry_run": dry_run})

@@ -1,4 +1,5 @@
-"""`scrapy replay DIR` (`make replay PAGES=DIR`): the whole program over stored pages, under their real addresses."""
+"""`scrapy replay DIR` (`make replay PAGES=DIR`): the whole program over stored pages, under
+their real addresses."""
 
 from __future__ import annotations
 
@@ -8,20 +9,20 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from scrapy.commands import ScrapyCommand
-
-from newscrawler import cli, wiring
+from newscrawler import cli
 from newscrawler.commands.crawl import check
+from newscrawler.crawl import services
 from newscrawler.discovery.sites import Refusal
 from newscrawler.frontier import connect
-from newscrawler.frontier import server as embedded
+from newscrawler.frontier import redis_server as embedded
 from newscrawler.frontier.queue import Frontier
-from newscrawler.items import Kind
+from newscrawler.items import Kind, Link
 from newscrawler.rawstore.replay import ReplayError, load_index
+from newscrawler.store.base import ArticleStore
 from newscrawler.web.urls import canonicalize
 
 
-class Command(ScrapyCommand):
+class Command(cli.Command):
     requires_project = True
     requires_crawler_process = True
 
@@ -33,16 +34,19 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            "DIR holds gold.jsonl (one JSON object a line with id, url, html) and html/<id>.html.gz. All pages go "
-            "through frontier, robots.txt (DIR/robots/<host>.txt, else 404), middlewares, extraction, raw store, article "
-            "store and search. Nothing is fetched from a network. What is not stored is listed with its reason."
+            "DIR holds gold.jsonl (one JSON object a line with id, url, html) and"
+            " html/<id>.html.gz. All pages go through frontier, robots.txt (DIR/robots/<host>.txt,"
+            " else 404), middlewares, extraction, raw store, article store and search. Nothing is"
+            " fetched from a network. What is not stored is listed with its reason."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         cli.add_json_option(parser)
         parser.add_argument(
-            "--data", metavar="FOLDER", help="queue, articles and raw pages go there; without it DATA_DIR/replay"
+            "--data",
+            metavar="FOLDER",
+            help="queue, articles and raw pages go there; without it DATA_DIR/replay",
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -51,24 +55,24 @@ class Command(ScrapyCommand):
         if len(args) != 1:
             raise cli.UsageError("one folder is needed: scrapy replay DIR", print_help=False)
         data = Path(opts.data) if opts.data else Path(self.settings["DATA_DIR"]) / "replay"
-        own: dict[str, Any] = {
+        own = {"LOG_LEVEL": "WARNING", "CONCURRENT_REQUESTS": 32, "SELECTOR_GENERATION": "off"}
+        cli.set_own(self.settings, own)
+        # The rest makes it a replay, whatever was said.
+        fixed: dict[str, Any] = {
             "DATA_DIR": str(data),
             "REPLAY_DIR": str(Path(args[0]).resolve()),
             # nobody is asked for anything, so there is nobody to be polite to
             "DOWNLOAD_DELAY": 0,
             "AUTOTHROTTLE_ENABLED": False,
             "DOWNLOAD_HANDLERS": {
-                scheme: "newscrawler.handlers.ReplayHandler" if scheme in ("http", "https") else None
-                for scheme in ("http", "https", "file", "ftp", "s3", "data")
+                **dict.fromkeys(("file", "ftp", "s3", "data")),
+                **dict.fromkeys(("http", "https"), "newscrawler.handlers.ReplayHandler"),
             },
             "ARTICLE_MAX_AGE_DAYS": 0,
             "FRONTIER_MAX_DEPTH": 0,
-            "SELECTOR_GENERATION": "off",
-            "LOG_LEVEL": "WARNING",
-            "CONCURRENT_REQUESTS": 32,
             "REDIS_URL": "",
         }
-        self.settings.setdict(own, priority="cmdline")
+        self.settings.setdict(fixed, priority="cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None and self.crawler_process is not None
@@ -77,75 +81,75 @@ class Command(ScrapyCommand):
         except ReplayError as exc:
             cli.fail(str(exc))
         urls = list(index.urls())
-        usable = [url for url in urls if canonicalize(url)]  # the others are listed below with their reason
+        usable = [
+            url for url in urls if canonicalize(url)
+        ]  # the others are listed below with their reason
         if not usable:
             cli.fail(f"{args[0]}: no page has an http(s) address")
         check(self.settings, {"urls": usable})
-        begun_ms = round(time.time() * 1000)
+        begun_ms = int(time.time()) * 1000  # a record knows the second of its visit
         self.crawler_process.crawl("news", urls=usable)
         self.crawler_process.start()
         try:
             rows = cli.run_apart(self._rows(index, urls))
         finally:
-            embedded.stop_if_last(wiring.data_dir(self.settings))
+            embedded.stop_if_last(services.data_dir(self.settings))
         self._print(rows, opts.as_json, begun_ms)
 
     async def _rows(self, index: Any, urls: list[str]) -> list[dict[str, Any]]:
         assert self.settings is not None
-        sites = wiring.load_sites(self.settings, urls=[url for url in urls if canonicalize(url)])
-        client = connect(wiring.redis_url(self.settings), single=False)
-        frontier = Frontier(client, wiring.frontier_config(self.settings, loopback_only=True), "replay-report")
-        store = wiring.open_article_store(self.settings)
-        rows = []
+        sites = services.load_sites(self.settings, urls=[url for url in urls if canonicalize(url)])
+        client = connect(services.redis_url(self.settings), single=False)
+        frontier = Frontier(
+            client, services.frontier_config(self.settings, loopback_only=True), "replay-report"
+        )
+        store = services.open_article_store(self.settings)
         try:
             await store.open()
-            for url in urls:
-                link = sites.identify(url, kind=Kind.ARTICLE)
-                page_id = index.page_id(url)
-                if isinstance(link, Refusal):
-                    rows.append(
-                        {
-                            "id": page_id,
-                            "url": url,
-                            "stored": False,
-                            "outcome": "REFUSED",
-                            "reason": link.reason,
-                            "visited_ms": None,
-                        }
-                    )
-                    continue
-                article = await store.get(link.url_id.hex())
-                record = await frontier.record(link.url_id, link.domain)
-                rows.append(
-                    {
-                        "id": page_id,
-                        "url": url,
-                        "article": article.id if article else None,
-                        "stored": article is not None,
-                        "outcome": str(record.outcome or record.state) if record else "not queued",
-                        "reason": record.reason if record else "",
-                        "visited_ms": record.last_visit_ms if record else None,
-                    }
-                )
+            return [
+                {"id": index.page_id(url), "url": url}
+                | await _fate(sites.identify(url, kind=Kind.ARTICLE), store, frontier)
+                for url in urls
+            ]
         finally:
             await store.close()
             await client.aclose()
-        return rows
 
     def _print(self, rows: list[dict[str, Any]], as_json: bool, begun_ms: int) -> None:
         missing = [row for row in rows if not row["stored"]]
-        if as_json:
-            cli.print_rows(rows, (), True)
-        elif missing:
-            cli.print_rows(missing, ("id", "outcome", "reason", "url"), False)
+        shown = rows if as_json else missing
+        if shown:
+            cli.print_rows(shown, ("id", "outcome", "reason", "url"), as_json)
         by_reason = Counter(f"{row['outcome']}({row['reason']})" for row in missing)
         cli.note(f"{len(rows)} pages, {len(rows) - len(missing)} stored, {len(missing)} not stored")
         for reason, count in by_reason.most_common():
             cli.note(f"  {count:5d}  {reason}")
-        # What is no article is not asked for again: the verdict is that of the release that read the page.
+        # What is no article is not asked for again: the verdict is that of the
+        # release that read the page.
         earlier = sum(0 < (row["visited_ms"] or 0) < begun_ms for row in missing)
         if earlier:
-            cli.note(f"{earlier} of the missing were read by an earlier run in this folder, not by this one: for a new")
+            cli.note(
+                f"{earlier} of the missing were read by an earlier run in this folder, not by this"
+                " one: for a new"
+            )
             cli.note("verdict use an empty folder (--data FOLDER)")
-        cli.note(f"Search them: scrapy search 'words' -s DATA_DIR={self.settings['DATA_DIR'] if self.settings else ''}")
+        assert self.settings is not None
+        cli.note(f"Search them: scrapy search 'words' -s DATA_DIR={self.settings['DATA_DIR']}")
         self.exitcode = 0 if len(missing) < len(rows) else 1
+
+
+async def _fate(link: Link | Refusal, store: ArticleStore, frontier: Frontier) -> dict[str, Any]:
+    """What became of a page."""
+    if isinstance(link, Refusal):
+        return {"stored": False, "outcome": "REFUSED", "reason": link.reason, "visited_ms": None}
+    article = await store.get(link.url_id.hex())
+    stored = {"article": article.id if article else None, "stored": article is not None}
+    record = await frontier.record(link.url_id, link.domain)
+    if record is None:
+        return {**stored, "outcome": "not queued", "reason": "", "visited_ms": None}
+    return {
+        **stored,
+        "outcome": str(record.outcome or record.state),
+        "reason": record.reason,
+        "visited_ms": record.last_visit_ms,
+    }

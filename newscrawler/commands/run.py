@@ -1,28 +1,35 @@
-"""`scrapy run` (`make run`): everything on one machine: Redis, selector sets, seeds, crawl, search page."""
+"""`scrapy run` (`make run`): everything on one machine: Redis, selector sets, seeds,
+crawl, search page."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import signal
-import socket
 import subprocess
 import sys
+import threading
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
-from scrapy.commands import ScrapyCommand
+import redis
+from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
-from newscrawler import cli, metrics, wiring
+from newscrawler import cli, metrics
+from newscrawler.api.deps import mark_of
+from newscrawler.api.probe import Owner, listening, owner
 from newscrawler.commands.crawl import check
+from newscrawler.crawl import services
+from newscrawler.discovery import contact
+from newscrawler.fleet.verdict import NOTHING_FETCHED, nothing_due, nothing_fetched
 from newscrawler.frontier import connect
-from newscrawler.frontier import server as embedded
+from newscrawler.frontier import redis_server as embedded
+from newscrawler.frontier.keeper import tied
 
 
-class Command(ScrapyCommand):
+class Command(cli.Command):
     requires_project = True
     requires_crawler_process = True
 
@@ -34,127 +41,248 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            "Starts what is missing (embedded Redis), loads sites and selector sets, crawls until Ctrl-C or a limit, "
-            "and serves the search page meanwhile. A second start goes on where the first one stopped."
+            "Starts what is missing (embedded Redis), loads sites and selector sets, crawls until"
+            " Ctrl-C or a limit, and serves the search page meanwhile. A second start goes on where"
+            " the first one stopped."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--sites", metavar="A,B", help="only these sites (ids of `scrapy sites list`)")
-        parser.add_argument("--pages", type=positive, metavar="N", help="stop after this many pages")
-        parser.add_argument("--minutes", type=positive_float, metavar="M", help="stop after this many minutes")
         parser.add_argument(
-            "--since", metavar="3d", help="only articles of the last days (3d) or from a day on (2026-11-01)"
+            "--sites", metavar="A,B", help="only these sites (ids of `scrapy sites list`)"
         )
-        parser.add_argument("--until-done", action="store_true", help="stop when nothing is left to fetch")
+        parser.add_argument(
+            "--pages", type=positive, metavar="N", help="stop after this many pages"
+        )
+        parser.add_argument(
+            "--minutes", type=positive_float, metavar="M", help="stop after this many minutes"
+        )
+        parser.add_argument(
+            "--since",
+            metavar="3d",
+            help="only articles of the last days (3d) or from a day on (2026-11-01)",
+        )
+        parser.add_argument(
+            "--until-done", action="store_true", help="stop when nothing is left to fetch"
+        )
         parser.add_argument("--no-serve", action="store_true", help="do not serve the search page")
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
         assert self.settings is not None
-        own: dict[str, Any] = {"CRAWL_FOREVER": not opts.until_done, "SCHEDULER_IDLE_BEFORE_CLOSE": 3}
+        own: dict[str, Any] = {
+            "CRAWL_FOREVER": not opts.until_done,
+            "SCHEDULER_IDLE_BEFORE_CLOSE": 3,
+        }
         if opts.pages:
             own["CLOSESPIDER_PAGECOUNT"] = opts.pages
         if opts.minutes:
             own["CLOSESPIDER_TIMEOUT"] = round(opts.minutes * 60)
         if not self.settings.get("LOG_FILE"):  # the terminal is for the display and the summary
-            log = wiring.data_dir(self.settings) / "logs" / "crawl.log"
+            log = services.data_dir(self.settings) / "logs" / "crawl.log"
             try:
                 log.parent.mkdir(parents=True, exist_ok=True)
             except OSError as exc:
                 cli.fail(f"DATA_DIR cannot be written: {log.parent}: {exc.strerror}")
             own["LOG_FILE"] = str(log)
-        self.settings.setdict(own, priority="command")
+        cli.set_own(self.settings, own)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None and self.crawler_process is not None
-        if args and args[0].startswith("-"):
-            raise cli.UsageError(f"unknown option {args[0]}", print_help=False)
-        if args:
-            raise cli.UsageError(
-                f"unexpected argument: {args[0]} (sites are given as --sites {args[0]})", print_help=False
-            )
-        spider_args = {name: value for name, value in (("sites", opts.sites), ("since", opts.since)) if value}
-        sites = check(self.settings, spider_args)
-        for error in sites.errors:
-            cli.note(f"site left out: {error}")
-        self._load_selectors()
-        server = None if opts.no_serve else SearchPage.start(self.settings)
+        _refuse_arguments(args)
+        given = {"sites": opts.sites, "since": opts.since}
+        spider_args = {name: value for name, value in given.items() if value}
+        has_limit = opts.pages or opts.minutes or opts.until_done
+        with cli.interruptible(cli.NOT_BEGUN):
+            sites = check(self.settings, spider_args)
+            for error in sites.errors:
+                cli.note(f"site left out: {error}")
+            self._load_selectors()
+            server = None if opts.no_serve else SearchPage.start(self.settings)
         cli.note(f"Crawling {len(sites.enabled())} sites; Ctrl-C stops gracefully")
+        cli.note(contact.told_when(services.data_dir(self.settings), sites.enabled()))
         crawler = self.crawler_process.create_crawler("news")
         try:
             self.crawler_process.crawl(crawler, **spider_args)
             self.crawler_process.start()
             self.exitcode = self._verdict(crawler)
-            if server is not None and sys.stdin.isatty() and (opts.pages or opts.minutes or opts.until_done):
+            if server is not None and has_limit and sys.stdin.isatty():
                 server.wait_for_ctrl_c()
         finally:
-            if server is not None:
-                server.stop()
-            if not self.settings.get("REDIS_URL"):
-                embedded.stop_if_last(wiring.data_dir(self.settings))
+            self._stop(server)
+
+    def _stop(self, server: SearchPage | None) -> None:
+        assert self.settings is not None
+        if server is not None:
+            server.stop()
+        if not self.settings.get("REDIS_URL"):
+            embedded.stop_if_last(services.data_dir(self.settings))
 
     def _load_selectors(self) -> None:
         assert self.settings is not None
 
         async def load() -> None:
             assert self.settings is not None
-            client = connect(wiring.redis_url(self.settings), single=False)
+            client = connect(services.redis_url(self.settings), single=False)
             try:
-                report = await wiring.open_selector_store(self.settings, client).load_folder()
+                report = await services.open_selector_store(self.settings, client).load_folder()
                 for error in report.errors:
                     cli.note(f"selector set left out: {error}")
+            except redis.RedisError as exc:  # full, or gone since it was looked at: the crawl waits
+                cli.note(f"Selector sets could not be loaded, those in Redis are used: {exc}")
             finally:
                 await client.aclose()
 
         cli.run_apart(load())
 
-    def _verdict(self, crawler) -> int:  # type: ignore[no-untyped-def]
-        """0 when anything was fetched; a crawl that got nothing, or that had to stop, is a failure."""
-        stop = getattr(crawler.spider, "stop_reason", "") if crawler.spider else "the crawl did not start"
+    def _verdict(self, crawler: Crawler) -> int:
+        """0 when anything was fetched or nothing was due; a crawl that got nothing, or that had to
+        stop, is a failure."""
+        stop = (
+            getattr(crawler.spider, "stop_reason", "")
+            if crawler.spider
+            else "the crawl did not start"
+        )
         if stop:
             cli.note(f"Crawl stopped: {stop}")
             return 1
-        if not crawler.stats.get_value(metrics.PAGES, 0):
-            cli.note("Nothing at all could be fetched. Is there a network? `scrapy doctor` checks this machine.")
+        stats = metrics.stats_of(crawler)
+        if metrics.nothing_was_due(stats):
+            cli.note(nothing_due(stats))
+            return 0
+        if not stats.get(metrics.PAGES, 0):
+            cli.note(nothing_fetched(stats) or NOTHING_FETCHED)
             return 1
         return 0
 
 
-class SearchPage:
-    """`scrapy serve` as a process beside the crawl, so that a busy crawl does not slow the page."""
+def _refuse_arguments(args: list[str]) -> None:
+    if args and args[0].startswith("-"):
+        raise cli.UsageError(f"unknown option {args[0]}", print_help=False)
+    if args:
+        raise cli.UsageError(
+            f"unexpected argument: {args[0]} (sites are given as --sites {args[0]})",
+            print_help=False,
+        )
 
-    def __init__(self, process: subprocess.Popen[bytes] | None, url: str) -> None:
-        self.process = process
-        self.url = url
+
+class SearchPage:
+    """`scrapy serve` as a process beside the crawl, so that a busy crawl does not slow the page.
+
+    A thread of its own starts it and stays as long as the crawl: the kernel ends the page with the
+    thread that started it. Where another run serves the page already, the thread takes it over when
+    that run has ended.
+    """
+
+    #: Seconds between two looks at a page that another run serves.
+    LOOK_S = 3.0
+    #: So many ports behind API_PORT are tried where that one serves another data folder.
+    PORTS = 20
+
+    def __init__(self, settings: BaseSettings) -> None:
+        self.settings = settings
+        self.host, self.port = str(settings["API_HOST"]), settings.getint("API_PORT")
+        self.mark = mark_of(settings)
+        self.process: subprocess.Popen[bytes] | None = None
+        self._said = threading.Event()
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="search-page", daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
 
     @classmethod
     def start(cls, settings: BaseSettings) -> SearchPage:
-        host, port = settings["API_HOST"], settings.getint("API_PORT")
-        url = f"http://{host}:{port}"
-        if _listening(host, port):
-            if _is_ours(url):
-                cli.note(f"Search page: {url} (served already)")
-            else:
-                cli.note(f"Search page not served: port {port} is taken by another program; set API_PORT")
-            return cls(None, url)
-        log = wiring.data_dir(settings) / "logs" / "serve.log"
+        """Returns when it is served, or when a line said why it is not."""
+        page = cls(settings)
+        page._thread.start()
+        try:
+            page._said.wait(30)
+        except BaseException:  # Ctrl-C
+            page.stop()
+            raise
+        return page
+
+    def _keep(self) -> None:
+        try:
+            while not self._end.is_set() and not self._is_settled():
+                pass
+        finally:
+            self._said.set()
+        self._end.wait()
+
+    def _is_settled(self) -> bool:
+        """Finds a port and serves there. False where another program took the port in between."""
+        whose = self._find_port()
+        if whose == "program":
+            cli.note(
+                f"Search page not served: port {self.port} is taken by another program; set"
+                " API_PORT"
+            )
+            return True
+        if whose == "ours":
+            cli.note(f"Search page: {self.url} (served already)")
+            self._said.set()
+            self._wait_until_free()
+        return self._end.is_set() or self._serve()
+
+    def _find_port(self) -> Owner:
+        """Moves on to the next port while one serves another data folder."""
+        first = self.port
+        whose = self._owner()
+        if whose != "other" or first == 0:
+            return whose
+        for port in range(first + 1, min(first + self.PORTS, cli.LAST_PORT) + 1):
+            whose = owner(self.host, port, self.mark)
+            if whose in ("free", "ours"):
+                cli.note(f"Port {first} serves another data folder; this one is on port {port}")
+                self.port = port
+                return whose
+        return "program"
+
+    def _wait_until_free(self) -> None:
+        while not self._end.wait(self.LOOK_S):
+            if not listening(self.host, self.port):
+                cli.note("The run that served the search page has ended; this one serves it now")
+                return
+
+    def _serve(self) -> bool:
+        settings = self.settings
+        log = services.data_dir(settings) / "logs" / "serve.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "scrapy", "serve", "--host", str(host), "--port", str(port)]
+        command = [sys.executable, "-m", "scrapy", "serve"]
+        command += ["--host", self.host, "--port", str(self.port)]
         for name in ("DATA_DIR", "REDIS_URL", "ARTICLE_STORE", "ARTICLE_INDEX", "SITES_FILE"):
             if settings.get(name):
                 command += ["-s", f"{name}={settings.get(name)}"]
         with log.open("ab") as out:
-            # its own session: Ctrl-C in the terminal ends the crawl first, and the crawl ends the page
-            process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+            # its own session: Ctrl-C in the terminal ends the crawl first, and the crawl ends the
+            # page and where the crawl is killed, the kernel ends the page
+            process = subprocess.Popen(
+                command, stdout=out, stderr=out, start_new_session=True, preexec_fn=tied()
+            )
+        self.process = process
         deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and process.poll() is None and not _listening(host, port):
+        while time.monotonic() < deadline and not self._has_begun_or_ended(process):
             time.sleep(0.05)
-        if process.poll() is not None:
+        if self._end.is_set():
+            return True
+        if process.poll() is None:
+            cli.note(f"Search page: {self.url}")
+            return True
+        if self._owner() in ("free", "program"):
             cli.note(f"Search page could not be served, see {log}: {_last_line(log)}")
-        else:
-            cli.note(f"Search page: {url}")
-        return cls(process, url)
+            return True
+        return False
+
+    def _has_begun_or_ended(self, process: subprocess.Popen[bytes]) -> bool:
+        if process.poll() is not None or self._end.is_set():
+            return True
+        return self._owner() == "ours"
+
+    def _owner(self) -> Owner:
+        return owner(self.host, self.port, self.mark)
 
     def wait_for_ctrl_c(self) -> None:
         if self.process is None or self.process.poll() is not None:
@@ -165,25 +293,15 @@ class SearchPage:
             self.process.wait()
 
     def stop(self) -> None:
-        if self.process is None or self.process.poll() is not None:
-            return
-        self.process.terminate()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-
-
-def _listening(host: str, port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=1):
-        return True
-    return False
-
-
-def _is_ours(url: str) -> bool:
-    with contextlib.suppress(Exception), urllib.request.urlopen(f"{url}/healthz", timeout=3) as answer:
-        return b"newscrawler" in answer.read(4096)
-    return False
+        self._end.set()
+        process = self.process
+        if process is not None and process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        self._thread.join(10)
 
 
 def _last_line(path: Path) -> str:

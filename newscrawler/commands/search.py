@@ -7,26 +7,28 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings
 
-from newscrawler import cli, wiring
-from newscrawler.store.base import ArticleStore, Hit, Query, QueryError, SearchResult, StoreError, open_store
-from newscrawler.store.search import day
+from newscrawler import cli
+from newscrawler.crawl import services
+from newscrawler.items import FIELDS
+from newscrawler.store.base import ArticleStore, Hit, Query, QueryError, SearchResult, StoreError
+from newscrawler.store.labels import KEYS
+from newscrawler.store.query_language import day
 
 T = TypeVar("T")
+#: Seconds that a command waits for the vector of its query.
+_QUERY_S = 10.0
+_LISTS = tuple(f.name for f in FIELDS if f.in_hit and f.type == "texts")
 
 
 def with_store(settings: BaseSettings, work: Callable[[ArticleStore], Awaitable[T]]) -> T:
-    """Run ``work`` on the configured store, which must exist, and close it. Store errors end the command."""
+    """Run ``work`` on the configured store, which must exist, and close it. Store
+    errors end the command."""
 
     async def run() -> T:
-        store = open_store(
-            settings.get("ARTICLE_STORE") or "",
-            wiring.data_dir(settings),
-            index=settings["ARTICLE_INDEX"],
-            must_exist=True,
-        )
+        # A command starts the model for its one query; nobody else waits for it.
+        store = services.open_article_store(settings, must_exist=True, query_s=_QUERY_S)
         try:
             return await work(store)
         finally:
@@ -40,10 +42,10 @@ def with_store(settings: BaseSettings, work: Callable[[ArticleStore], Awaitable[
         cli.fail(str(exc))
 
 
-class Command(ScrapyCommand):
+class Command(cli.Command):
     requires_project = True
     requires_crawler_process = False
-    default_settings = {"LOG_ENABLED": False}
+    own_settings = {"LOG_ENABLED": False}
 
     def syntax(self) -> str:
         return "[options] QUERY"
@@ -53,27 +55,57 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            'All words are wanted; "a phrase" as written; -word without it; title:word, author:name, '
-            "site:vnexpress.net, after:2026-08-01, before:2026-09. Typed with diacritics they are meant; typed "
+            'All words are wanted; "a phrase" as written; -word without it; title:word,'
+            " author:name, "
+            f"{''.join(f'{key}:value, ' for key in KEYS)}"
+            "site:vnexpress.net, after:2026-08-01, before:2026-09. Typed with diacritics they are"
+            " meant; typed "
             "without, every spelling is found. A query that starts with a minus goes after --."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         cli.add_json_option(parser)
-        parser.add_argument("--limit", type=int, default=20, metavar="N", help="hits on a page, 1 to 100 (default 20)")
+        parser.add_argument(
+            "--limit",
+            type=int,
+            default=20,
+            metavar="N",
+            help="hits on a page, 1 to 100 (default 20)",
+        )
         parser.add_argument("--page", type=int, default=0, metavar="N", help="page, counted from 0")
         parser.add_argument("--sort", choices=("relevance", "date"), default="relevance")
-        parser.add_argument("--site", default="", metavar="SITE[,SITE]", help="only articles of these sites")
-        parser.add_argument("--after", metavar="DAY", help="published on or after this day (2026-08-31, 2026-08, 2026)")
+        parser.add_argument(
+            "--mode",
+            choices=("keyword", "semantic", "hybrid"),
+            default="hybrid",
+            help="by words, by meaning, or by both where words are weak (default)",
+        )
+        parser.add_argument(
+            "--site", default="", metavar="SITE[,SITE]", help="only articles of these sites"
+        )
+        parser.add_argument(
+            "--after",
+            metavar="DAY",
+            help="published on or after this day (2026-08-31, 2026-08, 2026)",
+        )
         parser.add_argument("--before", metavar="DAY", help="published before this day")
-        parser.add_argument("--facets", action="store_true", help="count the matches by site and by day")
-        parser.add_argument("--collapse", action="store_true", help="one hit per group of near-duplicates")
+        parser.add_argument(
+            "--facets",
+            action="store_true",
+            help=f"count the matches by {', '.join(('site', 'day', *KEYS))}",
+        )
+        parser.add_argument(
+            "--collapse", action="store_true", help="one hit per group of near-duplicates"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         if not args:
-            raise cli.UsageError('a query is needed: scrapy search "thời tiết" ("" lists the newest)', print_help=False)
+            raise cli.UsageError(
+                'a query is needed: scrapy search "thời tiết" ("" lists the newest)',
+                print_help=False,
+            )
         try:
             query = Query(
                 text=" ".join(args),
@@ -85,27 +117,41 @@ class Command(ScrapyCommand):
                 before=day("before", opts.before) if opts.before else None,
                 facets=opts.facets,
                 collapse=opts.collapse,
+                mode=opts.mode,
             )
         except QueryError as exc:
             raise cli.UsageError(str(exc), print_help=False) from exc
-        result = with_store(self.settings, lambda store: store.search(query))
-        _print(result, query, opts.as_json)
+
+        async def look(store: ArticleStore) -> tuple[SearchResult, bool]:
+            found = await store.search(query)
+            return found, not found.total and not (await store.stats())["articles"]
+
+        result, is_empty = with_store(self.settings, look)
+        if is_empty:
+            cli.note("No article is stored yet: crawl first (is DATA_DIR right?)")
+        else:
+            _print(result, query, opts.as_json)
 
 
 def _print(result: SearchResult, query: Query, as_json: bool) -> None:
     if as_json:
         for hit in result.hits:
-            by = {"authors": hit.article.authors, "credits": hit.article.credits}
-            cli.print_object(_row(hit) | {"score": hit.score, "snippet": hit.snippet, **by})
+            lists = {name: getattr(hit.article, name) for name in _LISTS}
+            more = {"score": hit.score, "snippet": hit.snippet, "by_meaning": hit.by_meaning}
+            cli.print_object(_row(hit) | more | lists)
         if query.facets:
             cli.print_object({"facets": result.facets})
         return
     if result.hits:
         cli.print_rows([_row(h) for h in result.hits], ("published", "site", "title", "url"), False)
     for name, counts in result.facets.items():
-        print()
-        cli.print_rows([{name: k, "articles": n} for k, n in counts.items()], (name, "articles"), False)
+        cli.show()
+        cli.print_rows(
+            [{name: k, "articles": n} for k, n in counts.items()], (name, "articles"), False
+        )
     cli.note(_summary(result, query))
+    if result.behind:
+        cli.note(f"The index is being made: {result.behind:,} changes are not in it yet.")
 
 
 def _row(hit: Hit) -> dict[str, Any]:
@@ -121,15 +167,21 @@ def _row(hit: Hit) -> dict[str, Any]:
 
 
 def _summary(result: SearchResult, query: Query) -> str:
-    total = f"{result.total:,}{'+' if result.total_is_capped else ''} article{'' if result.total == 1 else 's'}"
+    total = f"{result.total:,}{'+' if result.total_is_capped else ''} article"
+    total += "" if result.total == 1 else "s"
     first = query.page * query.size
-    shown = (
-        f"{first + 1}-{first + len(result.hits)} of {total}" if result.hits else (total if first else "nothing found")
-    )
+    shown = total if first else "nothing found"
+    if result.hits:
+        shown = f"{first + 1}-{first + len(result.hits)} of {total}"
+    corrected = ", ".join(f"{a} -> {b}" for a, b in result.corrections.items())
     how = {
         "": "",
         "folded": ", diacritics not regarded",
-        "corrected": ", corrected: " + ", ".join(f"{a} -> {b}" for a, b in result.corrections.items()),
-        "any": ", none has all of the words: these have the rarest of them",
+        "corrected": f", corrected: {corrected}",
+        "any": ", none has all of the words: these have most of them or the rarest",
     }[result.relaxed]
+    if result.mode == "semantic":
+        how = ", by meaning"
+    elif result.meaning is not None and result.meaning.found:
+        how += f"; {result.meaning.found:,} found by meaning alone"
     return f"{shown}{how} ({result.took_ms:.0f} ms)"

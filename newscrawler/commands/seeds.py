@@ -1,4 +1,5 @@
-"""`scrapy seeds VERB`: where crawls start: list, add, remove, and offer to the frontier what is due."""
+"""`scrapy seeds VERB`: where crawls start: list, add, remove, and offer to the
+frontier what is due."""
 
 from __future__ import annotations
 
@@ -16,32 +17,40 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings
 
-from newscrawler import cli, wiring
+from newscrawler import cli
 from newscrawler.commands import sites as sites_command
-from newscrawler.discovery import onboarding, overlay, proposal, watch
+from newscrawler.crawl import services
+from newscrawler.crawl.announced_lists import Announced
+from newscrawler.crawl.polite_fetch import FetchedPage, fetch_polite
+from newscrawler.discovery import list_revisits, onboarding, overlay, proposal
 from newscrawler.discovery.feeds import parse_feed
 from newscrawler.discovery.seeds import Seed, seed_links, seeds
 from newscrawler.discovery.sites import Refusal, Site, Sites, SitesError
 from newscrawler.extraction.document import Document
-from newscrawler.fetching import FetchedPage, fetch_polite
+from newscrawler.fetch.client import FetchError
 from newscrawler.fleet.freshness import span
 from newscrawler.frontier import connect
-from newscrawler.frontier import server as embedded
+from newscrawler.frontier import redis_server as embedded
+from newscrawler.frontier.found import FoundSeeds
 from newscrawler.frontier.queue import Frontier, FrontierError, Record
-from newscrawler.httpclient import FetchError
-from newscrawler.items import Kind, Link
+from newscrawler.items import Kind, Link, Outcome
 from newscrawler.web import urls
 from newscrawler.web.robots import RobotsRules
 
 VERBS = {
     "list": ("[SITE]", "a row per seed, those known to be dead too"),
-    "add": ("URL [--kind KIND]", "a feed, sitemap or section; of a home page it shows what there is to add"),
+    "add": (
+        "URL [--kind KIND]",
+        "a feed, sitemap or section; of a home page it shows what there is to add",
+    ),
     "remove": ("URL", "visit it no more as a seed"),
     "refresh": ("[--site A,B] [--every 5m]", "offer the seeds that are due to the frontier"),
-    "report": ("[SITE]", "how often each seed is visited and what became of it; the dead ones first"),
+    "report": (
+        "[SITE]",
+        "how often each seed is visited and what became of it; the dead ones first",
+    ),
 }
 EXAMPLES = """\
   scrapy seeds add https://example.vn/
@@ -52,10 +61,10 @@ _EVERY = re.compile(r"(\d+)([smh])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
-class Command(ScrapyCommand):
+class Command(cli.Command):
     requires_project = True
     requires_crawler_process = False
-    default_settings = {"LOG_ENABLED": False}
+    own_settings = {"LOG_ENABLED": False}
 
     def syntax(self) -> str:
         return "list [SITE] | add URL | remove URL | refresh [options] | report [SITE]"
@@ -70,41 +79,65 @@ class Command(ScrapyCommand):
             "The home page of a site that is not known yet gives an entry for sites.json.",
         ]
         return "\n".join(
-            [f"{self.short_desc()}.", "Without a verb: list.", "", *verbs, "", *tail, "", "Examples:", EXAMPLES]
+            [
+                f"{self.short_desc()}.",
+                "Without a verb: list.",
+                "",
+                *verbs,
+                "",
+                *tail,
+                "",
+                "Examples:",
+                EXAMPLES,
+            ]
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.formatter_class = cli.VerbsHelp
         cli.add_json_option(parser)
-        parser.add_argument("--kind", choices=tuple(KINDS), help="add: what the URL is; default: by its look")
-        parser.add_argument("--yes", action="store_true", help="add: take everything that a known home page names")
-        parser.add_argument("--site", metavar="A,B", help="refresh: these sites only (default: all that are enabled)")
-        parser.add_argument("--every", metavar="TIME", help="refresh: again and again, e.g. 5m, until Ctrl-C")
+        parser.add_argument(
+            "--kind", choices=tuple(KINDS), help="add: what the URL is; default: by its look"
+        )
+        parser.add_argument(
+            "--yes", action="store_true", help="add: take everything that a known home page names"
+        )
+        parser.add_argument(
+            "--site",
+            metavar="A,B",
+            help="refresh: these sites only (default: all that are enabled)",
+        )
+        parser.add_argument(
+            "--every", metavar="TIME", help="refresh: again and again, e.g. 5m, until Ctrl-C"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
-        verb, rest = (args[0], args[1:]) if args else ("list", [])
-        if verb not in VERBS:
-            raise cli.UsageError(f"unknown verb {verb!r}; there are: {', '.join(VERBS)}", print_help=False)
+        verb, rest = cli.verb_of(args, VERBS, "list")
         if verb == "refresh":
             self.exitcode = refresh(self.settings, rest, opts)
             return
         sites = sites_command.load(self.settings)
         if verb == "report":
-            report(self.settings, sites, [_site(sites, name) for name in rest] or sites.enabled(), opts.as_json)
+            chosen = [_site(sites, name) for name in rest] or sites.enabled()
+            report(self.settings, sites, chosen, opts.as_json)
             return
         if verb == "list":
-            chosen = [_site(sites, name) for name in rest] or list(sites)
-            rows = [row for site in chosen for row in seed_rows(site)]
-            cli.print_rows(rows, ("site", "kind", "status", "url", "note"), opts.as_json)
+            _list([_site(sites, name) for name in rest] or list(sites), opts.as_json)
             return
         if len(rest) != 1 or urls.canonicalize(rest[0]) is None:
-            raise cli.UsageError(f"one http(s) address is needed: scrapy seeds {verb} URL", print_help=False)
+            raise cli.UsageError(
+                f"one http(s) address is needed: scrapy seeds {verb} URL", print_help=False
+            )
         if verb == "add":
             add(self.settings, sites, rest[0], opts)
         else:
             remove(self.settings, sites, rest[0], opts.as_json)
+
+
+def _list(sites: Sequence[Site], as_json: bool) -> None:
+    rows = [row for site in sites for row in seed_rows(site)]
+    cli.print_rows(rows, ("site", "kind", "status", "url", "note"), as_json)
 
 
 def _site(sites: Sites, name: str) -> Site:
@@ -118,10 +151,17 @@ def _site(sites: Sites, name: str) -> Site:
 
 
 def seed_rows(site: Site) -> list[dict[str, Any]]:
-    """Every seed as the file and the operator name it; sitemaps of a month with their placeholders."""
+    """Every seed as the file and the operator name it; sitemaps of a month with
+    their placeholders."""
 
     def made(kind: Kind, url: str, status: str = "", note: str = "") -> dict[str, Any]:
-        return {"site": site.id, "kind": str(kind), "status": status or None, "url": url, "note": note or None}
+        return {
+            "site": site.id,
+            "kind": str(kind),
+            "status": status or None,
+            "url": url,
+            "note": note or None,
+        }
 
     return [
         made(Kind.HOME, site.home),
@@ -145,34 +185,58 @@ def add(settings: BaseSettings, sites: Sites, url: str, opts: argparse.Namespace
         return
     page, document, found = _examined(settings, url)
     if site is None:
-        _propose(settings, page, document, found, asked=host, keep=opts.yes)
+        _propose(settings, page, document, found, asked=host, keep=opts.yes, as_json=opts.as_json)
         return
     moved_to = urls.domain_of(page.url)
     if sites.by_host(moved_to) is not site and site.enabled:
         cli.note(
-            f"{site.id} has moved: its home page is on {moved_to} now. Put {moved_to} first in its hosts in sites.json, "
-            f"and {site.host} into its aliases"
+            f"{site.id} has moved: its home page is on {moved_to} now. Put {moved_to} first in its"
+            f" hosts in sites.json, and {site.host} into its aliases"
         )
     new = _unknown_seeds(site, found)
     if opts.yes:
         _store(settings, site, new, opts.as_json)
-        return
+    else:
+        _show_new(site, new, url, opts.as_json)
+
+
+def _show_new(site: Site, new: dict[str, Kind], url: str, as_json: bool) -> None:
     rows = [{"site": site.id, "kind": str(k), "url": u} for u, k in new.items()]
-    cli.print_rows(rows, ("site", "kind", "url"), opts.as_json)
-    cli.note(f"{len(new)} new for {site.id}; nothing was changed. `scrapy seeds add {url} --yes` takes all of them")
+    cli.print_rows(rows, ("site", "kind", "url"), as_json)
+    cli.note(
+        f"{len(new)} new for {site.id}; nothing was changed. `scrapy seeds add {url} --yes` takes"
+        " all of them"
+    )
 
 
 def _propose(
-    settings: BaseSettings, page: FetchedPage, document: Document, found: onboarding.Found, *, asked: str, keep: bool
+    settings: BaseSettings,
+    page: FetchedPage,
+    document: Document,
+    found: onboarding.Found,
+    *,
+    asked: str,
+    keep: bool,
+    as_json: bool,
 ) -> None:
-    """Prints an entry for sites.json; ``keep`` puts it into the operator's changes, so that it is crawled."""
+    """Prints an entry for sites.json; ``keep`` puts it into the operator's changes,
+    so that it is crawled."""
     entry = proposal.entry(found, document, datetime.now(UTC).date().isoformat(), asked=asked)
-    cli.print_object(entry)
-    what = f"{page.url}: {len(found.feeds)} feeds, {len(found.sitemaps)} sitemaps, {len(found.sections)} sections. "
+    if as_json:
+        cli.print_object(entry)
+    else:
+        cli.print_rows(_proposal_rows(entry), ("what", "value"), as_json=False)
+    what = (
+        f"{page.url}: {len(found.feeds)} feeds, {len(found.sitemaps)} sitemaps,"
+        f" {len(found.sections)} sections. "
+    )
     if not keep:
-        cli.note(what + 'Nothing was changed: read the entry, then --yes, or put it into "sites" of sites.json.')
+        cli.note(
+            what
+            + "Nothing was changed: --yes keeps it, --json prints it as an entry for sites.json."
+        )
         return
-    folder = wiring.data_dir(settings)
+    folder = services.data_dir(settings)
     try:
         state = overlay.read(folder)
         state.sites = [*(site for site in state.sites if site.get("id") != entry["id"]), entry]
@@ -182,6 +246,16 @@ def _propose(
     cli.note(what + f"{entry['id']} is crawled from the next start on.")
 
 
+def _proposal_rows(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """The entry for people: its facts, then a row for each seed."""
+    facts = ("id", "name", "language", "zone", "delay_s", "home")
+    rows = [{"what": name, "value": str(entry[name])} for name in facts]
+    for kind, label in (("sections", "section"), ("feeds", "feed"), ("sitemaps", "sitemap")):
+        for seed in entry[kind]:
+            rows.append({"what": label, "value": seed if isinstance(seed, str) else seed["url"]})
+    return rows + [{"what": "article", "value": url} for url in entry["article_examples"]]
+
+
 def _kind_by_look(url: str) -> Kind | None:
     if onboarding.looks_like_sitemap(url):
         return Kind.SITEMAP
@@ -189,7 +263,8 @@ def _kind_by_look(url: str) -> Kind | None:
 
 
 def _unknown_seeds(site: Site, found: onboarding.Found) -> dict[str, Kind]:
-    """What the page names and the site does not have, dead ones counted as known: nobody should add them again."""
+    """What the page names and the site does not have, dead ones counted as known: nobody
+    should add them again."""
     sites = Sites([replace(site, enabled=True)])
     have = {urls.canonicalize(row["url"]) for row in seed_rows(site)}
     new: dict[str, Kind] = {}
@@ -210,7 +285,7 @@ def _examined(settings: BaseSettings, url: str) -> tuple[FetchedPage, Document, 
     try:
         page = asyncio.run(fetch_polite(url, settings))
         sitemaps = _robots_sitemaps(settings, urls.domain_of(page.url))
-    except (FetchError, FrontierError, wiring.StartRefused, ValueError) as exc:
+    except (FetchError, FrontierError, services.StartRefused, ValueError) as exc:
         cli.fail(f"{url} was not fetched: {exc}")
     if page.status != 200:
         cli.fail(f"{url} answered {page.status}; a home page is needed to find seeds")
@@ -221,11 +296,12 @@ def _examined(settings: BaseSettings, url: str) -> tuple[FetchedPage, Document, 
 
 
 def _read_indexes(settings: BaseSettings, found: onboarding.Found) -> None:
-    """The site's own pages of feeds and sections, each fetched at its delay; one that cannot be had is left out."""
+    """The site's own pages of feeds and sections, each fetched at its delay; one that
+    cannot be had is left out."""
     for url in found.indexes:
         try:
             page = asyncio.run(fetch_polite(url, settings))
-        except (FetchError, FrontierError, wiring.StartRefused, ValueError) as exc:
+        except (FetchError, FrontierError, services.StartRefused, ValueError) as exc:
             cli.note(f"{url} was not read: {exc}")
             continue
         if page.status != 200:
@@ -243,13 +319,17 @@ def _robots_sitemaps(settings: BaseSettings, domain: str) -> list[str]:
         entry = await frontier.robots(domain)
         if entry is None:
             return []
-        return RobotsRules.parse_answer(entry.status, entry.body, str(settings["ROBOTSTXT_USER_AGENT"])).sitemaps
+        rules = RobotsRules.parse_answer(
+            entry.status, entry.body, str(settings["ROBOTSTXT_USER_AGENT"])
+        )
+        return list(rules.sitemaps)
 
-    return with_frontier(settings, Sites(), ask)
+    named: list[str] = with_frontier(settings, Sites(), ask)
+    return named
 
 
 def _store(settings: BaseSettings, site: Site, added: dict[str, Kind], as_json: bool) -> None:
-    folder = wiring.data_dir(settings)
+    folder = services.data_dir(settings)
     try:
         state = overlay.read(folder)
         for url, kind in added.items():
@@ -268,8 +348,10 @@ def remove(settings: BaseSettings, sites: Sites, url: str, as_json: bool) -> Non
     wanted = {url, urls.canonicalize(url)}
     row = next((r for r in seed_rows(site) if r["url"] in wanted and r["kind"] != Kind.HOME), None)
     if row is None:
-        cli.fail(f"{url} is no feed, sitemap or section of {site.id}; see `scrapy seeds list {site.id}`")
-    folder = wiring.data_dir(settings)
+        cli.fail(
+            f"{url} is no feed, sitemap or section of {site.id}; see `scrapy seeds list {site.id}`"
+        )
+    folder = services.data_dir(settings)
     try:
         state = overlay.read(folder)
         state.remove_seed(site.id, row["url"])
@@ -283,13 +365,17 @@ def remove(settings: BaseSettings, sites: Sites, url: str, as_json: bool) -> Non
 def refresh(settings: BaseSettings, rest: list[str], opts: argparse.Namespace) -> int:
     """Offers once, or every so often until Ctrl-C; then a frontier that is away is waited for."""
     if rest:
-        raise cli.UsageError("refresh takes no address; name sites with --site A,B", print_help=False)
+        raise cli.UsageError(
+            "refresh takes no address; name sites with --site A,B", print_help=False
+        )
     every_s = _every_s(opts.every) if opts.every else 0.0
     names = [name.strip() for name in (opts.site or "").split(",") if name.strip()]
 
     async def once() -> None:
         sites = _chosen(settings, names)
-        rows = await _with_frontier(settings, sites, partial(_offer, sites=sites, settings=settings))
+        rows = await _with_frontier(
+            settings, sites, partial(_offer, sites=sites, settings=settings)
+        )
         cli.print_rows(rows, ("site", "offered", "due", "refused"), opts.as_json)
         sys.stdout.flush()  # a log of --every is read while it grows
 
@@ -297,7 +383,7 @@ def refresh(settings: BaseSettings, rest: list[str], opts: argparse.Namespace) -
         asyncio.run(_again_and_again(once, every_s) if every_s else once())
     except KeyboardInterrupt:
         return 0
-    except (FrontierError, wiring.StartRefused) as exc:
+    except (FrontierError, services.StartRefused) as exc:
         cli.fail(str(exc))
     finally:
         _stop_embedded(settings)
@@ -305,8 +391,9 @@ def refresh(settings: BaseSettings, rest: list[str], opts: argparse.Namespace) -
 
 
 async def _again_and_again(once: Callable[[], Awaitable[None]], every_s: float) -> None:
-    """Until Ctrl-C. Its mark is looked at between two rounds: a cancelled round may not notice (asyncio.wait_for of
-    Python 3.11 drops a cancellation that comes together with the answer that it waits for)."""
+    """Until Ctrl-C. Its mark is looked at between two rounds: a cancelled round may not
+    notice (asyncio.wait_for of Python 3.11 drops a cancellation that comes together with
+    the answer that it waits for)."""
     stop = asyncio.Event()
 
     def stopped() -> None:
@@ -345,80 +432,132 @@ def _chosen(settings: BaseSettings, names: list[str]) -> Sites:
     return sites.only([_site(sites, name).id for name in names])
 
 
-async def _offer(frontier: Frontier, *, sites: Sites, settings: BaseSettings) -> list[dict[str, Any]]:
-    """A row per site: seeds offered, those that were due, those refused by the queue (reason and number)."""
-    await frontier.put_domains(wiring.domain_policies(sites, settings))
+async def _offer(
+    frontier: Frontier, *, sites: Sites, settings: BaseSettings
+) -> list[dict[str, Any]]:
+    """A row per site: seeds offered, those that were due, those refused by the queue
+    (reason and number)."""
+    await frontier.put_domains(services.domain_policies(sites, settings))
     now_ms = await frontier.operator.now_ms()
+    announced = Announced(FoundSeeds(frontier.client, frontier.config.shards))
     rows = []
     for site in sites.enabled():
-        links = seed_links(site, now_ms)
+        links = seed_links(site, now_ms) + await announced.links(sites, site)
         result = await frontier.add(links)
         refused = ", ".join(f"{reason} {number}" for reason, number in result.refused.items())
-        rows.append({"site": site.id, "offered": len(links), "due": result.added, "refused": refused or None})
+        rows.append(
+            {
+                "site": site.id,
+                "offered": len(links),
+                "due": result.added,
+                "refused": refused or None,
+            }
+        )
     return rows
 
 
 # ---------------------------------------------------------------- report
 #: In the order of the report: what an operator has to look at first.
-STATES = ("dead", "missing", "moved", "refused", "challenge", "failing", "alive", "asleep", "new", "live")
+STATES = (
+    "dead",
+    "missing",
+    "moved",
+    "refused",
+    "challenge",
+    "failing",
+    "alive",
+    "asleep",
+    "new",
+    "live",
+)
 
 
 def report(settings: BaseSettings, sites: Sites, chosen: Sequence[Site], as_json: bool) -> None:
-    """A row per seed with what the frontier remembers of it; how many are in each state on stderr."""
+    """A row per seed, and per list that the crawl has found by itself, with what the frontier
+    remembers of it; how many are in each state on stderr."""
 
     async def ask(frontier: Frontier) -> list[dict[str, Any]]:
         now_ms = await frontier.operator.now_ms()
-        rows = []
-        for site in chosen:
-            alone = Sites([replace(site, enabled=True)])
-            for seed in seeds(site, now_ms):
-                link = alone.identify(seed.url, kind=seed.kind, now_ms=now_ms)
-                if isinstance(link, Link):
-                    record = await frontier.record(link.url_id, link.domain)
-                    rows.append(_report_row(seed, record, now_ms))
-        return rows
+        return [row for site in chosen for row in await _report_rows(frontier, site, now_ms)]
 
     try:
         rows = with_frontier(settings, sites, ask)
-    except (FrontierError, wiring.StartRefused) as exc:
+    except (FrontierError, services.StartRefused) as exc:
         cli.fail(str(exc))
     rows.sort(key=lambda row: (STATES.index(row["state"]), row["site"]))
     counts = Counter(row["state"] for row in rows)
-    if not as_json:
-        for row in rows:
-            row["every"] = span(row["every_s"])
-            row["next"] = span(max(0.0, row["next_in_s"])) if row["next_in_s"] is not None else None
-    cli.print_rows(rows, ("site", "kind", "state", "every", "next", "note", "url"), as_json)
-    cli.note(f"{len(rows)} seeds: " + ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state]))
+    for row in [] if as_json else rows:
+        row["every"], row["next"] = span(row["every_s"]), None
+        if row["next_in_s"] is not None:
+            row["next"] = span(max(0.0, row["next_in_s"]))
+    cli.print_rows(
+        rows, ("site", "kind", "state", "every", "next", "articles", "note", "url"), as_json
+    )
+    cli.note(
+        f"{len(rows)} seeds: "
+        + ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+    )
+
+
+async def _report_rows(frontier: Frontier, site: Site, now_ms: int) -> list[dict[str, Any]]:
+    alone = Sites([replace(site, enabled=True)])
+    found = FoundSeeds(frontier.client, frontier.config.shards)
+    more = [
+        Seed(site.id, str(one.kind), one.kind, one.url, via=one.via)
+        for one in await found.of(site.host)
+    ]
+    rows = []
+    for seed in [*seeds(site, now_ms), *more]:
+        link = alone.identify(seed.url, kind=seed.kind, now_ms=now_ms)
+        if isinstance(link, Link):
+            record = await frontier.record(link.url_id, link.domain)
+            rows.append(_report_row(seed, record, now_ms))
+    return rows
 
 
 def _report_row(seed: Seed, record: Record | None, now_ms: int) -> dict[str, Any]:
-    memory = watch.Memory.read(record.links_digest if record else b"")
-    outcome = record.outcome if record else None
-    state = watch.state_of(memory, outcome, now_ms // 1000, is_dead_in_file=seed.dead)
-    due_ms = (record.due_ms or record.next_visit_ms) if record else None
-    note = memory.note or (str(outcome) if state in ("failing", "refused") else "")
-    if state == "alive":
-        note = "sites.json says that it is dead"
+    memory, outcome, due_ms, last_visit_ms = list_revisits.Memory.read(b""), None, None, None
+    if record is not None:
+        memory = list_revisits.Memory.read(record.content_state)
+        outcome, last_visit_ms = record.outcome, record.last_visit_ms or None
+        due_ms = record.due_ms or record.next_visit_ms
+    state = list_revisits.state_of(memory, outcome, now_ms // 1000, is_dead_in_file=seed.dead)
+    note = _report_note(seed, state, outcome, memory)
     return {
         "site": seed.site,
         "kind": seed.label,
         "state": state,
         "every_s": memory.interval_s or None,
         "next_in_s": round((due_ms - now_ms) / 1000) if due_ms else None,
-        "last_visit_ms": record.last_visit_ms or None if record else None,
+        "last_visit_ms": last_visit_ms,
+        "articles": memory.articles,
+        "found_on": seed.via or None,
         "fresh_ms": memory.fresh_s * 1000 or None,
         "note": note or None,
         "url": seed.url,
     }
 
 
+def _report_note(
+    seed: Seed, state: str, outcome: Outcome | None, memory: list_revisits.Memory
+) -> str:
+    if state == "alive":
+        return "sites.json says that it is dead"
+    if memory.note:
+        return memory.note
+    if state in ("failing", "refused"):
+        return str(outcome)
+    return f"found: {urlsplit(seed.via).path or seed.via}" if seed.via else ""
+
+
 Work = Callable[[Frontier], Awaitable[Any]]
 
 
 async def _with_frontier(settings: BaseSettings, sites: Sites, work: Work) -> Any:
-    config = wiring.frontier_config(settings, loopback_only=wiring.all_loopback(sites, settings))
-    frontier = Frontier(connect(wiring.redis_url(settings)), config, wiring.worker_id())
+    config = services.frontier_config(
+        settings, loopback_only=services.all_loopback(sites, settings)
+    )
+    frontier = Frontier(connect(services.redis_url(settings)), config, services.worker_id())
     try:
         await frontier.open()
         return await work(frontier)
@@ -427,7 +566,8 @@ async def _with_frontier(settings: BaseSettings, sites: Sites, work: Work) -> An
 
 
 def with_frontier(settings: BaseSettings, sites: Sites, work: Work) -> Any:
-    """Runs ``work`` on the frontier of these settings; an embedded server is stopped after when nobody else uses it."""
+    """Runs ``work`` on the frontier of these settings; an embedded server is stopped after when
+    nobody else uses it."""
     try:
         return asyncio.run(_with_frontier(settings, sites, work))
     finally:
@@ -436,4 +576,4 @@ def with_frontier(settings: BaseSettings, sites: Sites, work: Work) -> Any:
 
 def _stop_embedded(settings: BaseSettings) -> None:
     if not settings.get("REDIS_URL"):
-        embedded.stop_if_last(wiring.data_dir(settings))
+        embedded.stop_if_last(services.data_dir(settings))

@@ -1,4 +1,5 @@
-"""`scrapy selectors`: the selector sets of the sites: what there is, how good it is, which one is used."""
+"""`scrapy selectors`: the selector sets of the sites: what there is, how good it is,
+which one is used."""
 
 from __future__ import annotations
 
@@ -16,26 +17,30 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings
 
-from newscrawler import cli, selecting, wiring
+from newscrawler import cli
+from newscrawler.crawl import selector_admin
+from newscrawler.crawl import services as services_module
 from newscrawler.discovery.sites import SitesError
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.selectors import SelectorSet, apply
 from newscrawler.frontier import connect
-from newscrawler.frontier import server as embedded
+from newscrawler.frontier import redis_server as embedded
 from newscrawler.frontier.queue import FrontierUnavailable
-from newscrawler.selectorstore import schema
-from newscrawler.selectorstore.generate import MODES
-from newscrawler.selectorstore.store import SelectorStore, UnknownSet
+from newscrawler.selectorsets import schema
+from newscrawler.selectorsets.generate import MODES
+from newscrawler.selectorsets.store import SelectorStore, UnknownSet
 from newscrawler.store.base import StoreError
 
 VERBS: dict[str, tuple[str, str]] = {
     "list": ("", "every domain: state, versions, who made the set"),
     "show": ("DOMAIN", "one set with its provenance (--version N; --json: as a file for edit)"),
-    "test": ("DOMAIN [PAGE.html ...]", "run a set on files, or on the domain's newest stored pages, and judge it"),
+    "test": (
+        "DOMAIN [PAGE.html ...]",
+        "run a set on files, or on the domain's newest stored pages, and judge it",
+    ),
     "load": ("", "check the files in selectors/ and put what is new into Redis"),
     "generate": ("DOMAIN", "make a set from the domain's stored pages now (--mode)"),
     "edit": (
@@ -48,13 +53,19 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "approve": (
         "DOMAIN",
-        "use a version that passes the gate: --version N, else the one on probation, else the newest",
+        (
+            "use a version that passes the gate: --version N, else the one on probation, else the"
+            " newest"
+        ),
     ),
     "rollback": ("DOMAIN", "go back to the version that was active before, or to --version N"),
     "pin": ("DOMAIN", "keep the active set, whatever is loaded or generated"),
     "unpin": ("DOMAIN", "let it be replaced again"),
     "disable": ("DOMAIN", "use no set and make none: the generic chain serves the domain"),
-    "repair": ("DOMAIN", "parse the articles of the time again in which its set did not fit, from stored pages"),
+    "repair": (
+        "DOMAIN",
+        "parse the articles of the time again in which its set did not fit, from stored pages",
+    ),
     "history": ("DOMAIN", "what happened to the domain's sets, newest first"),
 }
 _EXAMPLES = (
@@ -63,21 +74,38 @@ _EXAMPLES = (
     "scrapy selectors history vnexpress.net                 why is it in use?",
     "scrapy selectors rollback vnexpress.net                the one before; again: the one after",
     "scrapy selectors bench --base-url http://127.0.0.1:11434/v1 --model llama3.1:8b",
-    "    (LLM_API_KEY in the environment where the server wants a key; pages: what a crawl has stored)",
+    (
+        "    (LLM_API_KEY in the environment where the server wants a key; pages: what a crawl has"
+        " stored)"
+    ),
 )
-_COLUMNS = ("domain", "state", "active", "probation", "shadow", "made_by", "versions", "samples", "pinned", "reason")
+_COLUMNS = (
+    "domain",
+    "state",
+    "active",
+    "probation",
+    "shadow",
+    "made_by",
+    "versions",
+    "samples",
+    "pinned",
+    "reason",
+)
 
 
-class Command(ScrapyCommand):
+class Command(cli.Command):
     requires_project = True
     requires_crawler_process = False
-    default_settings = {"LOG_LEVEL": "WARNING"}
+    own_settings = {"LOG_LEVEL": "WARNING"}
 
     def syntax(self) -> str:
         return f"[options] {'|'.join(VERBS)} [DOMAIN]"
 
     def short_desc(self) -> str:
-        return "Selector sets: list, show, test, load, generate, edit, approve, rollback, pin, disable, repair, bench, history"
+        return (
+            "Selector sets: list, show, test, load, generate, edit, approve, rollback, pin,"
+            " disable, repair, bench, history"
+        )
 
     def long_desc(self) -> str:
         verbs = [f"  {name + ' ' + args:<28} {text}" for name, (args, text) in VERBS.items()]
@@ -98,12 +126,20 @@ class Command(ScrapyCommand):
         )
         parser.add_argument("--url", help="test: the address that a single page file came from")
         parser.add_argument(
-            "--mode", choices=[m for m in MODES if m != "off"], help="generate: how, instead of SELECTOR_GENERATION"
+            "--mode",
+            choices=[m for m in MODES if m != "off"],
+            help="generate: how, instead of SELECTOR_GENERATION",
         )
-        parser.add_argument("--force", action="store_true", help="edit, approve: although the gate refuses it")
-        parser.add_argument("--approve", action="store_true", help="edit: use the new version at once")
         parser.add_argument(
-            "--base-url", metavar="URL", help="bench: the model's server, e.g. http://127.0.0.1:11434/v1"
+            "--force", action="store_true", help="edit, approve: although the gate refuses it"
+        )
+        parser.add_argument(
+            "--approve", action="store_true", help="edit: use the new version at once"
+        )
+        parser.add_argument(
+            "--base-url",
+            metavar="URL",
+            help="bench: the model's server, e.g. http://127.0.0.1:11434/v1",
         )
         parser.add_argument("--model", metavar="NAME", help="bench: the model")
 
@@ -113,20 +149,29 @@ class Command(ScrapyCommand):
             what = f"unknown action {verb!r}" if verb else "an action is missing"
             raise cli.UsageError(f"{what}; one of {', '.join(VERBS)}", print_help=False)
         wanted = VERBS[verb][0]
-        most = None if "..." in wanted else len(wanted.split())
-        if (wanted and not wanted.startswith("[") and not rest) or (most is not None and len(rest) > most):
-            raise cli.UsageError(f"usage: scrapy selectors {verb} {wanted}".rstrip(), print_help=False)
+        lacks = wanted and not wanted.startswith("[") and not rest
+        has_more = "..." not in wanted and len(rest) > len(wanted.split())
+        if lacks or has_more:
+            raise cli.UsageError(
+                f"usage: scrapy selectors {verb} {wanted}".rstrip(), print_help=False
+            )
         work: Callable[[SelectorStore, list[str], argparse.Namespace], Awaitable[int]]
         work = getattr(self, f"_{verb}")
         try:
             code = self._with_store(lambda store: work(store, rest, opts))
         except (
-            UnknownSet, schema.SetError, selecting.GateRefused, SitesError, FrontierUnavailable, wiring.StartRefused,
+            UnknownSet,
+            schema.SetError,
+            selector_admin.GateRefused,
+            SitesError,
+            FrontierUnavailable,
+            services_module.StartRefused,
             StoreError,
-        ) as exc:  # fmt: skip
+        ) as exc:
             cli.fail(str(exc))
         except OSError as exc:
-            cli.fail(f"{exc.filename}: {exc.strerror}" if exc.filename and exc.strerror else str(exc))
+            is_file = exc.filename and exc.strerror
+            cli.fail(f"{exc.filename}: {exc.strerror}" if is_file else str(exc))
         except UnicodeDecodeError as exc:  # the file of edit
             cli.fail(f"{rest[-1]}: is not UTF-8 text ({exc.reason})")
         self.exitcode = code
@@ -141,9 +186,9 @@ class Command(ScrapyCommand):
         given = bool(settings.get("REDIS_URL"))
 
         async def run() -> int:
-            client: Any = connect(wiring.redis_url(settings), single=False)
+            client: Any = connect(services_module.redis_url(settings), single=False)
             try:
-                store = wiring.open_selector_store(settings, client)
+                store = services_module.open_selector_store(settings, client)
                 await store.ping()
                 return await work(store)
             finally:
@@ -153,7 +198,7 @@ class Command(ScrapyCommand):
             return asyncio.run(run())
         finally:
             if not given:
-                embedded.stop_if_last(wiring.data_dir(settings))
+                embedded.stop_if_last(services_module.data_dir(settings))
 
     # ------------------------------------------------------------ views
     async def _list(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
@@ -168,12 +213,17 @@ class Command(ScrapyCommand):
         if opts.as_json:
             cli.print_object(doc)
         else:
-            print("\n".join(selecting.described(doc)))
+            cli.show("\n".join(selector_admin.described(doc)))
         return 0
 
-    async def _history(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
+    async def _history(
+        self, store: SelectorStore, args: list[str], opts: argparse.Namespace
+    ) -> int:
         rows = [
-            {**e, "at": datetime.fromtimestamp(e["at_ms"] / 1000, UTC).isoformat(timespec="seconds")}
+            {
+                **e,
+                "at": datetime.fromtimestamp(e["at_ms"] / 1000, UTC).isoformat(timespec="seconds"),
+            }
             for e in await store.history(args[0])
         ]
         if not rows:
@@ -187,7 +237,10 @@ class Command(ScrapyCommand):
         if opts.as_json:
             cli.print_object(asdict(done))
         else:
-            print(f"{len(done.new)} sets loaded, {len(done.unchanged)} unchanged, {len(done.errors)} not valid")
+            cli.show(
+                f"{len(done.new)} sets loaded, {len(done.unchanged)} unchanged, {len(done.errors)}"
+                " not valid"
+            )
         for error in done.errors:
             cli.note(error)
         return 1 if done.errors else 0
@@ -195,40 +248,49 @@ class Command(ScrapyCommand):
     async def _test(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
         domain, files = args[0], args[1:]
         selectors = schema.parse(await store.document(domain, opts.set_version), domain)
-        pages = _file_pages(files, opts.url or f"https://{domain}/") if files else await self._pages(domain)
+        if files:
+            pages = _file_pages(files, opts.url or f"https://{domain}/")
+        else:
+            pages = await self._pages(domain)
         if not pages:
-            cli.fail(f"no stored page of {domain} in the raw store; name page files, or crawl it first")
+            cli.fail(
+                f"no stored page of {domain} in the raw store; name page files, or crawl it first"
+            )
         context_of = self._context_of()
         rows = [_tried(page, selectors, context_of(page.url, page.fetched)) for page in pages]
-        if opts.as_json:
-            cli.print_rows(rows, (), True)
-        else:
-            cut = [{**row, "title": row["title"] and str(row["title"])[:60]} for row in rows]
-            cli.print_rows(cut, ("title", "published", "authors", "content_chars", "missing", "url"), False)
-        judged = selecting.judge_pages(selectors, pages, context_of)
+        _print_tried(rows, opts.as_json)
+        judged = selector_admin.judge_pages(selectors, pages, context_of)
         if judged.report is None:
             cli.note(judged.note)
             return 1 if any(row["missing"] for row in rows) else 0
         if opts.as_json:
             cli.print_object({"gate": judged.report.metrics(), "passed": judged.report.passed})
         else:
-            print()
+            cli.show()
             _print_gate(judged)
         return 0 if judged.report.passed else 1
 
-    async def _generate(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
-        from newscrawler.generation_ext import GenerationConfig, make_generator, make_llm
+    async def _generate(
+        self, store: SelectorStore, args: list[str], opts: argparse.Namespace
+    ) -> int:
+        from newscrawler.crawl.selector_jobs import GenerationConfig, make_generator, make_llm
 
         settings = self._settings
         if opts.mode:
             settings.set("SELECTOR_GENERATION", opts.mode, priority="cmdline")
         domain = args[0]
-        refs = [(page.url, page.ref) for page in await self._pages(domain)] or await store.samples(domain)
+        refs = [(page.url, page.ref) for page in await self._pages(domain)] or await store.samples(
+            domain
+        )
         if not refs:
-            cli.fail(f"no stored page of {domain}: crawl it first (scrapy crawl news -a sites={domain})")
+            cli.fail(
+                f"no stored page of {domain}: crawl it first (scrapy crawl news -a sites={domain})"
+            )
         services = self._services(store)
         llm = make_llm(settings)
-        result = await make_generator(services, GenerationConfig.of(settings), llm).run(domain, forced=True, refs=refs)
+        result = await make_generator(services, GenerationConfig.of(settings), llm).run(
+            domain, forced=True, refs=refs
+        )
         await llm.close()
         row = {
             "domain": domain,
@@ -243,9 +305,11 @@ class Command(ScrapyCommand):
         return 0 if result.state == "probation" else 1
 
     # ------------------------------------------------------------ changes
-    async def _approve(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
+    async def _approve(
+        self, store: SelectorStore, args: list[str], opts: argparse.Namespace
+    ) -> int:
         pages = await self._pages(args[0])
-        version, judged = await selecting.approve(
+        version, judged = await selector_admin.approve(
             store, args[0], opts.set_version, pages, self._context_of(), force=opts.force
         )
         cli.note(judged.note or f"the gate {'refused' if judged.refused else 'passed'} it")
@@ -258,7 +322,7 @@ class Command(ScrapyCommand):
         else:
             text = _in_editor(await store.document(domain, opts.set_version))
         pages = await self._pages(domain)
-        version, judged = await selecting.save_edit(
+        version, judged = await selector_admin.save_edit(
             store, domain, text, pages, self._context_of(), who=_user(), force=opts.force
         )
         if judged.report is not None and not opts.as_json:
@@ -270,14 +334,15 @@ class Command(ScrapyCommand):
         return self._said(opts, domain, "added", str(version))
 
     async def _repair(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
-        from newscrawler.drift_ext import repair_articles
-        from newscrawler.selectorstore.repairs import Repairs
+        from newscrawler.crawl.drift import repair_articles
+        from newscrawler.selectorsets.repairs import Repairs
 
         repairs = Repairs(store.client)
         repair = await repairs.take(args[0])
         if repair is None:
             cli.fail(
-                f"nothing of {args[0]} waits for a repair, or a worker is at it; `scrapy reparse --site` takes any time"
+                f"nothing of {args[0]} waits for a repair, or a worker is at it; `scrapy reparse"
+                " --site` takes any time"
             )
         await store.refresh()
         services = self._services(store)
@@ -291,26 +356,40 @@ class Command(ScrapyCommand):
         if opts.as_json:
             cli.print_object({"domain": args[0], "version": repair.version, **report})
         else:
-            rows = [{"url": url, "changed": ", ".join(fields)} for url, fields in report["articles"].items()]
+            rows = [
+                {"url": url, "changed": ", ".join(fields)}
+                for url, fields in report["articles"].items()
+            ]
             cli.print_rows(rows, ("url", "changed"), False)
-            print(f"{report['pages']} stored pages parsed again, {report['changed']} articles changed")
+            cli.show(
+                f"{report['pages']} stored pages parsed again, {report['changed']} articles changed"
+            )
         return 0
 
     async def _bench(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
-        from newscrawler import selector_bench
+        cli.need_checkout("scrapy selectors bench")
+        from evaluation import selector_bench
 
         if not opts.base_url or not opts.model:
             raise cli.UsageError("bench needs --base-url URL and --model NAME", print_help=False)
-        domains = args or [site.id for site in wiring.load_sites(self._settings)]
-        rows, bare = [], []
+        domains = args or [site.id for site in services_module.load_sites(self._settings)]
+        measured, bare = [], []
         for domain in domains:
             pages = await self._pages(domain, selector_bench.MOST_PAGES)
-            bare += [] if pages else [domain]
-            row = await selector_bench.measure(
-                self._settings, store.client, domain, pages, self._context_of(), opts.base_url, opts.model
+            if not pages:
+                bare.append(domain)
+            measured.append(
+                await selector_bench.measure(
+                    self._settings,
+                    store.client,
+                    domain,
+                    pages,
+                    self._context_of(),
+                    opts.base_url,
+                    opts.model,
+                )
             )
-            if row is not None:
-                rows.append(row)
+        rows = [row for row in measured if row is not None]
         if bare:
             cli.note(f"without a stored page: {', '.join(bare)}")
         if not rows:
@@ -320,7 +399,9 @@ class Command(ScrapyCommand):
         selector_bench.show(rows, opts.base_url, opts.model, opts.as_json)
         return 0
 
-    async def _rollback(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
+    async def _rollback(
+        self, store: SelectorStore, args: list[str], opts: argparse.Namespace
+    ) -> int:
         return self._said(opts, args[0], "active", await store.rollback(args[0], opts.set_version))
 
     async def _pin(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
@@ -331,7 +412,9 @@ class Command(ScrapyCommand):
         await store.pin(args[0], False)
         return self._said(opts, args[0], "unpinned", None)
 
-    async def _disable(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
+    async def _disable(
+        self, store: SelectorStore, args: list[str], opts: argparse.Namespace
+    ) -> int:
         await store.document(args[0])  # or there is nothing to disable
         await store.disable(args[0])
         return self._said(opts, args[0], "disabled", None)
@@ -341,46 +424,63 @@ class Command(ScrapyCommand):
         if opts.as_json:
             cli.print_object({"domain": domain, "did": what, "version": version})
         else:
-            print(f"{domain}: {what}" + (f", version {version}" if version else ""))
+            cli.show(f"{domain}: {what}" + (f", version {version}" if version else ""))
         return 0
 
     # ------------------------------------------------------------ pages
-    def _context_of(self) -> selecting.ContextOf:
-        return selecting.context_by(wiring.load_sites(self._settings))
+    def _context_of(self) -> selector_admin.ContextOf:
+        return selector_admin.context_by(services_module.load_sites(self._settings))
 
-    async def _pages(self, domain: str, most: int = selecting.MOST_PAGES) -> list[selecting.Stored]:
+    async def _pages(
+        self, domain: str, most: int = selector_admin.MOST_PAGES
+    ) -> list[selector_admin.Stored]:
         """The newest stored article pages of the domain."""
-        raw = wiring.open_raw_store(self._settings)
-        articles = wiring.open_article_store(self._settings)
+        raw = services_module.open_raw_store(self._settings)
+        articles = services_module.open_article_store(self._settings)
         await articles.open()
         try:
-            found = await selecting.newest_pages(articles, raw, domain, most)
+            found = await selector_admin.newest_pages(articles, raw, domain, most)
         finally:
             await articles.close()
-        return found or selecting.scanned_pages(raw, wiring.load_sites(self._settings), domain, most)
-
-    def _services(self, store: SelectorStore) -> wiring.Services:
-        settings = self._settings
-        return wiring.Services(
-            settings=settings,
-            worker="reader",
-            sites=wiring.load_sites(settings),
-            chosen=[],
-            redis_url="",
-            loopback_only=False,
-            _parts={"redis": store.client, "selectors": store, "raw": wiring.open_raw_store(settings)},
+        return found or selector_admin.scanned_pages(
+            raw, services_module.load_sites(self._settings), domain, most
         )
 
+    def _services(self, store: SelectorStore) -> services_module.Services:
+        settings = self._settings
+        services = services_module.Services(
+            settings=settings,
+            worker="reader",
+            sites=services_module.load_sites(settings),
+            chosen=[],
+            loopback_only=False,
+        )
+        raw = services_module.open_raw_store(settings)
+        vars(services).update(redis=store.client, selectors=store, raw=raw)  # open already
+        return services
 
-def _file_pages(files: list[str], url: str) -> list[selecting.Stored]:
+
+def _print_tried(rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        cli.print_rows(rows, (), True)
+        return
+    cut = [{**row, "title": row["title"] and str(row["title"])[:60]} for row in rows]
+    cli.print_rows(cut, ("title", "published", "authors", "content_chars", "missing", "url"), False)
+
+
+def _file_pages(files: list[str], url: str) -> list[selector_admin.Stored]:
     now = datetime.now(UTC)
     base = url.rstrip("/")
+    urls = [url] if len(files) == 1 else [f"{base}/{Path(name).name}" for name in files]
     return [
-        selecting.Stored(url if len(files) == 1 else f"{base}/{Path(f).name}", Path(f).read_bytes(), now) for f in files
+        selector_admin.Stored(address, Path(name).read_bytes(), now)
+        for address, name in zip(urls, files, strict=True)
     ]
 
 
-def _tried(page: selecting.Stored, selectors: SelectorSet, context: PageContext) -> dict[str, Any]:
+def _tried(
+    page: selector_admin.Stored, selectors: SelectorSet, context: PageContext
+) -> dict[str, Any]:
     values = apply(Document(page.body, page.url, page.content_type), selectors, context)
     found = {name: field.value for name, field in values.items()}
     return {
@@ -400,9 +500,13 @@ def _in_editor(doc: dict[str, Any]) -> str:
         try:
             done = subprocess.run([*shlex.split(editor), str(path)], check=False)
         except OSError as exc:
-            raise schema.SetError(doc["domain"], "EDITOR", f"{editor} cannot be started: {exc}") from exc
+            raise schema.SetError(
+                doc["domain"], "EDITOR", f"{editor} cannot be started: {exc}"
+            ) from exc
         if done.returncode:
-            raise schema.SetError(doc["domain"], "EDITOR", f"{editor} ended with {done.returncode}; nothing was saved")
+            raise schema.SetError(
+                doc["domain"], "EDITOR", f"{editor} ended with {done.returncode}; nothing was saved"
+            )
         return path.read_text(encoding="utf-8")
 
 
@@ -413,7 +517,10 @@ def _user() -> str:
         return "person"
 
 
-def _print_gate(judged: selecting.Judged) -> None:
+def _print_gate(judged: selector_admin.Judged) -> None:
     assert judged.report is not None
     cli.print_rows(judged.rows(), ("field", "passed", "coverage", "agree", "vary", "reason"), False)
-    print(f"Gate over {judged.report.pages} pages: {'passed' if judged.report.passed else 'NOT passed'}")
+    cli.show(
+        f"Gate over {judged.report.pages} pages:"
+        f" {'passed' if judged.report.passed else 'NOT passed'}"
+    )

@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 
-from scrapy.commands import ScrapyCommand
+from scrapy.settings import BaseSettings
 
 from newscrawler import cli
-from newscrawler.api.access import ROLES, SECRET_ENV, AccessRefused, access_for, make_token
+from newscrawler.api.access import ROLES, SECRET_ENV, Access, AccessRefused, access_for, make_token
 from newscrawler.cli import UsageError
 
 
-class Command(ScrapyCommand):
+class Command(cli.Command):
     requires_project = True
     requires_crawler_process = False
-    default_settings = {"LOG_LEVEL": "WARNING"}
+    own_settings = {"LOG_LEVEL": "WARNING"}
 
     def syntax(self) -> str:
         return "[options]"
@@ -25,22 +25,36 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            "Serves the search page, the HTTP API (/docs) and /metrics over what was crawled; it fetches nothing. "
-            "Ends on Ctrl-C or SIGTERM with exit code 0. Addresses other than loopback need API_TOKEN_SECRET in the "
-            "environment; --token prints a token for one reader and ends."
+            "Serves the search page, the HTTP API (/docs) and /metrics over what was crawled; it"
+            " fetches nothing. Ends on Ctrl-C or SIGTERM with exit code 0. Addresses other than"
+            " loopback need API_TOKEN_SECRET in the environment; --token prints a token for one"
+            " reader and ends."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--host", help="address to bind (default: API_HOST, 127.0.0.1)")
-        parser.add_argument("--port", type=int, help="port, 0 = a free one (default: API_PORT, 8642)")
-        parser.add_argument("--token", action="store_true", help="print a bearer token made with API_TOKEN_SECRET")
-        parser.add_argument("--days", type=float, default=30, help="with --token: days until it expires (default: 30)")
-        parser.add_argument("--role", default="reader", choices=ROLES, help="with --token: default reader")
+        parser.add_argument(
+            "--port", type=cli.port, help="port, 0 = a free one (default: API_PORT, 8642)"
+        )
+        parser.add_argument(
+            "--token", action="store_true", help="print a bearer token made with API_TOKEN_SECRET"
+        )
+        parser.add_argument(
+            "--days",
+            type=float,
+            default=30,
+            help="with --token: days until it expires (default: 30)",
+        )
+        parser.add_argument(
+            "--role", default="reader", choices=ROLES, help="with --token: default reader"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if args:
-            raise UsageError(f"scrapy serve takes no argument, got {' '.join(args)}", print_help=False)
+            raise UsageError(
+                f"scrapy serve takes no argument, got {' '.join(args)}", print_help=False
+            )
         secret = os.environ.get(SECRET_ENV, "").strip()
         if opts.token:
             self._print_token(secret, opts)
@@ -53,12 +67,14 @@ class Command(ScrapyCommand):
             access = access_for(host, secret, settings.get("API_ALLOWED_HOSTS") or "")
         except AccessRefused as exc:
             cli.fail(str(exc))
+        self._serve(settings, access, host, port)
 
+    def _serve(self, settings: BaseSettings, access: Access, host: str, port: int) -> None:
         from newscrawler.api.app import create_app
         from newscrawler.api.deps import open_deps
         from newscrawler.api.server import CannotServe, address, bind, serve
-        from newscrawler.frontier import server as embedded
-        from newscrawler.wiring import data_dir
+        from newscrawler.crawl.services import data_dir
+        from newscrawler.frontier import redis_server as embedded
 
         try:
             sock = bind(host, port)
@@ -66,7 +82,7 @@ class Command(ScrapyCommand):
             cli.fail(str(exc))
         try:
             app = create_app(open_deps(settings, access))
-            print(f"Search page: {address(sock)}", flush=True)
+            cli.show(f"Search page: {address(sock)}", flush=True)
             serve(app, sock)
         except ValueError as exc:  # ARTICLE_STORE is none
             cli.fail(str(exc))
@@ -81,4 +97,4 @@ class Command(ScrapyCommand):
             access_for("0.0.0.0", secret)
         except AccessRefused as exc:
             cli.fail(str(exc))
-        print(make_token(secret, days=opts.days, role=opts.role))
+        cli.show(make_token(secret, days=opts.days, role=opts.role))

@@ -1,37 +1,63 @@
-"""`scrapy sites VERB`: the sites that are crawled, how quick we are on each; switch one on or off."""
+"""`scrapy sites VERB`: the sites that are crawled, how quick we are on each;
+switch one on or off."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings
 
-from newscrawler import cli, wiring
-from newscrawler.discovery import overlay
+from newscrawler import cli
+from newscrawler.crawl import services
+from newscrawler.discovery import contact, overlay
 from newscrawler.discovery.sites import Site, Sites, SitesError
 from newscrawler.fleet.freshness import DAYS, STAGES, figures, span
 from newscrawler.fleet.registry import Registry, RegistryUnavailable, SiteSums
 from newscrawler.frontier import connect
-from newscrawler.frontier import server as embedded
+from newscrawler.frontier import redis_server as embedded
+from newscrawler.frontier.queue import FrontierError
+from newscrawler.items import Kind
 
 VERBS = {
-    "list": "[SITE ...]           every site: class, delay, seeds, how far its facts can be trusted",
+    "list": (
+        "[SITE ...]           every site: class, delay, seeds, how far its facts can be trusted"
+    ),
     "show": "SITE ...             all that is known of a site, with the operator's changes",
     "enable": "SITE ...             crawl it from the next start on",
     "disable": "SITE ...             crawl it no more; what is queued stays",
-    "freshness": "[SITE ...]           how long new articles of the last days took from publication to the search",
+    "check": (
+        "[SITE ...]           ask each feed and section and two articles of it once; what answers,"
+        " what moved"
+    ),
+    "freshness": (
+        "[SITE ...]           how long new articles of the last days took from publication to the"
+        " search"
+    ),
 }
-COLUMNS = ("site", "enabled", "class", "delay_s", "feeds", "live", "sitemaps", "sections", "confidence", "name")
+COLUMNS = (
+    "site",
+    "enabled",
+    "class",
+    "delay_s",
+    "feeds",
+    "live",
+    "sitemaps",
+    "sections",
+    "confidence",
+    "name",
+)
 
 
-class Command(ScrapyCommand):
+class Command(cli.Command):
     requires_project = True
     requires_crawler_process = False
-    default_settings = {"LOG_ENABLED": False}
+    own_settings = {"LOG_ENABLED": False}
 
     def syntax(self) -> str:
         return "VERB [SITE ...] [options]"
@@ -42,44 +68,57 @@ class Command(ScrapyCommand):
     def long_desc(self) -> str:
         verbs = "; ".join(f"{verb} {' '.join(text.split())}" for verb, text in VERBS.items())
         return (
-            f"Verbs: {verbs}. A site is named by its id, a host or an alias. The sites are in sites.json (SITES_FILE); "
-            "what is switched here is kept in DATA_DIR/sites-state.json."
+            f"Verbs: {verbs}. A site is named by its id, a host or an alias. The sites are in"
+            " sites.json (SITES_FILE); what is switched here is kept in DATA_DIR/sites-state.json."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         cli.add_json_option(parser)
+        parser.add_argument("--sites", metavar="A,B", help="check: the same as naming them")
+        parser.add_argument(
+            "--apply",
+            action="store_true",
+            help="check: keep what was learnt as the operator's changes",
+        )
+        parser.add_argument(
+            "--again", action="store_true", help="check: ask also what was asked lately"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
-        verb, names = (args[0], args[1:]) if args else ("list", [])
-        if verb not in VERBS:
-            raise cli.UsageError(f"unknown verb {verb!r}; there are: {', '.join(VERBS)}", print_help=False)
+        verb, names = cli.verb_of(args, VERBS, "list")
+        if verb == "check":
+            self.exitcode = check(self.settings, names, opts)
+            return
         sites = load(self.settings)
-        if verb == "freshness":
-            freshness(self.settings, [site.id for site in named(sites, names)], opts.as_json)
-            return
-        if verb == "list":
-            cli.print_rows([row(site) for site in named(sites, names) or sites], COLUMNS, opts.as_json)
-            if sites.errors:
-                self.exitcode = 1
-            return
-        if not names:
-            raise cli.UsageError(f"which site? scrapy sites {verb} SITE; see `scrapy sites list`", print_help=False)
         chosen = named(sites, names)
-        if verb == "show":
+        if verb == "freshness":
+            freshness(self.settings, [site.id for site in chosen], opts.as_json)
+        elif verb == "list":
+            _print_sites(chosen or list(sites), opts.as_json)
+            self.exitcode = 1 if sites.errors else self.exitcode
+        elif not names:
+            raise cli.UsageError(
+                f"which site? scrapy sites {verb} SITE; see `scrapy sites list`", print_help=False
+            )
+        elif verb == "show":
             for site in chosen:
                 show(site, opts.as_json)
         else:
             switch(self.settings, chosen, verb == "enable")
-            cli.print_rows([row(site) for site in named(load(self.settings), names)], COLUMNS, opts.as_json)
+            _print_sites(named(load(self.settings), names), opts.as_json)
+
+
+def _print_sites(sites: Sequence[Site], as_json: bool) -> None:
+    cli.print_rows([row(site) for site in sites], COLUMNS, as_json)
 
 
 def load(settings: BaseSettings) -> Sites:
-    """The sites with the operator's changes. What is left out of the file is said; a file that cannot be read
-    at all ends the command (exit 1)."""
+    """The sites with the operator's changes. What is left out of the file is said; a file that
+    cannot be read at all ends the command (exit 1)."""
     try:
-        sites = wiring.load_sites(settings)
+        sites = services.load_sites(settings)
     except SitesError as exc:
         cli.fail(str(exc))
     for error in sites.errors:
@@ -98,6 +137,175 @@ def named(sites: Sites, names: Sequence[str]) -> list[Site]:
             raise cli.UsageError(f"unknown site {name!r}; {hint}", print_help=False)
         found.append(site)
     return found
+
+
+# ---------------------------------------------------------------- check
+CHECK_COLUMNS = ("site", "robots", "asks_s", "home", "feeds", "sections", "articles", "set", "note")
+#: A line of progress this often, seconds.
+PROGRESS_S = 10.0
+
+
+def check(settings: BaseSettings, names: list[str], opts: argparse.Namespace) -> int:
+    """Exit code: 0 all sites were asked, 1 stopped before, or none has a home page that answers."""
+    chosen = _chosen(settings, [*names, *split_names(opts.sites or "")])
+    folder = services.data_dir(settings)
+    contacts = {site.id: contact.Contact(site.id) for site in chosen}
+    is_stopped = False
+    try:
+        asyncio.run(_ask(settings, chosen, opts.again, contacts))
+    except KeyboardInterrupt:
+        is_stopped = True
+    except (FrontierError, services.StartRefused, ValueError) as exc:
+        cli.fail(str(exc))
+    if not is_stopped and not any(one.is_heard for one in contacts.values()):
+        cli.note("No site answered: is there a network? Nothing was kept.")
+        return 1
+    known = contact.read(folder)
+    asked = [contacts[site.id] for site in chosen]
+    done = [one if one.checked else known.get(one.site, one) for one in asked]
+    _print_contacts(done, opts.as_json)
+    if opts.apply:
+        _apply(folder, done)
+    _note_what_is_left(done, opts.apply)
+    answered = any(one.home is not None and one.home.is_good for one in done)
+    return int(is_stopped or not answered)
+
+
+def split_names(text: str) -> list[str]:
+    """Of a comma-separated option."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _chosen(settings: BaseSettings, names: list[str]) -> Sequence[Site]:
+    """By the file's facts, not by what an earlier check made of them."""
+    try:
+        sites = Sites.load(settings.get("SITES_FILE") or "")
+        sites = overlay.applied(sites, services.data_dir(settings), learnt=False)
+    except SitesError as exc:
+        cli.fail(str(exc))
+    return named(sites, names) or sites.enabled()
+
+
+def _print_contacts(done: Sequence[contact.Contact], as_json: bool) -> None:
+    if as_json:
+        for one in done:
+            cli.print_object({**asdict(one), "set": one.set_verdict})
+        return
+    cli.print_rows([check_row(one) for one in done], CHECK_COLUMNS, False)
+    if odd := [row for one in done for row in odd_rows(one)]:
+        cli.show()
+        cli.print_rows(odd, ("site", "kind", "state", "url", "detail"), False)
+
+
+def _note_what_is_left(done: Sequence[contact.Contact], is_applied: bool) -> None:
+    left = sum(not one.complete for one in done)
+    if left:
+        cli.note(
+            f"{left} of {len(done)} sites are not done; `scrapy sites check` goes on with what is"
+            " missing"
+        )
+    elif not is_applied and any(odd_rows(one) for one in done):
+        cli.note("`scrapy sites check --apply` keeps it: dead seeds rest, moved ones are followed")
+
+
+async def _ask(
+    settings: BaseSettings,
+    chosen: Sequence[Site],
+    again: bool,
+    contacts: dict[str, contact.Contact],
+) -> None:
+    from newscrawler.crawl import first_contact
+
+    ended: set[str] = set()
+    held: list[str] = []  # lines of sites that did not answer: where none does, one line says it
+
+    def told(one: contact.Contact) -> None:
+        ended.add(one.site)
+        contacts[one.site] = one
+        row = check_row(one)
+        shown = ", ".join(f"{c} {row[c]}" for c in CHECK_COLUMNS[1:] if row[c] not in (None, ""))
+        held.append(f"[{len(ended)}/{len(chosen)}] {one.site}: {shown}")
+        if any(contacts[site].is_heard for site in ended):
+            for line in held:
+                cli.note(line)
+            held.clear()
+
+    async def progress() -> None:
+        while True:
+            await asyncio.sleep(PROGRESS_S)
+            waiting = [site.id for site in chosen if site.id not in ended]
+            cli.note(f"{len(ended)} of {len(chosen)} sites done; at work: {', '.join(waiting[:5])}")
+
+    cli.note(f"Asking {len(chosen)} sites, each at its own pace; Ctrl-C keeps what is learnt")
+    talk = asyncio.ensure_future(progress())
+    try:
+        await first_contact.check(settings, chosen, again=again, told=told)
+    finally:
+        talk.cancel()
+
+
+def check_row(one: contact.Contact) -> dict[str, Any]:
+    feeds, all_feeds = one.count(Kind.FEED, Kind.SITEMAP)
+    sections, all_sections = one.count(Kind.SECTION)
+    states = Counter(seen.state for seen in one.seeds if not seen.is_good)
+    notes = [] if one.complete else ["not done"]
+    notes += [f"{number} {state}" for state, number in states.items()]
+    read = sum(article.state == "article" for article in one.articles)
+    return {
+        "site": one.site,
+        "robots": one.robots or None,
+        "asks_s": one.crawl_delay_s,
+        "home": one.home.state if one.home else None,
+        "feeds": f"{feeds}/{all_feeds}",
+        "sections": f"{sections}/{all_sections}",
+        "articles": f"{read}/{len(one.articles)}",
+        "set": one.set_verdict,
+        "note": ", ".join(notes),
+    }
+
+
+def odd_rows(one: contact.Contact) -> list[dict[str, Any]]:
+    """What is not as sites.json has it, and articles that could not be read."""
+    seen = [*([one.home] if one.home else []), *one.seeds]
+    rows = [
+        {"site": one.site, "kind": s.kind, "state": s.state, "url": s.url, "detail": s.detail}
+        for s in seen
+        if s.state != "ok"
+    ]
+    for article in one.articles:
+        wrong = [f"{name} {word}" for name, word in article.fields.items() if word != "agrees"]
+        if article.state != "article" or wrong:
+            detail = f"set: {', '.join(wrong)}" if wrong else article.detail
+            rows.append(
+                {
+                    "site": one.site,
+                    "kind": str(Kind.ARTICLE),
+                    "state": article.state,
+                    "url": article.url,
+                    "detail": detail,
+                }
+            )
+    return rows
+
+
+def _apply(folder: Path, done: Sequence[contact.Contact]) -> None:
+    """Only what answers proved. A check that was stopped does not take back what a
+    whole one had told."""
+    try:
+        state = overlay.read(folder)
+        for one in done:
+            if one.is_heard and (one.complete or one.site not in state.learnt):
+                state.learnt[one.site] = contact.learnt(one)
+        overlay.write(folder, state)
+    except (SitesError, OSError) as exc:
+        cli.fail(f"cannot be kept in {folder / overlay.STATE_FILE}: {exc}")
+    told = [state.learnt.get(one.site, {}) for one in done]
+    counts = {name: sum(len(entry.get(name, ())) for entry in told) for name in ("dead", "moved")}
+    homes = sum("home" in entry for entry in told)
+    cli.note(
+        f"Kept in {folder / overlay.STATE_FILE}: {counts['dead']} dead, {counts['moved']} moved"
+        f" seeds, {homes} moved homes. Workers take it up at their next start"
+    )
 
 
 def row(site: Site) -> dict[str, Any]:
@@ -135,9 +343,18 @@ def facts(site: Site) -> dict[str, Any]:
         "id_time": site.id_time,
         "path_rewrites": [f"{pattern} -> {new}" for pattern, new in site.path_rewrites],
         "sections": list(site.sections),
-        "feeds": [{"url": f.url, "status": f.status, "confidence": f.confidence, "note": f.note} for f in site.feeds],
+        "feeds": [
+            {"url": f.url, "status": f.status, "confidence": f.confidence, "note": f.note}
+            for f in site.feeds
+        ],
         "sitemaps": [
-            {"url": s.url, "kind": s.kind, "status": s.status, "confidence": s.confidence, "note": s.note}
+            {
+                "url": s.url,
+                "kind": s.kind,
+                "status": s.status,
+                "confidence": s.confidence,
+                "note": s.note,
+            }
             for s in site.sitemaps
         ],
         "confidence": dict(site.confidence),
@@ -147,10 +364,11 @@ def facts(site: Site) -> dict[str, Any]:
 
 
 def freshness(settings: BaseSettings, names: Sequence[str], as_json: bool) -> None:
-    """A row per site that had a new article in the last days, the slowest first; --json: seconds."""
+    """A row per site that had a new article in the last days, the slowest first;
+    --json: seconds."""
 
     async def ask() -> dict[str, SiteSums]:
-        client = connect(wiring.redis_url(settings), single=False)
+        client = connect(services.redis_url(settings), single=False)
         try:
             return await Registry(client).sites()
         finally:
@@ -158,24 +376,46 @@ def freshness(settings: BaseSettings, names: Sequence[str], as_json: bool) -> No
 
     try:
         sums = asyncio.run(ask())
-    except (RegistryUnavailable, wiring.StartRefused) as exc:
+    except (RegistryUnavailable, services.StartRefused) as exc:
         cli.fail(str(exc))
     finally:
         if not settings.get("REDIS_URL"):
-            embedded.stop_if_last(wiring.data_dir(settings))
-    rows: list[dict[str, Any]] = []
-    for site, row in sums.items():
-        whole = figures(row.lags)
-        if whole.articles and (not names or site in names):
-            rows.append({"site": site, "articles": whole.articles, "p50_s": whole.p50_s, "p95_s": whole.p95_s})
-            rows[-1] |= {f"{stage}_p95_s": figures(row.lags, stage).p95_s for stage in STAGES if stage != "total"}
+            embedded.stop_if_last(services.data_dir(settings))
+    chosen = {site: row for site, row in sums.items() if not names or site in names}
+    rows = [found for site, row in chosen.items() if (found := _freshness_row(site, row))]
     rows.sort(key=lambda row: -(row["p95_s"] or 0))
     if not rows:
         cli.note(f"no article of the last {DAYS} days came out after its site was first visited")
-    if not as_json:
-        rows = [{k.removesuffix("_s"): span(v) if k.endswith("_s") else v for k, v in row.items()} for row in rows]
+    if as_json:
+        for row in rows:
+            cli.print_object(row)
+        return
     columns = ("site", "articles", "p50", "p95", "discovered_p95", "fetched_p95", "searchable_p95")
-    cli.print_rows(rows, columns if not as_json else tuple(rows[0]) if rows else columns, as_json)
+    cli.print_rows([_with_spans(row) for row in rows], columns, False)
+
+
+def _freshness_row(site: str, row: SiteSums) -> dict[str, Any] | None:
+    """Times in seconds; None: the site had no new article."""
+    whole = figures(row.lags)
+    if not whole.articles:
+        return None
+    parts = (stage for stage in STAGES if stage != "total")
+    return {
+        "site": site,
+        "articles": whole.articles,
+        "p50_s": whole.p50_s,
+        "p95_s": whole.p95_s,
+        **{f"{stage}_p95_s": figures(row.lags, stage).p95_s for stage in parts},
+    }
+
+
+def _with_spans(row: dict[str, Any]) -> dict[str, Any]:
+    """Seconds as people read them."""
+    found = {}
+    for name, value in row.items():
+        is_time = name.endswith("_s")
+        found[name.removesuffix("_s")] = span(value) if is_time else value
+    return found
 
 
 def show(site: Site, as_json: bool) -> None:
@@ -185,10 +425,10 @@ def show(site: Site, as_json: bool) -> None:
         return
     for name, value in everything.items():
         lines = _lines(value)
-        print(f"{name.replace('_', ' ') + ':':17}{lines[0] if lines else '-'}")
+        cli.show(f"{name.replace('_', ' ') + ':':17}{lines[0] if lines else '-'}")
         for line in lines[1:]:
-            print(f"{'':17}{line}")
-    print()
+            cli.show(f"{'':17}{line}")
+    cli.show()
 
 
 def _lines(value: Any) -> list[str]:
@@ -196,12 +436,17 @@ def _lines(value: Any) -> list[str]:
         return [f"{key}: {item}" for key, item in value.items()]
     if not isinstance(value, list):
         return [str(value)] if value not in ("", None) else []
-    return [item if isinstance(item, str) else "  ".join(str(part) for part in item.values() if part) for item in value]
+    return [item if isinstance(item, str) else _joined(item) for item in value]
+
+
+def _joined(item: dict[str, Any]) -> str:
+    return "  ".join(str(part) for part in item.values() if part)
 
 
 def switch(settings: BaseSettings, sites: Sequence[Site], on: bool) -> None:
-    """Keeps the choice in DATA_DIR. Workers that run now keep their sites until they start again."""
-    folder = wiring.data_dir(settings)
+    """Keeps the choice in DATA_DIR. Workers that run now keep their sites until
+    they start again."""
+    folder = services.data_dir(settings)
     try:
         state = overlay.read(folder)
         state.enabled.update({site.id: on for site in sites})

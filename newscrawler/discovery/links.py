@@ -1,4 +1,5 @@
-"""From the hrefs of a page to links for the frontier: joined, admitted, classified, each one once."""
+"""From the hrefs of a page to links for the frontier: joined, admitted,
+classified, each one once."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ _NO_PAGE = Refusal("scheme")
 
 @dataclass(slots=True)
 class FoundLinks:
-    """``links``: to be offered to the frontier; ``ids``: url ids of every admitted link of the page,
-    known or new (the page's link set); ``refused``: reason -> count; ``known``: dropped here as seen."""
+    """``links``: to be offered to the frontier; ``ids``: url ids of every admitted link of
+    the page, known or new (the page's link set); ``refused``: reason -> count; ``known``:
+    dropped here as seen."""
 
     links: list[Link] = field(default_factory=list)
     ids: set[bytes] = field(default_factory=set)
@@ -26,19 +28,24 @@ class FoundLinks:
 
 
 class SeenFilter(Protocol):
-    """What a worker knows of the frontier (frontier.queue.Frontier). ``link``, ``parent``, ``depth``: what would be
-    offered; it may be kept, to be verified later."""
+    """What a worker knows of the frontier (frontier.queue.Frontier). ``link``, ``parent``,
+    ``depth``: what would be offered; it may be kept, to be verified later."""
 
-    def seen_local(self, url: str, link: Link | None = None, parent: bytes | None = None, depth: int = 0) -> bool: ...
+    def seen_local(
+        self, url: str, link: Link | None = None, parent: bytes | None = None, depth: int = 0
+    ) -> bool: ...
 
-    def unseen_local(self, links: Sequence[Link], parent: bytes, depth: int, *, verify: bool) -> list[Link]:
+    def unseen_local(
+        self, links: Sequence[Link], parent: bytes, depth: int, *, verify: bool
+    ) -> list[Link]:
         """The same for the links of a page. ``verify`` False: none of them will be offered."""
 
 
 class LinkFinder:
     """Remembers what raw URLs turned out to be, so that the menu of a site is judged once.
 
-    :param seen: knows canonical URLs that the frontier confirmed; asked for links only, never for revisits
+    :param seen: knows canonical URLs that the frontier confirmed; asked for links only,
+        never for revisits
     :param size: raw URLs remembered; about 200 bytes each
     :param max_children: links of one page that are offered at most; 0 = no limit
     """
@@ -70,7 +77,8 @@ class LinkFinder:
         max_depth: int,
         nofollow: int = 0,
     ) -> FoundLinks:
-        """``hrefs`` in the order of the page, which links keep; ``nofollow``: so many more that may not be followed."""
+        """``hrefs`` in the order of the page, which links keep; ``nofollow``: so many more
+        that may not be followed."""
         found = FoundLinks(total=len(hrefs) + nofollow)
         base = urls.Base(base_url)
         rooted, absolute = self._known_of(base.origin), self._known_of("")
@@ -88,7 +96,9 @@ class LinkFinder:
         self._offer(found, links, parent, depth + 1, max_depth)
         return found
 
-    def _offer(self, found: FoundLinks, links: list[Link], parent: bytes, depth: int, max_depth: int) -> None:
+    def _offer(
+        self, found: FoundLinks, links: list[Link], parent: bytes, depth: int, max_depth: int
+    ) -> None:
         is_deep = depth > max_depth
         unseen = self.seen.unseen_local(links, parent, depth, verify=not is_deep)
         found.known = len(links) - len(unseen)
@@ -111,7 +121,8 @@ class LinkFinder:
         ]
 
     def _known_of(self, origin: str) -> dict[str, Link | Refusal]:
-        """What the hrefs of an origin's pages are that begin with one slash; of "": absolute URLs."""
+        """What the hrefs of an origin's pages are that begin with one slash; of
+        "": absolute URLs."""
         if self._remembered > self.size:
             self._known.clear()
             self._remembered = 0
@@ -122,33 +133,38 @@ class LinkFinder:
         if url is None:
             return _NO_PAGE
         is_rooted = href[:1] == "/" and href[1:2] not in ("/", "\\")
-        known, name = (self._known_of(base.origin), href) if is_rooted else (self._known_of(""), url)
+        known, name = (
+            (self._known_of(base.origin), href) if is_rooted else (self._known_of(""), url)
+        )
         judged = known.get(name)  # "bai.html" is not looked for before it is joined
         if judged is None:
             judged = known[name] = self.sites.identify(url, now_ms=now_ms, max_age=self.max_age_s)
             self._remembered += 1
         return judged
 
-    def entry_links(self, entries: Iterable[Any], *, parent: bytes, depth: int, now_ms: int) -> FoundLinks:
-        """Links of a feed or sitemap; each entry has url, title and published, which become the hint."""
+    def entry_links(
+        self, entries: Iterable[Any], *, parent: bytes, depth: int, now_ms: int
+    ) -> FoundLinks:
+        """Links of a feed or sitemap; each entry has url, title and published,
+        which become the hint."""
         found = FoundLinks()
         for entry in entries:
             found.total += 1
-            published = entry.published
-            hint = {
-                key: value
-                for key, value in (
-                    ("title", getattr(entry, "title", None)),
-                    ("published", published.isoformat() if published else None),
-                )
-                if value
-            }
-            changed = published or getattr(entry, "lastmod", None)  # nothing is published after its last change
-            if changed is not None and self.max_age_s and now_ms / 1000 - changed.timestamp() > self.max_age_s:
+            hint = {}
+            if title := getattr(entry, "title", None):
+                hint["title"] = title
+            if entry.published:
+                hint["published"] = entry.published.isoformat()
+            if self._is_too_old(entry, now_ms):
                 found.refused["age"] = found.refused.get("age", 0) + 1
                 continue
             judged = self.sites.identify(
-                entry.url, parent=parent, depth=depth + 1, hint=hint or None, now_ms=now_ms, max_age=self.max_age_s
+                entry.url,
+                parent=parent,
+                depth=depth + 1,
+                hint=hint or None,
+                now_ms=now_ms,
+                max_age=self.max_age_s,
             )
             if not isinstance(judged, Link):
                 found.refused[judged.reason] = found.refused.get(judged.reason, 0) + 1
@@ -159,3 +175,10 @@ class LinkFinder:
                 else:
                     found.links.append(judged)
         return found
+
+    def _is_too_old(self, entry: Any, now_ms: int) -> bool:
+        """By its last change, where the list gives nothing else: it was not published later."""
+        changed = entry.published or getattr(entry, "lastmod", None)
+        if changed is None or not self.max_age_s:
+            return False
+        return bool(now_ms / 1000 - changed.timestamp() > self.max_age_s)

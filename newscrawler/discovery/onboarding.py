@@ -1,7 +1,8 @@
-"""A site from its home page: feeds, sitemaps, sections, language. Pure; the caller fetched the page.
+"""A site from its home page: feeds, sitemaps, sections, language. Pure; the
+caller fetched the page.
 
-What is found is a proposal for an operator: only named seeds are visited every few minutes, so that a
-menu entry too many costs a fetch now and then, and one too few is found through the links anyway.
+What is found is a proposal for an operator: only named seeds are visited every few minutes, so that
+a menu entry too many costs a fetch now and then, and one too few is found through the links anyway.
 """
 
 from __future__ import annotations
@@ -22,20 +23,45 @@ MAX_FEEDS = 60
 _MAX_NAME = 40
 _MAX_LINKS = 5_000
 
-_MENUS = "nav, header, [role=navigation], [class*=menu], [id*=menu], [class*=nav], [id*=nav], [class*=category]"
-_FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml")
+_MENUS = (
+    "nav, header, [role=navigation], [class*=menu], [id*=menu], [class*=nav], [id*=nav],"
+    " [class*=category]"
+)
+#: A menu's name of a section is short; a headline in a menu is longer.
+_MAX_NAME_WORDS = 7
+_MAX_SEGMENTS = 4
+#: Lists of one word or one writer: as many as there are words, and all that they show stands in a
+#: section as well.
+_TAG = re.compile(
+    r"/(?:tags?|tu-khoa|tukhoa|keywords?|hashtags?|authors?|tac-gia|profile|user)"
+    r"(?:/|-\d|\.\w+$|$)",
+    re.I,
+)
+_FEED_TYPES = (
+    "application/rss+xml",
+    "application/atom+xml",
+    "application/rdf+xml",
+    "application/feed+json",
+)
 _FEED_URL = re.compile(r"\.(?:rss|atom|rdf)$|/(?:rss|feeds?|atom)(?:/[^?#]*)?/?$|/rss\.xml$", re.I)
-#: A page of a site's feeds or sections, made for people: what it links to is what we are looking for.
+#: A page of a site's feeds or sections, made for people: what it links to is what we
+#: are looking for.
 _INDEX_URL = re.compile(
-    r"/(?:rss|feeds?|sitemap|site-map|so-do-trang|so-do-site|so-do-website|ban-do-trang)(?:\.html?|\.aspx?|\.php)?/?$",
+    r"/(?:rss|feeds?|sitemap|site-map|so-do-trang|so-do-site|so-do-website|ban-do-trang)"
+    r"(?:\.html?|\.aspx?|\.php)?/?$",
     re.I,
 )
 MAX_INDEXES = 3
-_SITEMAP_URL = re.compile(r"sitemap[^/]*\.(?:xml|txt)(?:\.gz)?$", re.I)
+_PAGING = re.compile(r"[?&](?:page|pg|p|trang|paged)=\d+|/page/\d+/?\?", re.I)
+#: A menu's link is a section's whatever it looks like, up to here: a slug of six words with
+#: an id, or a date.
+_SURELY_ARTICLE = 0.9
+_COMMENTS = re.compile(r"/comments?(?:/|$)|/binh-luan(?:/|$)", re.I)
 _RSS_PAGE = re.compile(r"/(?:rss|feeds?)(?:\.\w+)?/?$", re.I)
 _SERVICE = re.compile(
-    r"(?:^|[/-])(?:lien-he|contact|gioi-thieu|about|quang-cao|advert|toa-soan|dieu-khoan|terms|privacy|chinh-sach-bao-mat|"
-    r"cookie|imprint|impressum|dat-bao|subscribe|newsletter|rss|sitemap|app|ung-dung|video|videos|photo|anh|podcast|tv|"
+    r"(?:^|[/-])(?:lien-he|contact|gioi-thieu|about|quang-cao|advert|toa-soan|dieu-khoan|terms|"
+    r"privacy|chinh-sach-bao-mat|cookie|imprint|impressum|dat-bao|subscribe|newsletter|rss|sitemap|"
+    r"app|ung-dung|video|videos|photo|anh|podcast|tv|"
     r"e-?paper|help|faq|careers|shop|store|login|account|tim-kiem|search)(?:[/.-]|$)",
     re.I,
 )
@@ -43,14 +69,17 @@ _SERVICE = re.compile(
 
 @dataclass(slots=True)
 class Found:
-    """What a home page names. URLs are canonical, in the order of the page, on hosts of the site only."""
+    """What a home page names. URLs are canonical, in the order of the page, on
+    hosts of the site only."""
 
     name: str = ""
     language: str = ""
     feeds: list[str] = field(default_factory=list)
     sitemaps: list[str] = field(default_factory=list)
     sections: list[str] = field(default_factory=list)
-    indexes: list[str] = field(default_factory=list)  # pages that list feeds or sections for people: to be read as well
+    indexes: list[str] = field(
+        default_factory=list
+    )  # pages that list feeds or sections for people: to be read as well
 
 
 def examine(page: Document, robots_sitemaps: list[str] | None = None) -> Found:
@@ -60,12 +89,10 @@ def examine(page: Document, robots_sitemaps: list[str] | None = None) -> Found:
     found = Found(name=_name(page), language=_language(page))
     for listed in robots_sitemaps or []:
         _take(found.sitemaps, urls.canonicalize(listed), host)
-    address: str | None
     for node in page.tree.css("link[href]"):
-        kind, rel = (node.attrs.get("type") or "").lower(), (node.attrs.get("rel") or "").lower().split()
-        if "alternate" in rel and kind.startswith(_FEED_TYPES):
+        if _is_feed_link(node):
             _take(found.feeds, _address(base, node), host)
-        elif "sitemap" in rel:
+        elif "sitemap" in _rel(node):
             _take(found.sitemaps, _address(base, node), host)
     for node in page.tree.css("a[href]")[:_MAX_LINKS]:
         address = _address(base, node) or ""
@@ -73,7 +100,7 @@ def examine(page: Document, robots_sitemaps: list[str] | None = None) -> Found:
         if _INDEX_URL.search(path):
             if len(found.indexes) < MAX_INDEXES:
                 _take(found.indexes, address, host)
-        elif _SITEMAP_URL.search(path):
+        elif articles.is_sitemap_name(path):
             _take(found.sitemaps, address, host)
         elif _FEED_URL.search(path) and len(found.feeds) < MAX_FEEDS:
             _take(found.feeds, address, host)
@@ -81,9 +108,19 @@ def examine(page: Document, robots_sitemaps: list[str] | None = None) -> Found:
     return found
 
 
+def _rel(node: LexborNode) -> list[str]:
+    return (node.attrs.get("rel") or "").lower().split()
+
+
+def _is_feed_link(node: LexborNode) -> bool:
+    kind = (node.attrs.get("type") or "").strip().lower()
+    return "alternate" in _rel(node) and kind.startswith(_FEED_TYPES)
+
+
 def add_index(found: Found, page: Document) -> None:
-    """Takes over what one of ``found.indexes`` lists: feeds, and of a site map all of its links that look like sections.
-    An address that turned out to be a feed itself is the caller's to see."""
+    """Takes over what one of ``found.indexes`` lists: feeds, and of a site map all of its links
+    that look like sections. An address that turned out to be a feed itself is the caller's to see.
+    """
     more = examine(page)
     host = urls.domain_of(page.url).removeprefix("www.")
     base = urls.Base(page.base_url)
@@ -94,9 +131,35 @@ def add_index(found: Found, page: Document) -> None:
     if not _RSS_PAGE.search(urlsplit(page.url).path):
         for node in page.tree.css("a[href]")[:_MAX_LINKS]:
             address = _address(base, node)
-            if address and address not in found.feeds and _is_section(address, (node.text() or "").strip()):
+            if address and address not in found.feeds and _is_section(address, _name_of(node)):
                 _take(found.sections, address, host)
     del found.sections[MAX_SECTIONS:]
+
+
+def announced_feeds(page: Document) -> list[str]:
+    """Canonical addresses of the feeds that the page's head names, in its order; comments of
+    readers are left out."""
+    host = urls.domain_of(page.url).removeprefix("www.")
+    base = urls.Base(page.base_url)
+    found: list[str] = []
+    for node in page.tree.css("link[href][rel]"):
+        address = _address(base, node) if _is_feed_link(node) else None
+        if address and not _COMMENTS.search(urlsplit(address).path):
+            _take(found, address, host)
+    return found[:MAX_FEEDS]
+
+
+def menu(page: Document) -> list[str]:
+    """Canonical addresses of the sections that the page's menus name, top-level ones first."""
+    found = Found()
+    _sections(page, urls.Base(page.base_url), urls.domain_of(page.url).removeprefix("www."), found)
+    return found.sections
+
+
+def _name_of(node: LexborNode) -> str:
+    """What a menu calls a section: the link's text, else what it tells of a picture."""
+    name = " ".join((node.text(deep=True) or "").split())
+    return name or (node.attrs.get("title") or node.attrs.get("aria-label") or "").strip()
 
 
 def _sections(page: Document, base: urls.Base, host: str, found: Found) -> None:
@@ -105,21 +168,26 @@ def _sections(page: Document, base: urls.Base, host: str, found: Found) -> None:
     nodes = [node for menu in page.tree.css(_MENUS) for node in menu.css("a[href]")]
     for node in nodes[:_MAX_LINKS]:
         address = _address(base, node)
-        if address and address not in found.feeds and _is_section(address, (node.text() or "").strip()):
+        if address and address not in found.feeds and _is_section(address, _name_of(node)):
             _take(named, address, host)
     named.sort(key=lambda address: urlsplit(address).path.strip("/").count("/"))
     found.sections = named[:MAX_SECTIONS]
 
 
 def _is_section(address: str, name: str) -> bool:
-    """A short path with a short name: a menu entry and no article, service page or picture."""
+    """A menu entry under a short name, whatever its address looks like, and no tag,
+    service page or picture."""
     parts = urlsplit(address)
     path = parts.path
-    if parts.query or path in ("", "/") or not 2 <= len(name) <= _MAX_NAME or path.strip("/").count("/") > 1:
+    is_short = 2 <= len(name) <= _MAX_NAME and name.count(" ") < _MAX_NAME_WORDS
+    is_home = path in ("", "/") and not parts.query
+    if not is_short or is_home or path.strip("/").count("/") >= _MAX_SEGMENTS:
         return False
-    if _SERVICE.search(path) or _SITEMAP_URL.search(path) or articles.refuse(path, "") is not None:
+    if _SERVICE.search(path) or articles.is_sitemap_name(path) or _TAG.search(path):
         return False
-    return articles.path_score(path) < articles.ARTICLE_SCORE
+    if _PAGING.search(f"{path}?{parts.query}") or articles.refuse(path, parts.query) is not None:
+        return False
+    return articles.path_score(path, parts.query) < _SURELY_ARTICLE
 
 
 def _address(base: urls.Base, node: LexborNode) -> str | None:
@@ -143,7 +211,9 @@ def _name(page: Document) -> str:
 def _language(page: Document) -> str:
     """Two letters of <html lang>, og:locale or Content-Language; "" where the page does not say."""
     root = page.tree.css_first("html")
-    said = (root.attrs.get("lang") if root else "") or page.meta_first("og:locale", "content-language", "language")
+    said = (root.attrs.get("lang") if root else "") or page.meta_first(
+        "og:locale", "content-language", "language"
+    )
     match = re.match(r"[A-Za-z]{2}(?![A-Za-z])", (said or "").strip())
     return match.group(0).lower() if match else ""
 
@@ -154,4 +224,4 @@ def looks_like_feed(url: str) -> bool:
 
 def looks_like_sitemap(url: str) -> bool:
     path = urlsplit(url).path
-    return bool(_SITEMAP_URL.search(path)) or bool(re.search(r"/sitemaps?/", path, re.I))
+    return articles.is_sitemap_name(path) or articles.is_in_sitemap_folder(path)

@@ -20,13 +20,15 @@ _STEP = 1.5
 #: A seed that the file calls dead is asked on one day of so many.
 DEAD_DAYS = 30
 
-#: In the first days of a month (or shard of days) the one before is still read: late entries land there.
+#: In the first days of a month (or shard of days) the one before is still read: late
+#: entries land there.
 _OVERLAP = timedelta(days=2)
 
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A start as an operator sees it. ``label``: home, feed, section, or the kind of the sitemap."""
+    """A start as an operator sees it. ``label``: home, feed, section, or the
+    kind of the sitemap."""
 
     site: str
     label: str
@@ -34,6 +36,7 @@ class Seed:
     url: str
     status: str = ""
     confidence: str = ""
+    via: str = ""  # address of the page that announced it; "" = the file names it
 
     @property
     def dead(self) -> bool:
@@ -41,14 +44,18 @@ class Seed:
 
 
 def next_interval(known_share: float, current_s: float) -> float:
-    """Seconds until the next visit: longer where nearly all links were known, shorter where few were (see watch.py)."""
-    factor = _STEP if known_share > MANY_KNOWN else 1 / _STEP if known_share < FEW_KNOWN else 1.0
-    return min(LONGEST_S, max(SHORTEST_S, current_s * factor))
+    """Seconds until the next visit: longer where nearly all links were known, shorter where few
+    were (see list_revisits.py)."""
+    if known_share > MANY_KNOWN:
+        current_s *= _STEP
+    elif known_share < FEW_KNOWN:
+        current_s *= 1 / _STEP
+    return min(LONGEST_S, max(SHORTEST_S, current_s))
 
 
 def seeds(site: Site, now_ms: int) -> list[Seed]:
-    """All starts of a site, dead ones too. A sitemap of a month or a few days stands for that of ``now_ms``
-    and, in its first days, the one before."""
+    """All starts of a site, dead ones too. A sitemap of a month or a few days stands for that of
+    ``now_ms`` and, in its first days, the one before."""
     now = datetime.fromtimestamp(now_ms / 1000 + zone_offset_s(site.zone), UTC)
     trust = site.confidence.get("sections", site.confidence.get("overall", ""))
     found = [Seed(site.id, "home", Kind.HOME, site.home)]
@@ -56,14 +63,17 @@ def seeds(site: Site, now_ms: int) -> list[Seed]:
         found.append(Seed(site.id, "feed", Kind.FEED, feed.url, feed.status, feed.confidence))
     for sitemap in site.sitemaps:
         for url in dict.fromkeys(expand(sitemap.url, day) for day in (now, now - _OVERLAP)):
-            found.append(Seed(site.id, sitemap.kind, Kind.SITEMAP, url, sitemap.status, sitemap.confidence))
+            found.append(
+                Seed(site.id, sitemap.kind, Kind.SITEMAP, url, sitemap.status, sitemap.confidence)
+            )
     for url in site.sections:
         found.append(Seed(site.id, "section", Kind.SECTION, url, confidence=trust))
     return found
 
 
 def seed_links(site: Site, now_ms: int) -> list[Link]:
-    """The starts of a site as links that are admitted when their visit is due; dead ones on one day a month."""
+    """The starts of a site as links that are admitted when their visit is due; dead
+    ones on one day a month."""
     sites = Sites([site])
     links: dict[bytes, Link] = {}
     for seed in seeds(site, now_ms):
@@ -77,5 +87,6 @@ def seed_links(site: Site, now_ms: int) -> list[Link]:
 
 
 def is_day_of_dead(url: str, now_ms: int) -> bool:
-    """Whether a seed that the file calls dead is asked today: once a month it may prove the file wrong."""
+    """Whether a seed that the file calls dead is asked today: once a month it may
+    prove the file wrong."""
     return (now_ms // 86_400_000 - crc32(url.encode())) % DEAD_DAYS == 0

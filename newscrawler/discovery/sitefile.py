@@ -1,4 +1,5 @@
-"""sites.json -> Site objects, and what is wrong with it. Each error names file, site, field and reason.
+"""sites.json -> Site objects, and what is wrong with it. Each error names file,
+site, field and reason.
 
 The schema in sites.schema.json says the same for editors; the checks here are by hand because a
 reader has to be told the site and the field, and because patterns have to compile.
@@ -31,18 +32,21 @@ class SitesError(Exception):
     """The file, or one site in it, cannot be used."""
 
     def __init__(self, file: str, site: str, field_name: str, reason: str) -> None:
-        super().__init__(
-            f"{file}: {f'site {site}: ' if site else ''}{f'field {field_name}: ' if field_name else ''}{reason}"
-        )
+        place = [f"site {site}"] if site else []
+        place += [f"field {field_name}"] if field_name else []
+        super().__init__(": ".join([file, *place, reason]))
         self.file, self.site, self.field, self.reason = file, site, field_name, reason
 
 
 @dataclass(frozen=True, slots=True)
 class SeedUrl:
-    """A feed or sitemap of a site. ``url`` may hold {year} {month} {month2} {day_from} {day_to} (sitemaps only)."""
+    """A feed or sitemap of a site. ``url`` may hold {year} {month} {month2} {day_from}
+    {day_to} (sitemaps only)."""
 
     url: str
-    status: str = "unchecked"  # live | unchecked | dead (kept so that nobody adds it again; never fetched)
+    status: str = (
+        "unchecked"  # live | unchecked | dead (kept so that nobody adds it again; never fetched)
+    )
     kind: str = ""  # sitemaps: one of SITEMAP_KINDS; "news" and "latest" are read every few minutes
     confidence: str = "medium"
     note: str = ""
@@ -56,10 +60,14 @@ class Site:
     name: str
     home: str
     hosts: tuple[str, ...]  # host[:port], the main one first; only these are fetched
-    aliases: Mapping[str, str] = field(default_factory=dict)  # other host -> the host of ``hosts`` to fetch instead
+    aliases: Mapping[str, str] = field(
+        default_factory=dict
+    )  # other host -> the host of ``hosts`` to fetch instead
     cls: str = "auto"
     cls_reason: str = ""
-    delay_s: float = 0.0  # least seconds between two fetches; DOWNLOAD_DELAY and robots.txt may raise it
+    delay_s: float = (
+        0.0  # least seconds between two fetches; DOWNLOAD_DELAY and robots.txt may raise it
+    )
     group: str = ""  # sites of one group share one gate, as they are one host or CDN
     pages_per_day: int = 0  # fetches of each host in 24 h, whole fleet; 0 = FRONTIER_PAGES_PER_DAY
     sections: tuple[str, ...] = ()
@@ -69,7 +77,9 @@ class Site:
     id_group: int = 0  # group of article_pattern that alone names the article (free slug); 0 = none
     id_time: str = ""  # how the id carries the time of writing, see articles.id_time
     article_examples: tuple[str, ...] = ()
-    path_rewrites: tuple[tuple[str, str], ...] = ()  # (pattern, replacement) on the path: AMP and print twins
+    path_rewrites: tuple[
+        tuple[str, str], ...
+    ] = ()  # (pattern, replacement) on the path: AMP and print twins
     zone: str = "+07:00"
     language: str = "vi"
     enabled: bool = True
@@ -83,11 +93,14 @@ class Site:
 
 
 def parse(text: str, file: str) -> tuple[list[Site], list[SitesError]]:
-    """The sites of a file and the errors of those left out. SitesError if nothing of the file can be read."""
+    """The sites of a file and the errors of those left out. SitesError if nothing of
+    the file can be read."""
     try:
         data = json.loads(text)
     except json.JSONDecodeError as exc:
-        raise SitesError(file, "", "", f"no JSON at line {exc.lineno} column {exc.colno}: {exc.msg}") from exc
+        raise SitesError(
+            file, "", "", f"no JSON at line {exc.lineno} column {exc.colno}: {exc.msg}"
+        ) from exc
     except RecursionError as exc:
         raise SitesError(file, "", "", "nested too deeply") from exc
     if not isinstance(data, dict) or not isinstance(data.get("sites"), list):
@@ -112,7 +125,9 @@ def _check_unique(site: Site, earlier: Iterable[Site], file: str) -> None:
             raise SitesError(file, site.id, "id", "used by an earlier site of the file")
         shared = names & {*other.hosts, *other.aliases}
         if shared:
-            raise SitesError(file, site.id, "hosts", f"{sorted(shared)[0]} belongs to site {other.id} already")
+            raise SitesError(
+                file, site.id, "hosts", f"{sorted(shared)[0]} belongs to site {other.id} already"
+            )
 
 
 class _Reader:
@@ -135,7 +150,9 @@ class _Reader:
     def choice(self, name: str, allowed: tuple[str, ...], default: str) -> str:
         value = self.text(name, default)
         if value not in allowed:
-            raise self.fail(name, f"{value!r} is not one of {', '.join(a or 'empty' for a in allowed)}")
+            raise self.fail(
+                name, f"{value!r} is not one of {', '.join(a or 'empty' for a in allowed)}"
+            )
         return value
 
     def texts(self, name: str) -> tuple[str, ...]:
@@ -255,14 +272,22 @@ def _aliases(read: _Reader, hosts: tuple[str, ...]) -> dict[str, str]:
         if urls.domain_of(f"http://{alias}/") != alias:
             raise read.fail("aliases", f"{alias!r} is not a lower-case host[:port]")
         if host not in hosts or alias in hosts:
-            raise read.fail("aliases", f"{alias} -> {host}: the target must be one of hosts, the alias must not")
+            raise read.fail(
+                "aliases", f"{alias} -> {host}: the target must be one of hosts, the alias must not"
+            )
     return dict(value)
 
 
 def _delay(read: _Reader) -> float:
     value = read.entry.get("delay_s", 0)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_DELAY_S:
-        raise read.fail("delay_s", f"must be seconds between 0 and {MAX_DELAY_S:.0f}, not {value!r:.40}")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 <= value <= MAX_DELAY_S
+    ):
+        raise read.fail(
+            "delay_s", f"must be seconds between 0 and {MAX_DELAY_S:.0f}, not {value!r:.40}"
+        )
     return float(value)
 
 
@@ -300,7 +325,9 @@ def _rewrites(read: _Reader) -> tuple[tuple[str, str], ...]:
         raise read.fail("path_rewrites", "must be a list of [pattern, replacement]")
     out = []
     for pair in value:
-        if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(p, str) for p in pair)):
+        if not (
+            isinstance(pair, list) and len(pair) == 2 and all(isinstance(p, str) for p in pair)
+        ):
             raise read.fail("path_rewrites", "must be a list of [pattern, replacement]")
         try:
             re.compile(pair[0])
@@ -371,11 +398,14 @@ def _seed_urls(read: _Reader, name: str, kinds: tuple[str, ...]) -> tuple[SeedUr
 
 
 def expand(url: str, day: datetime) -> str:
-    """A sitemap address with its placeholders for a day: {year} {month} {month2} {day_from} {day_to}; the last
-    two are the shard of five days that the day lies in (the sixth runs to the end of the month)."""
+    """A sitemap address with its placeholders for a day: {year} {month} {month2} {day_from}
+    {day_to}; the last two are the shard of five days that the day lies in (the sixth runs to the
+    end of the month)."""
     if "{" not in url:
         return url
     first = min((day.day - 1) // 5 * 5 + 1, 26)
     after = (day.replace(day=28) + timedelta(days=4)).replace(day=1)
     last = first + 4 if first < 26 else (after - timedelta(days=1)).day
-    return url.format(year=day.year, month=day.month, month2=f"{day.month:02d}", day_from=first, day_to=last)
+    return url.format(
+        year=day.year, month=day.month, month2=f"{day.month:02d}", day_from=first, day_to=last
+    )

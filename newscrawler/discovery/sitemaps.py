@@ -1,9 +1,12 @@
-"""Sitemaps, sitemap indexes, news sitemaps and plain lists of addresses (sitemaps.org, Google News). Pure."""
+"""Sitemaps, sitemap indexes, news sitemaps and plain lists of addresses (sitemaps.org,
+Google News). Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+
+from lxml import etree
 
 from newscrawler.discovery import xmltext
 from newscrawler.discovery.feeds import parse_date, parse_feed, plain
@@ -31,7 +34,8 @@ class Sitemap:
 
 
 def parse_sitemap(body: bytes, url: str) -> Sitemap:
-    """Never raises: what cannot be read is in ``error``, which is "cut off" where a part was read."""
+    """Never raises: what cannot be read is in ``error``, which is "cut off"
+    where a part was read."""
     try:
         body = xmltext.unpacked(body)
         listed = _text_list(body)
@@ -43,9 +47,12 @@ def parse_sitemap(body: bytes, url: str) -> Sitemap:
     root = parsed.root
     sitemap = Sitemap(error="cut off" if parsed.cut_off else "")
     kind = local(root.tag)
-    if kind in ("rss", "feed", "rdf"):  # sitemaps.org allows feeds, and some sites have them under such a name
+    if kind in ("rss", "feed", "rdf"):
+        # sitemaps.org allows feeds, and some sites have them under such a name
         feed = parse_feed(body, url)
-        sitemap.entries = [SitemapEntry(e.url, title=e.title, published=e.published) for e in feed.entries]
+        sitemap.entries = [
+            SitemapEntry(e.url, title=e.title, published=e.published) for e in feed.entries
+        ]
         return sitemap
     if kind not in ("urlset", "sitemapindex"):
         sitemap.error = f"no sitemap: <{kind[:40]}>"
@@ -53,28 +60,29 @@ def parse_sitemap(body: bytes, url: str) -> Sitemap:
     for node in root:
         name = local(node.tag)
         if name == "url" and len(sitemap.entries) < MAX_URLS:
-            entry = _entry(node)
-            if entry:
-                sitemap.entries.append(entry)
+            sitemap.entries += _entry(node)
         elif name == "sitemap":
-            entry = _entry(node)
-            if entry:
-                sitemap.children.append(entry)
-    sitemap.children.sort(key=lambda e: e.lastmod.timestamp() if e.lastmod else 0.0, reverse=True)
+            sitemap.children += _entry(node)
+    sitemap.children.sort(key=_changed_s, reverse=True)
     del sitemap.children[MAX_CHILDREN:]
     return sitemap
 
 
-def _entry(node: xmltext.etree._Element) -> SitemapEntry | None:
+def _changed_s(entry: SitemapEntry) -> float:
+    return entry.lastmod.timestamp() if entry.lastmod else 0.0
+
+
+def _entry(node: etree._Element) -> list[SitemapEntry]:
+    """Nothing where it has no address."""
     address = child_text(node, "loc")
     if not address or not address.startswith(("http://", "https://")):
-        return None
+        return []
     entry = SitemapEntry(url=address, lastmod=parse_date(child_text(node, "lastmod")))
     for child in node:
         if local(child.tag) == "news":
             entry.title = plain(child_text(child, "title"))
             entry.published = parse_date(child_text(child, "publication_date"))
-    return entry
+    return [entry]
 
 
 def _text_list(body: bytes) -> list[SitemapEntry] | None:
@@ -82,7 +90,6 @@ def _text_list(body: bytes) -> list[SitemapEntry] | None:
     head = body[:2048].lstrip(b"\xef\xbb\xbf \r\n\t")
     if not head.startswith((b"http://", b"https://")):
         return None
-    lines = body.decode("utf-8", "replace").lstrip("\ufeff").splitlines()
-    return [
-        SitemapEntry(url=line.strip()) for line in lines[:MAX_URLS] if line.strip().startswith(("http://", "https://"))
-    ]
+    lines = body.split(b"\n", MAX_URLS)[:MAX_URLS]
+    listed = (line.decode("utf-8", "replace").strip("\ufeff \r\t") for line in lines)
+    return [SitemapEntry(url=line) for line in listed if line.startswith(("http://", "https://"))]

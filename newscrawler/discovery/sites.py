@@ -6,15 +6,17 @@ seeds and ad-hoc sites make a new one.
 
 from __future__ import annotations
 
-import difflib
 import re
 import time
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+from rapidfuzz.distance import OSA
 
 from newscrawler.discovery import articles, sitefile
 from newscrawler.discovery.sitefile import SeedUrl, Site, SitesError
@@ -31,7 +33,8 @@ _TWINS = ("m.", "amp.", "mobile.", "www.")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a link is not offered: offsite | scheme | type | trap | age. The words of metrics.LINKS_REFUSED."""
+    """Why a link is not offered: offsite | scheme | type | trap | age. The words of
+    metrics.LINKS_REFUSED."""
 
     reason: str
 
@@ -39,7 +42,12 @@ class Refusal:
         return False
 
 
-_OFFSITE, _SCHEME, _TYPE, _TRAP, _AGE = (Refusal(r) for r in ("offsite", "scheme", "type", "trap", "age"))
+#: So many letters that are a part of a name are taken for it.
+_PART = 4
+
+_OFFSITE, _SCHEME, _TYPE, _TRAP, _AGE = (
+    Refusal(r) for r in ("offsite", "scheme", "type", "trap", "age")
+)
 _REFUSALS = {r.reason: r for r in (_TYPE, _TRAP)}
 
 
@@ -82,7 +90,9 @@ class Sites:
         self._places: dict[str, _Place] = {}
         for site in self.enabled():
             self._add_places(site)
-        for host, place in list(self._places.items()):  # twins last: a host that a site names is that site's
+        for host, place in list(
+            self._places.items()
+        ):  # twins last: a host that a site names is that site's
             bare = host.removeprefix("www.")
             for twin in (bare, *(prefix + bare for prefix in _TWINS)):
                 if not bare[0].isdigit() and bare[0] != "[":
@@ -100,8 +110,9 @@ class Sites:
 
     @classmethod
     def load(cls, path: str | Path = "", clock: Callable[[], float] = time.time) -> Sites:
-        """The sites of a file; "" is ./sites.json, else the copy in the package. A file that cannot be read
-        raises SitesError; a site that cannot be used is left out and named in ``errors``."""
+        """The sites of a file; "" is ./sites.json, else the copy in the package. A file that cannot
+        be read raises SitesError; a site that cannot be used is left out and named in ``errors``.
+        """
         text, name = default_sites_text() if not path else (_read(Path(path)), str(path))
         sites, errors = sitefile.parse(text, name)
         return cls(sites, errors, clock)
@@ -112,7 +123,8 @@ class Sites:
         return Sites(merged.values(), self.errors, self._clock)
 
     def only(self, names: Iterable[str]) -> Sites:
-        """Only the named sites (id, host or alias), enabled. KeyError with the first unknown name."""
+        """Only the named sites (id, host or alias), enabled. KeyError with the
+        first unknown name."""
         chosen = []
         for name in names:
             site = self.find(name)
@@ -122,8 +134,8 @@ class Sites:
         return Sites(chosen, self.errors, self._clock)
 
     def for_urls(self, offered: Iterable[str]) -> Sites:
-        """With a site for each host of these URLs: the configured one, enabled, else one made for it, of which
-        nothing but the host is known. URLs that are not http(s) are passed over."""
+        """With a site for each host of these URLs: the configured one, enabled, else one made for
+        it, of which nothing but the host is known. URLs that are not http(s) are passed over."""
         hosts: dict[str, list[str]] = {}
         changed: dict[str, Site] = {}
         for url in offered:
@@ -137,7 +149,8 @@ class Sites:
             else:
                 hosts.setdefault(host, []).append(canonical)
         for host, found in hosts.items():
-            # Plain http where one of the URLs is: only a site's own https home turns http links into https.
+            # Plain http where one of the URLs is: only a site's own https home turns http
+            # links into https.
             scheme = "http" if any(u.startswith("http:") for u in found) else "https"
             changed[host] = Site(
                 id=host,
@@ -179,14 +192,29 @@ class Sites:
         return site or next((s for s in self if name in s.hosts or name in s.aliases), None)
 
     def near(self, name: str) -> list[str]:
-        """Ids that a person may have meant."""
-        names = {alias: s.id for s in self for alias in (s.id, s.id.partition(".")[0], *s.hosts, *s.aliases)}
-        close = difflib.get_close_matches(name.strip().lower(), names, n=5, cutoff=0.6)
-        return list(dict.fromkeys(names[n] for n in close))[:3]
+        """Ids that a person may have meant: the same letters but for a slip in four,
+        or a part of the name."""
+        wanted = _stem(name)
+        far = len(wanted) + 1
+        found: dict[str, int] = {}
+        for site in self:
+            for alias in (site.id, *site.hosts, *site.aliases, site.name):
+                stem = _stem(alias)
+                slips = OSA.distance(wanted, stem)
+                is_part = len(wanted) >= _PART and wanted in stem
+                if is_part or slips <= max(1, len(wanted) // 4):
+                    found[site.id] = min(slips, found.get(site.id, far))
+        return sorted(found, key=lambda ident: found[ident])[:3]
 
     # ------------------------------------------------------------ links
 
-    def identify(
+    def is_pattern_article(self, url: str) -> bool:
+        """Whether the site's own article_pattern names this canonical URL."""
+        place = self._places.get(url.split("/", 3)[2])
+        path = "/" + url.split("/", 3)[3].partition("?")[0]
+        return place is not None and place.article is not None and bool(place.article(path))
+
+    def identify(  # noqa: C901 - asked for every link of every page: a call more is felt
         self,
         url: str,
         *,
@@ -199,9 +227,10 @@ class Sites:
     ) -> Link | Refusal:
         """What the frontier is offered for a URL, or why nothing is.
 
-        ``kind`` given (by a seed, an operator, a sitemap): it is believed, and only the host, the URL itself,
-        asset types and the age are checked. ``hint["published"]`` is an ISO time. ``max_age``: seconds; older
-        articles are refused, None = no limit. ``now_ms``: the frontier's clock, else this machine's.
+        ``kind`` given (by a seed, an operator, a sitemap): it is believed, and only the host, the
+        URL itself, asset types and the age are checked. ``hint["published"]`` is an ISO time.
+        ``max_age``: seconds; older articles are refused, None = no limit. ``now_ms``: the
+        frontier's clock, else this machine's.
         """
         canonical = urls.canonicalize(url)
         if canonical is None:
@@ -221,7 +250,11 @@ class Sites:
         if known is not None and (kind is None or kind is known[1]):
             return _listed(known[0], known[1], known[2], now_s, depth, parent, hint)
         article_id = ""
-        if place.article is not None and (kind is None or kind is Kind.ARTICLE) and (match := place.article(path)):
+        if (
+            place.article is not None
+            and (kind is None or kind is Kind.ARTICLE)
+            and (match := place.article(path))
+        ):
             kind = Kind.ARTICLE
             if place.id_group:
                 article_id = match.group(place.id_group) or ""
@@ -247,16 +280,35 @@ class Sites:
 
 
 def _listed(
-    url: str, kind: Kind, band: int, now_s: float, depth: int, parent: bytes | None, hint: dict[str, Any] | None
+    url: str,
+    kind: Kind,
+    band: int,
+    now_s: float,
+    depth: int,
+    parent: bytes | None,
+    hint: dict[str, Any] | None,
 ) -> Link:
-    """A link that is no article. A day ahead of any article's time: a list that is due comes first in its band."""
-    return Link(url, urls.url_id(url), url.split("/", 3)[2], kind, depth, parent, band, depth - now_s - _DAY_S, 0, hint)
+    """A link that is no article. A day ahead of any article's time: a list that is due
+    comes first in its band."""
+    return Link(
+        url,
+        urls.url_id(url),
+        url.split("/", 3)[2],
+        kind,
+        depth,
+        parent,
+        band,
+        depth - now_s - _DAY_S,
+        0,
+        hint,
+    )
 
 
 def _dated(
     place: _Place, article_id: str, hint: dict[str, Any] | None, now_s: float, limit: float | None
 ) -> tuple[int, float] | None:
-    """(band, score) by the time that the hint or the id tells, (2, 0.0) if neither does; None = too old."""
+    """(band, score) by the time that the hint or the id tells, (2, 0.0) if neither
+    does; None = too old."""
     born: float | None = published_s(hint, place.offset_s) if hint else None
     grace = 0
     if born is None and article_id and place.id_rule:
@@ -278,13 +330,14 @@ _BANDS = {
     Kind.PAGE: 2,
 }
 _FEED_PATH = re.compile(r"(?:\.(?:rss|atom|rdf)|/(?:feed|rss|atom)(?:\.xml)?)/?$", re.I)
-_SITEMAP_PATH = re.compile(r"sitemap[^/]*\.(?:xml|txt)(?:\.gz)?$|/sitemaps?/.*\.xml(?:\.gz)?$", re.I)
 
 
 def _guess(path: str, query: str, place: _Place) -> Kind:
     if path == "/" and not query:
         return Kind.SECTION  # the home of a host beside the main one
-    if _SITEMAP_PATH.search(path):
+    if articles.is_sitemap_name(path) or (
+        path.lower().endswith((".xml", ".xml.gz")) and articles.is_in_sitemap_folder(path)
+    ):
         return Kind.SITEMAP
     if _FEED_PATH.search(path):
         return Kind.FEED
@@ -294,12 +347,14 @@ def _guess(path: str, query: str, place: _Place) -> Kind:
         score -= 0.25
     if score >= articles.ARTICLE_SCORE:
         return Kind.ARTICLE
-    # A short path may be a section, a tag or an imprint: only what the file or the navigation names is revisited.
+    # A short path may be a section, a tag or an imprint: only what the file or the
+    # navigation names is revisited.
     return Kind.PAGE
 
 
 def _known_urls(site: Site) -> dict[str, tuple[str, Kind, int]]:
-    """Canonical URL -> (URL to fetch, kind, band) of everything the file names, with and without a last slash."""
+    """Canonical URL -> (URL to fetch, kind, band) of everything the file names, with and
+    without a last slash."""
     known: dict[str, tuple[str, Kind, int]] = {}
 
     def put(url: str, kind: Kind, band: int) -> None:
@@ -313,19 +368,23 @@ def _known_urls(site: Site) -> dict[str, tuple[str, Kind, int]]:
             known.setdefault(url[:-1] if url.endswith("/") else url + "/", (url, kind, band))
 
     put(site.home, Kind.HOME, 0)
-    for feed in site.feeds:
-        if feed.status != "dead":
-            put(feed.url, Kind.FEED, 0)
-    for sitemap in site.sitemaps:
-        if sitemap.status != "dead" and "{" not in sitemap.url:
+    for feed in _living(site.feeds):
+        put(feed.url, Kind.FEED, 0)
+    for sitemap in _living(site.sitemaps):
+        if "{" not in sitemap.url:
             put(sitemap.url, Kind.SITEMAP, 0 if sitemap.kind in ("news", "latest") else 2)
     for section in site.sections:
         put(section, Kind.SECTION, 1)
     return known
 
 
+def _living(seeds: Iterable[SeedUrl]) -> list[SeedUrl]:
+    return [seed for seed in seeds if seed.status != "dead"]
+
+
 def published_s(hint: Mapping[str, Any], zone_offset_s: int = 0) -> float | None:
-    """Seconds since the epoch of ``hint["published"]`` (ISO; without an offset: in the site's zone), else None."""
+    """Seconds since the epoch of ``hint["published"]`` (ISO; without an offset: in the
+    site's zone), else None."""
     value = hint.get("published")
     if not isinstance(value, str):
         return None
@@ -336,6 +395,25 @@ def published_s(hint: Mapping[str, Any], zone_offset_s: int = 0) -> float | None
     if moment.tzinfo is None:
         return moment.replace(tzinfo=UTC).timestamp() - zone_offset_s
     return moment.timestamp()
+
+
+def _stem(name: str) -> str:
+    """The part of a host that names the site: neither its ending, which most sites
+    share, nor www."""
+    labels = _plain(name).split(".")
+    if len(labels) > 1:
+        labels.pop()
+    if len(labels) > 1 and labels[-1] in ("com", "net", "org", "gov", "edu"):
+        labels.pop()
+    if len(labels) > 1 and labels[0] in ("www", "m", "amp"):
+        del labels[0]
+    return ".".join(labels)
+
+
+def _plain(name: str) -> str:
+    """Without case, diacritics and blanks: "Tuổi Trẻ" is near tuoitre."""
+    folded = unicodedata.normalize("NFD", name.lower().replace("đ", "d"))
+    return "".join(c for c in folded if not unicodedata.combining(c) and not c.isspace())
 
 
 def _read(path: Path) -> str:
@@ -354,4 +432,6 @@ def default_sites_text() -> tuple[str, str]:
     try:
         return shipped.read_text(encoding="utf-8"), "newscrawler/_shipped/sites.json"
     except OSError as exc:
-        raise SitesError("sites.json", "", "", "is neither in this folder nor in the package; set SITES_FILE") from exc
+        raise SitesError(
+            "sites.json", "", "", "is neither in this folder nor in the package; set SITES_FILE"
+        ) from exc

@@ -9,9 +9,9 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from newscrawler.extraction.document import words
+from newscrawler.extraction import lexicon, personal
 
 MAX_NAMES = 8
 MAX_WORDS = 6
@@ -20,208 +20,155 @@ _ACRONYM_CHARS = 5
 
 _URL = re.compile(r"https?://\S+|www\.\S+|\S+@\S+\.\w+", re.I)
 _HANDLE = re.compile(r"(?:^|\s)\(?@[\w.]+\)?")
-# "Theo X" and "Nguồn: X" name where a text was taken from.
-_SOURCE = re.compile(
-    r"^\W*(?:theo|nguồn|nguồn tin|source|sources|quelle|quellen|fuente|fonte|via|ảnh|video|hình|đồ họa|clip|photo"
-    r"|photos"
-    r"|photographs?|foto|fotos|fotograf|bild|bilder|image|images|illustration|illustrations"
-    r"|grafik|graphics?|camera|crédit photo)\s*(?::|\s)\s*",
-    re.I,
+# "Nguồn: X" names where a text was taken from; so does "Theo X" on Vietnamese pages, elsewhere Theo
+# is a first name.
+_THEO = lexicon.Pattern(r"^\W*(?:<source.according_to>)\s+")
+_SOURCE = lexicon.Pattern(r"^\W*(?:<source.label>)\s*(?::|\s)\s*")
+_CREDIT = lexicon.Pattern(
+    r"\s*[-–—;|/,.(]*\s*(?:<credit.label>)\s*:.*$|\s*[-–;|,(]?\s*(?:<credit.by>) .*$"
 )
-_CREDIT = re.compile(
-    r"\s*[-–—;|/,.(]*\s*(?:ảnh|video|hình(?: ảnh)?|đồ họa|thiết kế|trình bày|kỹ thuật|quay phim|dựng(?: phim)?|biên tập|clip|photos? by|photographs? by|pictures? by|photography by"
-    r"|illustrations? by|foto|fotos|bild|graphics?)\s*:.*$"
-    r"|\s*[-–;|,(]?\s*(?:photos|photographs|pictures|photography|illustrations?) by .*$"
-    r"|\s*[-–;|,(]?\s*(?:illustration(?:en)?|fotos?|fotografie|bilder|grafik(?:en)?|videos?|mitarbeit|übersetzung) von .*$",
-    re.I,
+_LABEL = lexicon.Pattern(r"^\W*(?:<byline.label>)(?:\s*[:：]\s*|\s+)(?=\S)")
+_LABEL_COLON = lexicon.Pattern(
+    r"^\W*(?:ein\s+)?(?:\w+\s+){0,3}?(?:<byline.label_before_colon>)\s*[:：]\s*"
 )
-_LEAD = re.compile(
-    r"^\W*(?:(?:written|words|posted|published|reported|reporting|analysis|opinion|story|text|article|edited"
-    r"|compiled|submitted|contributed|created|review|reviewed|interview|geschrieben|verfasst|erstellt"
-    r"|gepostet|veröffentlicht)\s+(?:by|von)"
-    r"|by|von|vom|par|por|di|da|door|av|af|autor(?:en|in|innen|a|es|as)?|author(?:s|\(s\))?|auteur|autore|tác giả"
-    r"|bài và ảnh|bài|thực hiện|người viết|(?:nhóm )?(?:phóng viên|pv|ctv|btv)|biên tập viên|cộng tác viên|nhà báo"
-    r"|(?:ein )?(?:blog ?)?(?:beitrag|artikel|gastbeitrag|interview|kommentar|bericht|text|review) von|gespeichert von"
-    r"|eingestellt von|text und fotos? von|(?:photos?|words) and (?:text|photos?|words) by"
-    r"|text und fotos?|redaktion|redakteur(?:in)?|text|texte|words|reporter"
-    r"|yazan|muhabir|haber|รายงานโดย|โดย|كتبت?|بقلم|लेखक|מאת|نویسنده|به قلم|خبرنگار|oleh|penulis|автор|текст|от|skrevet av|skriven av|tekst|tekst og foto|szerző|napisał|文|取材|撮影・文"
-    r"|autorin\s?/\s?autor|autor\s?/\s?autorin|auteur|escribe|作者|记者|記者|著者|执笔|責任編輯|责任编辑|责编|编辑)"
-    r"(?:\s*[:：]\s*|\s+)(?=\S)",
-    re.I,
+_ROLE = lexicon.Pattern(
+    r"^(?:<role.with_more>|(?:[\w&.-]+ ){0,3}(?:<role.post>)|(?:[\w&.-]+ ){1,4}(?:<role.rank>))$"
 )
-_LEAD_COLON = re.compile(
-    r"^\W*(?:ein\s+)?(?:\w+\s+){0,3}?(?:autor(?:en|in|innen)?|author|verfasser(?:in)?|tác giả|bài viết|thực hiện"
-    r"|text|von|by|interview|protokoll|redaktion|journalist(?:in)?|ansprechpartner(?:in)?|editor)\s*[:：]\s*",
-    re.I,
-)
-_ROLE = re.compile(
-    r"^(?:pv|ctv|btv|bbt|nhóm pv|nhóm phóng viên|phóng viên|biên tập viên|cộng tác viên|tổng hợp|ban biên tập"
-    r"|tòa soạn|ban \w+|staff|staff writer|staff reporter"
-    r"|reporter|editor|editors|editorial|editorial staff|editorial team|editorial board|newsroom|news desk"
-    r"|web desk|online desk|digital desk|desk|contributor|contributors|(?:[\w&.-]+ ){0,3}(?:writers?|columnists?)"
-    r"|(?:[\w&.-]+ ){1,4}(?:managers?|directors?|officers?|presidents?|analysts?|engineers?|professors?|producers?)|guest|guest author"
-    r"|guest contributor|correspondent|columnist|journalist|author|authors|(?:(?:user|site|super|web) ?)?admin(?:istrator)?|webmaster"
-    r"|redaktion|die redaktion|online-redaktion|onlineredaktion|newsdesk|redaktionsteam|redakteur(?:in)?"
-    r"|redacción|redaccion|redazione|rédaction|la rédaction|redactie|redaktionen|redacția|redakcja|συντακτικη ομαδα|συντακτική ομάδα|team|das team"
-    r"|unknown|anonymous|no author|letzte aktualisierung|autoreninfo|publié|interview|analyse|kommentar"
-    r"|gastkommentar|essay|reportage|opinion|meinung|feature|bericht|autor\*in|autor:in|anonym|n/?a|none|null"
-    r"|undefined|agencies|agency|agencias|agentur|agenturen"
-    r"|wire|wire reports|wires|wire services|news services|other|various|live|video|foto|fotos|bild|ticker|news"
-    r"|nachrichten|politik|sport|wirtschaft|kultur|presse|pressestelle|pressemitteilung|press release"
-    r"|press association|facebook|twitter|instagram|linkedin|youtube|whatsapp|telegram|e-?mail|share|follow|print"
-    r"|drucken|comments?"
-    r"|read more|profile|bio|autor|autorin|gastautor|gastbeitrag|freelance(?:r)?|special to .*|for .{0,40}"
-    r"|senior .{0,40}|chief .{0,40}|associate .{0,30}|political .{0,30}|national .{0,30}|staff .{0,30}"
-    r"|publié(?: le)?|publicado(?: el)?|entfolgen|folgen|edit|startseite|aktualisiert|datum"
-    r"|chefredakteur(?:in)?|ressortleiter(?:in)?|volontär(?:in)?|korrespondent(?:in)?|freier journalist"
-    r"|freie journalistin|mehr|alle artikel|homepage|home|search|login|subscribe|(?:see|view) all.*|more .*"
-    r"|all posts.*|posts by.*|artikel von.*|about the author|thứ (?:hai|ba|tư|năm|sáu|bảy|[2-7])|chủ nhật|t[2-7]|cn"
-    r"|tin|bài|ảnh|hình|nội dung|thiết kế|trình bày|kỹ thuật|biên tập|phụ trách|minh họa|hỏi|đáp|trả lời|internet|nvcc|sưu tầm)$",
-    re.I,
-)
-_AGENCY_NAMES = (
-    "ap|afp|reuters|thomson reuters|dpa|apa|sda|sid|kna|epd|ansa|efe|tass|upi|pti|ani|ians|bernama|xinhua|"
-    "kyodo|yonhap|bloomberg|associated press|the associated press|press association|pa media|pa|cnn wire|"
-    "agence france-presse|deutsche presse-agentur|europa press|belga|anp|ntb|tt|ritzau|interfax|ria|dts|"
-    "ots|ddp|dapd|awp|ttxvn|vna|vov|vtv|bnews|vietnamplus|vnanet.vn|vietnam+|cnn|bbc|news agency|cp|"
-    "the canadian press|canadian press|aap|australian associated press|getty images|getty|shutterstock|"
-    "istock|dpa-afx|dpa/tmn|tmn|red|msn|wire|ots/pr|presseportal|pr newswire|business wire|keystone-sda|"
-    "keystone|imago|google|wordpress|youtube"
-)
-_AGENCY = frozenset(_AGENCY_NAMES.split("|"))
+# What journalists in the Far East put behind a name.
+_ROLE_SUFFIX = lexicon.Pattern(r"(?:(?<!\s)\s++)?(?:<role.suffix>)$")
 # Names of places that a column or a tag is often called after, as key() writes them.
-_PLACE_NAMES = (
-    "việt nam|hà nội|hồ chí minh|thành phố hồ chí minh|sài gòn|đà nẵng|hải phòng|cần thơ|huế|thừa thiên huế|quảng ninh|"
-    "quảng nam|quảng ngãi|quảng trị|quảng bình|nghệ an|hà tĩnh|thanh hóa|bắc ninh|bắc giang|hưng yên|nam định|"
-    "thái nguyên|lào cai|lâm đồng|đắk lắk|gia lai|đồng nai|đồng tháp|"
-    "an giang|kiên giang|cà mau|tiền giang|tây ninh|hoa kỳ|trung quốc|hàn quốc|"
-    "nhật bản|đông nam á|biển đông|trung đông|châu á|châu âu"
-)
-_PLACES = frozenset(_PLACE_NAMES.split("|"))
 #: Words in the names of bodies.
-CORPORATE = re.compile(
-    r"\b(?:redaktion\w*|rédaction|redacci[oó]n|redazione|editorial|editors?|newsroom|news|team|staff|desk|agency"
-    r"|agencies|agentur\w*|agencia|agence|agenzia|media|press(?:e\w*)?|magazin\w*|magazine|zeitung\w*|"
-    r"times|post|tribune|herald|gazette|journal|guardian|telegraph|daily|weekly|online|digital|tv|radio|network|group"
-    r"|gmbh|inc|ltd|llc|ag|e\.?v|verband\w*|verein\w*|stiftung\w*|institut\w*|university|universität|hochschule"
-    r"|foundation|"
-    r"association|ministerium\w*|bundes\w+|company|corporation|committee|council|department|office|bureau|club"
-    r"|blog|\.com|\.de|\.org|\.net|\.vn|www|wiki|shop|studio|verlag|redakteure|báo|tạp chí|đài|tòa soạn|nhóm|ban"
-    r"|thông tấn xã|"
-    r"nhịp sống|trí thức trẻ|tri thức|thông tấn|netzwerk|society|project|center|centre|zentrum|service|services"
-    r"|communications?|report(?:s|ing|ers)?|correspondents|holdings|investors|solutions|technologies|industries|affairs|tagesschau|sendung|kanal|welle|rundfunk|fernsehen"
-    r"|channel|contributors?|gesellschaft|union|partei|landesverband|kommunikation)\b",
-    re.I,
+CORPORATE = lexicon.Pattern(r"\b(?:<body.word>)\b")
+_BAD_WORD = lexicon.Pattern(r"\b(?:<name.never>|(?-i:đăng))\b")  # Đăng is a given name
+_TITLES = lexicon.Pattern(
+    r"^(?:(?:<name.title_abbreviated>)\.[\s-]*|(?:<name.title>)(?:\.[\s-]*|[\s-]+))+(?=\w)"
 )
-_BAD_WORD = re.compile(
-    r"\b(?:the|this|that|is|are|was|were|has|have|will|with|about|more|read|click|here|subscribe|follow|copyright"
-    r"|rights|reserved|standards|practices|polic(?:y|ies)|guidelines|headline|photo|image|minutes?|uhr|min|lesezeit|comments?|kommentare?|share|teilen|updated?"
-    r"|published|veröffentlicht|aktualisiert|"
-    r"ist|sind|wurde|haben|wird|nicht|ein|eine|der|die|das|und|oder|mit|für|auf|bei|zum|zur|im|in|als|nach|les"
-    r"|des|est|sur|pour|dans|una|para|con|los|las|cập nhật|đăng|bình luận|chia sẻ|gmt|trước|phút|giờ|ngày|tháng"
-    r"|january|february|march|april|june|july|"
-    r"august|september|october|november|december|januar|februar|märz|juni|juli|oktober|dezember|monday|tuesday"
-    r"|wednesday|thursday|friday|saturday|sunday|montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag|to"
-    r"|at|on|of|for|from|what|how|why)\b",
-    re.I,
-)
-_PARTICLES = words(
-    "af al av ben bin d' da das de del della den der di dos du e el ibn la le mac mc o' st ten ter und "
-    "van vom von y zu zum zur"
-)
-_TITLES = re.compile(
-    r"^(?:(?:dipl|ing|mag|med|phil|rer|nat|h\.c)\.[\s-]*|(?:prof|dr|mr|mrs|ms|sir|herr|frau|ths|ts|pgs|gs|bs|rechtsanw[aä]lt(?:in)?|notar(?:in)?|luật sư|nhà (?:báo|văn|thơ|nghiên cứu)"
-    r"|thạc sĩ|tiến sĩ|(?:phó )?giáo sư|nhạc sĩ|họa sĩ|đạo diễn|kiến trúc sư|kỹ sư|dược sĩ|lương y|chuyên gia|bạn đọc|độc giả"
-    r"|(?:đại|thượng|trung|thiếu) (?:tá|úy|tướng)|linh mục|hòa thượng|thượng tọa|tskh|kts|ck[i12]{1,2}|p\.v|pv|ctv|btv"
-    r"|bác sĩ|nsnd|nsưt|bscki{1,2}|ls)(?:\.[\s-]*|[\s-]+))+(?=\w)",
-    re.I,
-)
-_SPLIT = re.compile(
-    r"\s*(?:[;|•·\n、，]|,(?!\s*(?:jr|sr|ii|iii|md|phd|ph\.d|m\.d|esq)\b)|\s/\s|/(?=\s*[A-ZĐÀ-Ỹ][\w]+\s)"
-    r"|\s+[-–—]\s+|\s+[-–—](?=(?-i:[^\W\d_a-zß-öø-ÿ]))|(?<=\w)[-–—]\s+(?=(?-i:[^\W\d_a-zß-öø-ÿ]))|\s*&\s*|\s\+\s"
-    r"|\s+(?:and|und|et|và|y|e|og|och|en|con|with|with additional reporting by|sowie|mit|i|и"
-    r"|ve)\s+(?=(?-i:[^\W\d_a-zß-öø-ÿ])))\s*",
-    re.I,
+_SPLIT = lexicon.Pattern(
+    r"\s*(?:[;|•·\n、，]|,(?!\s*(?:<name.suffix>)\b)|\s/\s|/(?=\s*[A-ZĐÀ-Ỹ][\w]+\s)"
+    r"|\s+[-–—]\s+|\s+[-–—](?=(?-i:[^\W\d_a-zß-öø-ÿ]))|(?<=\w)[-–—]\s+(?=(?-i:[^\W\d_a-zß-öø-ÿ]))"
+    r"|\s*&\s*|\s\+\s"
+    r"|\s+(?:<name.and>)\s+(?=(?-i:[^\W\d_a-zß-öø-ÿ])))\s*"
 )
 # Degrees and licences behind a name and a comma.
-_DEGREE = re.compile(
-    r"(?:M\.?A|M\.?S|M\.?D|D\.?O|R\.?N|R\.?D|J\.?D|B\.?A|B\.?S|M\.?Ed|Ph\.?D|M\.?Sc|B\.?Sc|M\.?B\.?A|M\.?P\.?H|R\.?D\.?N|C\.?F\.?A"
-    r"|C\.?F\.?P|C\.?P\.?A|Pharm\.?D|D\.?D\.?S|D\.?V\.?M|L\.?C\.?S\.?W|F\.?A\.?C\.?P|Esq)\.?"
-)
+_DEGREE = lexicon.Pattern(r"(?:<name.degree>)\.?", flags=0)
 # Two Vietnamese names with a bare hyphen between them: a double-barrelled one has no accents.
 _TWO_GLUED = re.compile(
     r"^(?=[^-]*[ăâđêôơưáàảãạấầẩẫậắằẳẵặéèẻẽẹếềểễệíìỉĩịóòỏõọốồổỗộớờởỡợúùủũụứừửữựýỳỷỹỵ])"
     r"((?:[^\W\d_]{1,7} ){1,4}[^\W\d_]{1,7})-((?:[^\W\d_]{1,7} ){1,4}[^\W\d_]{1,7})$",
     re.I,
 )
-_TAIL = re.compile(
-    r"\s*(?:[,(\[|•·–—-]+\s*)?(?:(?<!\w)(?:cập nhật|updated|published|posted|aktualisiert|veröffentlicht|stand"
-    r"|erstellt|last updated|vào lúc|lúc|vào|ngày|đăng|am|on|um|at|vor|il|le|el)\b:?\s*)*"
-    r"(?:(?:(?:mo|di|mi|do|fr|sa|so|mon|tue|wed|thu|fri|sat|sun)[,.]|(?:mon|tue|wed|fri|sat|sun|\w{3,6}day|\w{3,7}tag|mittwoch)[,.]?)\s+)?"
+_TAIL = lexicon.Pattern(
+    # The signs before it are taken whole, from their first one: a run of spaces is read once, not
+    # from each of them.
+    r"(?<![\s,(\[|•·–—-])[\s,(\[|•·–—-]*+(?:(?<!\w)(?:<date.label>)\b:?\s*)*"
+    r"(?:(?:(?:<date.weekday_short>)[,.]|(?:<date.weekday_bare>|\w{3,6}day|\w{3,7}tag)[,.]?)\s+)?"
     r"(?:\d{1,2}[:.h]\d{2}|\d{1,2}[./-] ?\d{1,2}[./-]\d{2,4}|\d{1,2}\.?\s+\w{3,9}\.?,?\s+\d{4}"
-    r"|\w{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,?\s+\d{4}|\d{4}-\d\d-\d\d|\d+\s*(?:min|minutes?|hours?|giờ|phút"
-    r"|ngày)\b).*$",
+    r"|\w{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,?\s+\d{4}|\d{4}-\d\d-\d\d|\d+\s*(?:<date.unit>)\b).*$",
     re.I | re.S,
 )
-_FILED = re.compile(
-    r"\s+(?:(?:published|posted|filed|veröffentlicht|erschienen|gespeichert)\s+(?:in|on|to|under|am|um)\b"
-    r"|in rubrik|publié|publicado)(?!\w).*$",
-    re.I | re.S,
+_FILED = lexicon.Pattern(r"(?<!\s)\s++(?:<byline.filed_under>)(?!\w).*$", re.I | re.S)
+_SUFFIX = lexicon.Pattern(
+    r"(?:(?:(?<!\s)\s++)?(?:\((?:(?:<source.according_to>)"
+    r" [^)]{0,400}|[^)]{1,40})\)|\[[^\]]{1,40}\])"
+    r"|(?<!\s)\s++(?:<byline.done>))\s*+$"
 )
-_SUFFIX = re.compile(
-    r"\s*(?:\((?:thực hiện|tổng hợp|ghi|biên dịch|dịch|t/h|th|theo [^)]*|[^)]{1,40})\)|\[[^\]]{1,40}\]"
-    r"|\s+(?:tổng hợp|thực hiện|biên dịch|lược dịch|lược ghi|ghi|dịch|t\.?h))\s*$",
-    re.I,
-)
-_ROLE_TAIL = re.compile(
-    r"\s*(?:,|–|—|\s-|\||:|\bis (?:a|an|the)\b|\bist\b|\bfor\b|\bof (?:the|cnn|ap|reuters)\b|\bim\b|\baus\b"
-    r"|\bin\b|\bsenior\b|\bstaff\b|\bthe associated\b|\bassociated press\b|\bcontributing\b|\bassistant\b"
-    r"|\bphóng viên\b|\bbiên tập viên\b|\bcộng tác viên\b|\bcorrespondent\b|\breporter\b|\breuters\b|\beditor\b|\bcolumnist\b|\bredakteur)(?:\s.*)?$",
-    re.I,
+_ROLE_TAIL = lexicon.Pattern(
+    r"(?:(?<!\s)\s++)?(?:,|–|—|(?<=\s)-|\||:|\b(?:<role.behind_name>)\b)(?:\s(?s:.*))?$"
 )
 # What follows is a source, or who has put the text into another language.
-_NOT_BY = re.compile(
-    r"^\W*(?:theo|nguồn|(?:übersetzung|übersetzt|translated|translation|traduction|traduit|traducción|traducido|vertaling)"
-    r"(?: (?:von|by|de|par|por|door))?\s*:?)\s.*",
-    re.I,
+_NOT_BY = lexicon.Pattern(r"^\W*(?:<source.word>|(?:<byline.translated>)\s*:?)\s.*")
+# What Vietnamese papers put before a name, one or several of them: "Tin, ảnh: ", "Nội
+# dung: ", "Viết bởi ".
+VIET_LABEL = lexicon.Pattern(
+    r"^\W*(?:(?:(?:<label.picture>)\s*(?:,|<label.and>|-|&|/|\+)\s*)?(?:<label.text>)"
+    r"(?:\s*(?:,|<label.and>|-|&|/|\+)\s*(?:<label.part>))*\s*:\s*|(?:<label.writer>)\s*:\s*"
+    r"|(?:<label.by>)\s*:?\s+|(?:<label.piece>)\s+của\s+(?=(?-i:[A-ZĐÀ-Ý]|[Ạ-Ỹ])))"
 )
-# What Vietnamese papers put before a name, one or several of them: "Tin, ảnh: ", "Nội dung: ", "Viết bởi ".
-VIET_LABEL = re.compile(
-    r"^\W*(?:(?:(?:ảnh|video|clip|hình)\s*(?:,|và|-|&|/|\+)\s*)?(?:tin|bài(?: viết)?|nội dung|phóng sự|kịch bản)"
-    r"(?:\s*(?:,|và|-|&|/|\+)\s*(?:tin|bài|ảnh|hình(?: ảnh)?|video|clip|đồ họa|thiết kế|trình bày|biên tập))*\s*:\s*"
-    r"|(?:tổng hợp|biên soạn|lược dịch|biên dịch|người (?:đưa tin|viết|thực hiện)|tác giả bài viết)\s*:\s*"
-    r"|(?:được )?(?:(?:đăng|viết|gửi|đăng tải) )?bởi\s*:?\s+"
-    r"|(?:bài(?: viết)?|ghi chép|phóng sự|(?:bút |hồi )?ký|tùy bút|tản văn|truyện ngắn|thơ)\s+của\s+(?=(?-i:[A-ZĐÀ-Ý]|[Ạ-Ỹ])))",
-    re.I,
-)
+_EDITED_BY = lexicon.Pattern(r"(?<!\W)\W++(?:<byline.edited_by>)\s(?s:.*)$")
+_ACCORDING_TO = lexicon.Pattern(r"^\W*(?:<byline.according_to>)\s.*$")
+_ACCOUNT = lexicon.Pattern(r"^(?:<byline.account>)\b\s*")
+_GLUED = lexicon.Pattern(r"^(?:<byline.glued>)(?=[A-ZÄÖÜ][a-zäöü])", flags=0)
+_BUTTON = lexicon.Pattern(r"(?<!\s)\s++(?:<byline.button>)(?!\w)(?s:.*)$")
+_THEO_BEHIND = lexicon.Pattern(r"^([^()]*\w)[\s,;|–-]+(?:<source.according_to>)\s+\S(?s:.*)$")
+_SOURCE_IN_BRACKETS = lexicon.Pattern(r"\((?:<source.in_brackets>)[^)]{0,400}\)")
 _VIET_LETTER = re.compile("[ăđơưĂĐƠƯ\u1ea0-\u1ef9]")
 _NICKNAME = re.compile(r"[^\W\d_][\w.-]{1,18}")
+# A byline has no more characters; what is longer is text.
+_MOST_CHARS = 400
+# Signs around a name.
+_EDGES = " .,;:|-–—•·\"'„“”‚‘’()[]*_>»«…"
+# The letter of an avatar before a name of several words.
+_AVATAR = re.compile(r"(\w)\s+(?=(?:\w+\s+){1,5}\w+$)")
+# Scripts that set no spaces between words.
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\u0e00-\u0e7f]")
 _JUNK = re.compile(r"[\u200b\ufeff\u00ad©®™]")
 
 
 def clean(
-    raw: Iterable[str], site_name: str | None = None, sites: Iterable[str] = (), *, nicknames: bool = False
+    raw: Iterable[str],
+    site_name: str | None = None,
+    sites: Iterable[str] = (),
+    *,
+    nicknames: bool = False,
+    known: frozenset[str] = frozenset(),
+    vietnamese: bool | None = None,
 ) -> list[str]:
-    """Names in order, without repeats; [] when there is none. ``sites``: what the site calls itself.
+    """Names in order, without repeats; [] when there is none. ``sites``: what the
+    site calls itself.
 
-    ``nicknames``: a single word in lower case counts as a name (blogs); for places that are marked as author.
+    ``nicknames``: a single word in lower case counts as a name (blogs); for places
+        that are marked as author.
+    ``known``: keys of names that the page states in two places: taken as they are
+        written (agreement.py).
+    ``vietnamese``: the page's language, None where nothing tells it; "Theo" is "from" there
+        and a name elsewhere.
     """
     own = _keys((site_name, *sites))
-    out: list[str] = []
-    seen: set[str] = set()
+    found: dict[str, str] = {}  # key -> name
     for item in raw:
-        for part in split(item):
-            name = _one(part, own, nicknames)
-            if not name:
-                continue
-            k = key(name)
-            if k in seen or any(set(k.split()) < set(s.split()) for s in seen if len(k.split()) == 1):
-                continue
-            seen.add(k)
-            out.append(name)
-            if len(out) >= MAX_NAMES:
-                return out
-    return out
+        for part in _parts(item, known, vietnamese):
+            if key(part) not in known:
+                name = _one(part, own, nicknames)
+            else:
+                name = None if _is_own(part, own) else part
+            if name and not _is_said(key(name), found):
+                found[key(name)] = name
+                if len(found) >= MAX_NAMES:
+                    return list(found.values())
+    return list(found.values())
+
+
+def _is_said(folded: str, seen: Iterable[str]) -> bool:
+    """Whether that name was found, or one that has this single word in it."""
+    if folded in seen:
+        return True
+    words = set(folded.split())
+    return len(words) == 1 and any(words < set(other.split()) for other in seen)
+
+
+def _parts(item: str, known: frozenset[str], vietnamese: bool | None) -> tuple[str, ...]:
+    if known and len(item) <= _MOST_CHARS:
+        for text in (item, without_label(item)):
+            if key(text) in known:
+                return (" ".join(text.split()).strip(_EDGES),)
+    return split(item, vietnamese)
+
+
+def without_label(text: str) -> str:
+    """A byline without the word that stands before its names."""
+    text = VIET_LABEL.sub("", text)
+    return _LABEL.sub("", _LABEL_COLON.sub("", text) if ":" in text[:60] else text)
+
+
+def is_no_person(name: str) -> bool:
+    """A role, a body or a place by its own words, whoever states it."""
+    return bool(
+        _is_role(name)
+        or CORPORATE.search(name)
+        or personal.is_body(name)
+        or is_agency(name)
+        or key(name) in lexicon.words("place.name")
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -230,12 +177,22 @@ def _keys(names: tuple[str | None, ...]) -> frozenset[str]:
 
 
 def is_agency(name: str) -> bool:
-    return name.casefold() in _AGENCY or key(name) in _AGENCY
+    agencies = lexicon.words("agency.name")
+    return name.casefold() in agencies or key(name) in agencies
+
+
+def _is_role(name: str) -> bool:
+    """What a person or a page part is, in place of a name: "staff writer",
+    "Redaktion", "chủ nhật"."""
+    return name.casefold() in lexicon.words("role.name") or bool(_ROLE.match(name))
 
 
 def without_tail(part: str) -> str:
-    """A part of a byline without a lead word, the date and the signs at its ends."""
-    return _TAIL.sub("", _LEAD.sub("", part)).strip(" .,;:|-–—•·\"'„“”‚‘’()[]*_>»«…")
+    """A part of a byline without a lead word, the date and the signs at its ends; "" where
+    it is too long for one."""
+    if len(part) > _MOST_CHARS:
+        return ""
+    return _TAIL.sub("", _LABEL.sub("", part)).strip(_EDGES)
 
 
 def key(name: str) -> str:
@@ -244,98 +201,155 @@ def key(name: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def split(text: str) -> tuple[str, ...]:
+def split(text: str, vietnamese: bool | None = None) -> tuple[str, ...]:
     """A byline cut into names, its lead word, credits, roles and dates off."""
     text = html.unescape(unicodedata.normalize("NFC", text))
     text = " ".join(_JUNK.sub("", text.replace("\n", " ; ")).split())
-    if not text or len(text) > 400:
+    if not text or len(text) > _MOST_CHARS:
         return ()
-    if "<" in text:
-        text = re.sub(r"<[^<>]{1,200}>", " ; ", text)
-    text = VIET_LABEL.sub("", text)
-    if _SOURCE.match(text) and not _LEAD.match(text):
+    if personal.is_vietnamese_name(text):
+        return (text,)
+    theo_is_from = vietnamese is not False or bool(_VIET_LETTER.search(text))
+    if theo_is_from and (theo := _THEO.match(text)):
+        # Where an author is to stand, "Theo" and a person's whole name is that person.
+        rest = text[theo.end() :].strip(_EDGES)
+        return (rest,) if personal.is_plain_vietnamese_name(rest) else ()
+    text = VIET_LABEL.sub("", re.sub(r"<[^<>]{1,200}>", " ; ", text))
+    if _SOURCE.match(text) and not _LABEL.match(text):
         return ()
+    text = _without_labels(text, bool(vietnamese))
+    parts = filter(None, map(str.strip, _SPLIT.split(text)))
+    return tuple(part for part in parts if not (theo_is_from and _THEO.match(part)))
+
+
+def _without_labels(text: str, vietnamese: bool) -> str:
+    """Addresses, accounts, labels, sources and buttons off a byline; names and what parts them
+    are left."""
     text = _URL.sub(" ; ", text)
     text = _HANDLE.sub(" ", text)
-    text = re.sub(r"^(?:By|Von)(?=[A-ZÄÖÜ][a-zäöü])", "", text)
+    text = _GLUED.sub("", text)
     for _ in range(2):
-        text = _LEAD_COLON.sub("", text) if ":" in text[:60] else text
-        text = _LEAD.sub("", text)
+        if ":" in text[:60]:
+            text = _LABEL_COLON.sub("", text)
+        text = _LABEL.sub("", text)
     text = _CREDIT.sub("", text)
-    text = re.sub(r"^\W*(?:theo|according to)\s.*$", "", text, flags=re.I)
-    text = re.sub(r"\W+(?:edited|editing) by\s.*$", "", text, flags=re.I)
-    if _VIET_LETTER.search(text):  # "Thu Hà Theo Nhịp sống kinh tế"; Theo is a name elsewhere
-        text = re.sub(r"^([^()]*\w)[\s,;|–-]+theo\s+\S.*$", r"\1", text, flags=re.I)
-    text = re.sub(r"\s+theo dõi(?!\w).*$", "", text, flags=re.I)  # a button
-    text = re.sub(r"\((?:theo|nguồn|source|via)[^)]*\)", " ", text, flags=re.I)
-    text = _TWO_GLUED.sub(r"\1 - \2", re.sub(r"\s\([^()]{20,120}\)", " ", text))  # an explanation, "and" in it
-    return tuple(part for part in (p.strip() for p in _SPLIT.split(text)) if part)
+    text = _EDITED_BY.sub("", _ACCORDING_TO.sub("", text))
+    if vietnamese or _VIET_LETTER.search(text):
+        # "Thu Hà Theo Nhịp sống kinh tế"; Theo is a name elsewhere.
+        text = _THEO_BEHIND.sub(r"\1", text)
+    text = _SOURCE_IN_BRACKETS.sub(" ", _BUTTON.sub("", text))
+    text = re.sub(r"\s\([^()]{20,120}\)", " ", text)  # an explanation, "and" in it
+    return _TWO_GLUED.sub(r"\1 - \2", text)
 
 
 @lru_cache(maxsize=4096)
 def _one(name: str, own: frozenset[str], nicknames: bool) -> str | None:
     """One cleaned name; None when it is not a person's. Those who write for a site write often."""
+    if not personal.is_vietnamese_name(name):
+        name = _bare(name)
+        if not name or _is_role(name):
+            return None
+        if nicknames and _may_be_nickname(name):
+            return None if _is_known_body(name, own) else name
+        if len(name) > 60 or any(map(str.isdigit, name)) or _BAD_SIGN.search(name):
+            return None
+    return name if looks_like_person(name, own) else None
+
+
+def _is_known_body(name: str, own: frozenset[str]) -> bool:
+    """The site, an agency or an acronym in place of a nickname."""
+    is_acronym = name.isupper() and 2 < len(name) <= _ACRONYM_CHARS
+    return is_acronym or key(name) in own or key(name) in lexicon.words("agency.name")
+
+
+def _bare(name: str) -> str:
+    """Without what stands around a name: labels, dates, bodies, roles, titles; "" where it is the
+    name of a desk or a degree."""
     name = _NOT_BY.sub("", name)
     for _ in range(2):
-        name = _LEAD.sub("", name)
+        name = _LABEL.sub("", name)
         name = _SUFFIX.sub("", name)
-    name = re.sub(
-        r"^(?:eingestellt|gespeichert|geschrieben|verfasst|posted|published) (?:von|by)\b\s*", "", name, flags=re.I
-    )
+    name = _ACCOUNT.sub("", name)
     name = _FILED.sub("", _TAIL.sub("", name))
-    if "/" in name:  # "Văn Giáp/Bnews/vnanet.vn": the agency stands behind
-        name = name.partition("/")[0]
+    name = name.partition("/")[0]  # "Văn Giáp/Bnews/vnanet.vn": the agency stands behind
     if len(name.split()) > 2:
         whole, name = name, _ROLE_TAIL.sub("", name)
         if name != whole and name.isupper() and len(name.split()) == 1:
-            return None  # "HLNF Staff Report": a desk
+            return ""  # "HLNF Staff Report": a desk
     half = len(name) // 2
     if half > 3 and name[:half].strip() == name[-half:].strip():
         name = name[:half]  # the name of a picture and of a link, without a space
     if _DEGREE.fullmatch(name):
-        return None
-    name = re.sub(r"\s*(?:선임기자|기자|특파원|记者|記者|さん|氏|著|文)$", "", name)
+        return ""
+    name = _ROLE_SUFFIX.sub("", name)
     name = _TITLES.sub("", name).strip(" .,;:|-–—•·/\"'„“”‚‘’()[]*_>»«…")
-    name = re.sub(r"^(?:\w)\s+(?=(?:\w+\s+){1,5}\w+$)", lambda m: "" if _avatar(m[0], name) else m[0], name)
-    if not name or _ROLE.match(name):
-        return None
-    if nicknames and _NICKNAME.fullmatch(name) and not CORPORATE.search(name) and not _BAD_WORD.search(name):
-        acronym = name.isupper() and 2 < len(name) <= _ACRONYM_CHARS
-        return name if key(name) not in own and key(name) not in _AGENCY and not acronym else None
-    if len(name) > 60 or any(c.isdigit() for c in name) or _BAD_SIGN.search(name):
-        return None
-    return name if looks_like_person(name, own) else None
+    return _without_avatar(name)
+
+
+def _may_be_nickname(name: str) -> bool:
+    if not _NICKNAME.fullmatch(name) or CORPORATE.search(name):
+        return False
+    return not (personal.is_body(name) or _BAD_WORD.search(name))
 
 
 _BAD_SIGN = re.compile(r"[<>{}=@#$%\\!?…:]|\.\w{2,3}$")
 
 
-def _avatar(letter: str, name: str) -> bool:
-    """The letter of an avatar before the name ("H Hoàng Anh"): it is the first one of a word that follows."""
-    rest = name.split()[1:]
-    return len(rest) > 1 and letter.strip().isupper() and rest[0][:1].upper() == letter.strip()
+@cache
+def _particles() -> frozenset[str]:
+    return lexicon.words("name.particle") | lexicon.words("name.particle_prefix")
 
 
-def looks_like_person(name: str, own: set[str] | frozenset[str] = frozenset()) -> bool:
+def _without_avatar(name: str) -> str:
+    """Without the letter of an avatar before the name ("H Hoàng Anh"): it is the first one of
+    the word that follows."""
+    avatar = _AVATAR.match(name)
+    if avatar is None or not avatar[1].isupper():
+        return name
+    rest = name[avatar.end() :]
+    return rest if rest[0].upper() == avatar[1] else name
+
+
+def _is_own(name: str, own: frozenset[str]) -> bool:
+    """Whether the site calls itself so, or a part of the name is what it calls itself."""
     folded = key(name)
-    if not folded or folded in own or folded.replace(" ", "") in {o.replace(" ", "") for o in own}:
+    if folded in own or any(len(o) > 5 and o in folded for o in own):
+        return True
+    return personal.is_site(name, own)
+
+
+def looks_like_person(name: str, own: frozenset[str] = frozenset()) -> bool:
+    folded = key(name)
+    if not folded or _is_own(name, own) or is_agency(name) or folded in lexicon.words("place.name"):
         return False
-    if any(len(o) > 5 and (o in folded) for o in own):
-        return False
-    if is_agency(name) or folded in _PLACES:
-        return False
-    parts = name.split()
-    if re.search("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\u0e00-\u0e7f]", name):
+    if personal.is_vietnamese_name(name):
+        return True
+    if _UNSPACED.search(name):
         return 2 <= len(name) <= 30
-    if len(parts) > MAX_WORDS or CORPORATE.search(name):
+    words = len(name.split())
+    if words > MAX_WORDS or CORPORATE.search(name) or personal.is_body(name):
         return False
-    if len(parts) == 1:
-        return 3 <= len(name) <= 25 and name[0].isupper() and not (name.isupper() and len(name) <= _ACRONYM_CHARS)
-    if _BAD_WORD.search(name) and not any(w.lower() in _PARTICLES for w in parts[1:-1]):
+    return _is_given_name(name) if words == 1 else _is_of_names(name)
+
+
+def _is_given_name(word: str) -> bool:
+    is_acronym = word.isupper() and len(word) <= _ACRONYM_CHARS
+    return 3 <= len(word) <= 25 and word[0].isupper() and not is_acronym
+
+
+def _is_of_names(name: str) -> bool:
+    """Words with capitals and small words of names between them, or all in lower case."""
+    parts = name.split()
+    particles = {part for part in parts if part.lower() in _particles()}
+    # "Will Smith", "April Jones": what a sentence or a date begins with, and nothing
+    # but a name behind it.
+    asked = " ".join(parts[parts[0] in lexicon.words("name.like_a_word") :])
+    if _BAD_WORD.search(asked) and particles.isdisjoint(parts[1:-1]):
         return False
-    particles = sum(1 for w in parts if w.lower() in _PARTICLES)
-    named = sum(1 for w in parts if not w[:1].islower() or w in _PARTICLES)  # "Zu billig" is no name
     letters = sum(unicodedata.category(c)[0] in "LM" for c in name)  # vowels of Hindi are marks
     if letters < 0.7 * len(name.replace(" ", "")):
         return False
-    return named == len(parts) or (name.islower() and len(parts) in (2, 3) and not particles)
+    # "Zu billig" is no name.
+    if all(not part[:1].islower() or part in _particles() for part in parts):
+        return True
+    return name.islower() and len(parts) in (2, 3) and not particles

@@ -15,14 +15,14 @@ from newscrawler.extraction.document import words
 
 #: Elements that end the paragraph before them and the one inside them.
 BLOCK_TAGS = words(
-    "address article aside blockquote body center dd details dialog dir div dl dt fieldset figcaption figure footer "
-    "form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol p pre section summary table tbody td "
-    "tfoot th thead tr ul"
+    "address article aside blockquote body center dd details dialog dir div dl dt fieldset"
+    " figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav"
+    " ol p pre section summary table tbody td tfoot th thead tr ul"
 )
 #: Never text of an article.
 SKIP_TAGS = words(
-    "script style noscript template svg math iframe object embed video audio canvas select button input textarea "
-    "option head map progress meter datalist rt"
+    "script style noscript template svg math iframe object embed video audio canvas select button"
+    " input textarea option head map progress meter datalist rt"
 )
 _TEXT = "-text"
 _SENTENCE_END = re.compile(r"[.!?…。！？»”\"]['”\"’)\]]?$")
@@ -31,7 +31,8 @@ _BOLD = ("b", "strong")
 
 @dataclass(slots=True)
 class Block:
-    """``text`` with white space collapsed; ``tag`` of the nearest block element; ``node`` that element."""
+    """``text`` with white space collapsed; ``tag`` of the nearest block element;
+    ``node`` that element."""
 
     text: str
     tag: str
@@ -64,7 +65,9 @@ class _Open:
     def __init__(self, owner: LexborNode) -> None:
         self.owner = owner
         self.parts: list[str] = []
-        self.link = self.bold = self.breaks = 0  # open links, open bold elements, line breaks in a row
+        self.link = self.bold = self.breaks = (
+            0  # open links, open bold elements, line breaks in a row
+        )
         self.link_chars = self.bold_chars = 0
 
     def add(self, text: str) -> None:
@@ -94,8 +97,11 @@ class _Open:
         return block
 
 
-def walk(root: LexborNode, skip: frozenset[int] | set[int] = frozenset()) -> Iterator[Block]:
-    """Blocks below ``root`` in page order; elements whose ``mem_id`` is in ``skip`` are left out whole.
+def walk(  # noqa: C901, PLR0912 - a call per node costs a tenth of an extraction
+    root: LexborNode, skip: frozenset[int] | set[int] = frozenset()
+) -> Iterator[Block]:
+    """Blocks below ``root`` in page order; elements whose ``mem_id`` is in ``skip``
+    are left out whole.
 
     One ``<br>`` keeps a line break inside a block, two end it.
     """
@@ -154,7 +160,8 @@ def walk(root: LexborNode, skip: frozenset[int] | set[int] = frozenset()) -> Ite
 
 
 def _is_in_brackets(node: LexborNode) -> bool:
-    """How a word is read, with brackets for those who see no ruby: a part of the line. Without them it would be read twice."""
+    """How a word is read, with brackets for those who see no ruby: a part of the line. Without them
+    it would be read twice."""
     before = node.prev
     return node.tag == "rt" and before is not None and before.tag == "rp"
 

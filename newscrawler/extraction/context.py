@@ -6,19 +6,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from newscrawler.pickling import by_fields
+from newscrawler.extraction.metadata_rules import MetadataRule
 
 
-@by_fields
 @dataclass(frozen=True)
 class PageContext:
     """Facts that the caller has; every one may be missing.
 
-    ``zone`` is an IANA name or an offset
-    ("+07:00"), used for times that carry none. ``fetched`` is the moment that relative
-    dates ("3 giờ trước") and the bound "not in the future" are counted from. ``hint`` is what a feed,
-    news sitemap or list said: ``title``, ``published`` (ISO), ``authors``. ``url_is_article``: True or
-    False when the site's own article pattern decided, None when nothing did.
+    ``zone`` is an IANA name or an offset ("+07:00"), used for times that carry none. ``fetched`` is
+    the moment that relative dates ("3 giờ trước") and the bound "not in the future" are counted
+    from. ``hint`` is what a feed, news sitemap or list said: ``title``, ``published`` (ISO),
+    ``authors``. ``url_is_article``: True or False when the site's own article pattern decided, None
+    when nothing did. ``needs_evidence``: neither the address nor a person calls the page an
+    article, so that it has to show that it is one (kinds.py). ``rules``: what they state comes
+    behind a selector set and before all else.
     """
 
     site_name: str | None = None
@@ -27,6 +28,8 @@ class PageContext:
     fetched: datetime | None = None
     hint: dict[str, Any] | None = None
     url_is_article: bool | None = None
+    needs_evidence: bool = False
+    rules: tuple[MetadataRule, ...] = ()
 
     @property
     def title_hint(self) -> str | None:

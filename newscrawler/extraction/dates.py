@@ -1,6 +1,8 @@
-"""Dates as news pages write them: ISO, RFC, words of many languages, Vietnamese forms, relative ones. Pure.
+"""Dates as news pages write them: ISO, RFC, words of many languages, Vietnamese forms,
+relative ones. Pure.
 
-Never a guess dressed as a value: what cannot be read, or lies outside 1990..fetch time + 2 days, is None.
+Never a guess dressed as a value: what cannot be read, or lies outside 1990..fetch
+time + 2 days, is None.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from newscrawler.extraction import lexicon
 from newscrawler.extraction.context import PageContext
-from newscrawler.extraction.months import MONTHS
 from newscrawler.extraction.zones import (
     ABBREVIATIONS,
     DAY_FIRST_ENGLISH,
@@ -22,15 +24,19 @@ from newscrawler.extraction.zones import (
     NAMED_ZONES,
     ZONES,
 )
+from newscrawler.utils.numbers import is_digits
 
 EARLIEST_YEAR = 1990
+# Epochs of programs: 1970, 1980, 2000 and 2001 (Cocoa's).
+LAST_PLACEHOLDER_YEAR = 2001
 #: A date is looked for in the first characters of a text only; longer ones are not bylines.
 MAX_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """``value`` is aware. ``has_time`` False: only the day is known. ``has_zone`` False: the zone is assumed."""
+    """``value`` is aware. ``has_time`` False: only the day is known. ``has_zone`` False:
+    the zone is assumed."""
 
     value: datetime
     has_time: bool = True
@@ -49,37 +55,54 @@ class Rules:
 
 _ISO = re.compile(
     r"(?<!\d)(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)"
-    r"(?:(?:\s*T\s*|\s+(?:-\s+)?)(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,:]\d{1,9})?)?(?:\s*([AaPp])\.?[Mm]\.?)?)?"
+    r"(?:(?:\s*T\s*|\s+(?:-\s+)?)(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,:]\d{1,9})?)?"
+    r"(?:\s*([AaPp])\.?[Mm]\.?)?)?"
 )
 _COMPACT = re.compile(r"(?<!\d)(\d{4})(\d{2})(\d{2})(?:T?(\d{2})(\d{2})(\d{2})?)?(?!\d)")
 _OFFSET = re.compile(r"(?:GMT|UTC|Z)?\s*([+-])\s?(\d{1,2})(?::?(\d{2}))?(?!\d)")
 _TIME = re.compile(
-    r"(?<![\d.:/-])([01]?\d|2[0-4])\s?(?::|h|H|：|giờ|時|시|ч)\s?([0-5]\d)(?:\s?(?::|m|phút|分|분|：)\s?([0-5]\d)?)?(?!\d)"
+    r"(?<![\d.:/-])([01]?\d|2[0-4])\s?(?::|h|H|：|giờ|時|시|ч)\s?([0-5]\d)"
+    r"(?:\s?(?::|m|phút|分|분|：)\s?([0-5]\d)?)?(?!\d)"
     r"(?:\s*([AaPp])\.?\s?[Mm](?![a-z])\.?)?"
 )
 _DOT_TIME = re.compile(
-    r"(?<![\d.:/-])([01]?\d|2[0-3])\.([0-5]\d)(?![\d.])(?:\s*([AaPp])\.?\s?[Mm](?![a-z])\.?)?(?:\s*(?:Uhr|uhr|WIB"
+    r"(?<![\d.:/-])([01]?\d|2[0-3])\.([0-5]\d)(?![\d.])(?:\s*([AaPp])\.?\s?[Mm](?![a-z])\.?)?"
+    r"(?:\s*(?:Uhr|uhr|WIB"
     r"|h\b))?"
 )
-_HOUR = re.compile(r"(?<![\d.:/-])(\d{1,2})\s*(?:([AaPp])\.?\s?[Mm](?![a-z])\.?|Uhr\b|時|시(?!\w)|h\b(?!\w))")
+_HOUR = re.compile(
+    r"(?<![\d.:/-])(\d{1,2})\s*(?:([AaPp])\.?\s?[Mm](?![a-z])\.?|Uhr\b|時|시(?!\w)|h\b(?!\w))"
+)
 _EAST = re.compile(r"(?<!\d)(\d{4})\s*[年년]\s*(\d{1,2})\s*[月월]\s*(\d{1,2})\s*[日일]?")
 _YMD = re.compile(r"(?<!\d)(\d{4})\s?[./-]\s?(\d{1,2})\s?[./-]\s?(\d{1,2})(?!\d)")
-_DMY = re.compile(r"(?<![\d:])(\d{1,2})\s?([./\-‐–−])\s?(\d{1,2})\s?[./\-‐–−]\s?(\d{4}|\d{2})(?![\d:])")
-_VIET = re.compile(r"(?<!\d)(\d{1,2})\s*(?:tháng|thg\.?|th\.)\s*(\d{1,2})\s*(?:,|năm|-|/)?\s*(\d{4})(?!\d)", re.I)
+_DMY = re.compile(
+    r"(?<![\d:])(\d{1,2})\s?([./\-‐–−])\s?(\d{1,2})\s?[./\-‐–−]\s?(\d{4}|\d{2})(?![\d:])"
+)
+_VIET = re.compile(
+    r"(?<!\d)(\d{1,2})\s*(?:tháng|thg\.?|th\.)\s*(\d{1,2})\s*+(?:(?:,|năm|-|/)\s*+)?(\d{4})(?!\d)",
+    re.I,
+)
 _NAME = r"(?:(?:[^\W\d_]|[\u0300-\u036f\u0900-\u0e7f]){3,24}|[\u0900-\u097f]{2})"
 _DAY_MONTH = re.compile(
-    rf"(?<![\d:.])(\d{{1,2}})(?:\.|st|nd|rd|th|er|re|º|°|ª|η|-го|ú)?\s*[,\-–/.]?\s*(?:de\s+|di\s+|of\s+|d['’]\s?|del\s+)?"
-    rf"({_NAME})\.?(?:\s*/\s*{_NAME})?\s*[,\-–/.]?\s*(?:de\s+|del\s+|d['’]\s?|в\s+)?(?:(\d{{4}})(?!\d)|['’](\d{{2}})(?!\d)|(?<=-)(\d{{2}})(?!\d))",
+    rf"(?<![\d:.])(\d{{1,2}})(?:\.|st|nd|rd|th|er|re|º|°|ª|η|-го|ú)?\s*+(?:[,\-–/.]\s*+)?"
+    rf"(?:de\s+|di\s+|of\s+|d['’]\s?|del\s+)?"
+    rf"({_NAME})\.?(?:\s*/\s*{_NAME})?\s*+(?:[,\-–/.]\s*+)?(?:de\s+|del\s+|d['’]\s?|в\s+)?"
+    rf"(?:(\d{{4}})(?!\d)|['’](\d{{2}})(?!\d)|(?<=-)(\d{{2}})(?!\d))",
     re.IGNORECASE,
 )
 _MONTH_DAY = re.compile(
-    rf"({_NAME})\.?\s*(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:])\s*,?\s*(?:\d{{1,2}}:\d{{2}}(?:\s*[ap]\.?m\.?)?\s*,?\s*)?"
+    rf"({_NAME})\.?\s*(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:])\s*,?\s*"
+    rf"(?:\d{{1,2}}:\d{{2}}(?:\s*[ap]\.?m\.?)?\s*,?\s*)?"
     r"(?:(\d{4})(?!\d)|['’](\d{2})(?!\d))",
     re.IGNORECASE,
 )
 _RFC_SHORT_YEAR = re.compile(r"(?<!\d)(\d{1,2})[\s-]([A-Za-z]{3})[\s-](\d{2})\s+(?=\d{1,2}:\d{2})")
-_DOTNET = re.compile(r"([1-9]|1[0-2])/([1-9]|[12]\d|3[01])/(\d{4}) (?:[1-9]|1[0-2]):\d{2}:\d{2} [AP]M$")
-_JS = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{1,2}) (\d{2}:\d{2}:\d{2}) (?:([A-Z]{2,5}) )?(\d{4})")
+_DOTNET = re.compile(
+    r"([1-9]|1[0-2])/([1-9]|[12]\d|3[01])/(\d{4}) (?:[1-9]|1[0-2]):\d{2}:\d{2} [AP]M$"
+)
+_JS = re.compile(
+    r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{1,2}) (\d{2}:\d{2}:\d{2}) (?:([A-Z]{2,5}) )?(\d{4})"
+)
 # Vietnamese in words, as blogs and phones print it: months, halves of the day, "14g05", "14h:05".
 # On lower-case text: patterns without flags are many times faster to say no.
 _VIET_WORDS = tuple(
@@ -90,36 +113,44 @@ _VIET_WORDS = tuple(
             r" th\.?\s?\d",
             r"tháng\s+\d{1,2}\s+\d{1,2},",
             r"\d(?:g|h:)[0-5]\d",
-            r"[0-5]\d(?:\s?phút)?\s{0,2},?\s{0,2}(?:sa|ch|sáng|trưa|chiều|tối|đêm)(?!\w)",
+            r"(?:[0-5]\d(?:\s?phút)?|\d\s?giờ)\s{0,2},?\s{0,2}(?:sa|ch|sáng|trưa|chiều|tối|đêm)"
+            r"(?!\w)",
         ),
     )
 )
 _VIET_MONTHS = (
-    "giêng", "hai", "ba", "tư", "năm", "sáu", "bảy", "tám", "chín", "mười(?! một| hai)", "mười một", "mười hai"
+    "(?:một|giêng)", "hai", "ba", "(?:bốn|tư)", "năm", "sáu", "bảy", "tám", "chín",
+    "mười(?! một| hai)", "mười một", "mười hai",
 )  # fmt: skip
 _VIET_MONTH = tuple(
-    (
-        re.compile(rf"\btháng {'(?:một|giêng)' if n == 1 else '(?:bốn|tư)' if n == 4 else word}(?!\w)", re.I),
-        f"tháng {n}",
-    )
-    for n, word in reversed(tuple(enumerate(_VIET_MONTHS, 1)))
+    (re.compile(rf"\btháng {word}(?!\w)", re.I), f"tháng {month}")
+    for month, word in reversed(tuple(enumerate(_VIET_MONTHS, 1)))
 )
 _VIET_HALF = re.compile(
-    r"(?<!\d)(\d{1,2})(\s?(?::|h|giờ)\s?[0-5]\d(?::[0-5]\d)?)(?:\s?phút)?\s*,?\s*((?-i:SA|CH)|sáng|trưa|chiều|tối|đêm)(?!\w)",
+    r"(?<!\d)(\d{1,2})(\s?(?::|h|giờ)\s?[0-5]\d(?::[0-5]\d)?|\s?giờ)(?:\s?phút)?\s*+(?:,\s*+)?"
+    r"((?-i:SA|CH)|sáng|trưa|chiều|tối|đêm)(?!\w)",
     re.I,
 )
 _ARABIC_HALF = re.compile(r"(?<=\d)\s*(?:مساءً|مساءا|مساء|صباحًا|صباحاً|صباحا|صباح)")
 _BUDDHIST = re.compile(r"(?<!\d)(25[4-9]\d)(?!\d)")
 # "3 พ.ค. 67": short months of two letters with dots, and the last two digits of the year.
 _THAI_MONTHS = ("มค", "กพ", "มีค", "เมย", "พค", "มิย", "กค", "สค", "กย", "ตค", "พย", "ธค")
-_THAI_SHORT = re.compile(r"(?<!\d)(\d{1,2})\s*((?:มี?|มิ|เม|[กพสตธ])\.?[คพย])\.?\s*(25[4-9]\d|\d{2}(?!\d))(?!\d)")
+_THAI_SHORT = re.compile(
+    r"(?<!\d)(\d{1,2})\s*((?:มี?|มิ|เม|[กพสตธ])\.?[คพย])\.?\s*(25[4-9]\d|\d{2}(?!\d))(?!\d)"
+)
 
 
-def rules(context: PageContext | None = None, host: str = "", language: str | None = None, locale: str = "") -> Rules:
-    """The rules for a page: zone of the site, else of the country domain or language; order of day and month.
+def rules(
+    context: PageContext | None = None,
+    host: str = "",
+    language: str | None = None,
+    locale: str = "",
+) -> Rules:
+    """The rules for a page: zone of the site, else of the country domain or language;
+    order of day and month.
 
-    ``locale`` is what the page states ("en-GB"): only English that is not visibly from elsewhere puts
-    the month first.
+    ``locale`` is what the page states ("en-GB"): only English that is not visibly from elsewhere
+    puts the month first.
     """
     context = context or PageContext()
     top = host.rpartition(".")[2].lower()
@@ -131,45 +162,58 @@ def rules(context: PageContext | None = None, host: str = "", language: str | No
 @lru_cache(maxsize=4096)
 def _habits(stated: str | None, top: str, lang: str, locale: str) -> tuple[tzinfo, bool]:
     """Zone, and whether the day comes before the month."""
-    zone: tzinfo = UTC
-    offset = re.fullmatch(r"([+-])(\d{1,2}):?(\d{2})", stated or "")
+    _, has_region, region = locale.replace("_", "-").lower().rpartition("-")
+    if not has_region:
+        region = ""
+    elif region == "gb":
+        region = "uk"
+    is_english = lang in ("en", "") and (top not in ZONES or top in MONTH_FIRST_ENGLISH)
+    day_first = not is_english or top in DAY_FIRST_ENGLISH or region in DAY_FIRST_ENGLISH
+    return _zone_of_site(stated or "", top, lang), day_first
+
+
+def _zone_of_site(stated: str, top: str, lang: str) -> tzinfo:
+    """The offset or name that is stated, else the zone of the domain's country or the language."""
+    offset = re.fullmatch(r"([+-])(\d{1,2}):?(\d{2})", stated)
     if offset:
-        delta = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
-        zone = timezone(-delta if offset[1] == "-" else delta)
-    name = None if offset else stated or ZONES.get(top) or ZONES.get(LANGUAGE_ZONES.get(lang, ""))
-    if name:
-        try:
-            zone = ZoneInfo(name)
-        except (ZoneInfoNotFoundError, ValueError):
-            zone = UTC
-    region = locale.replace("_", "-").rpartition("-")[2].lower() if "-" in locale.replace("_", "-") else ""
-    region = {"gb": "uk"}.get(region, region)
-    english = lang in ("en", "") and (top not in ZONES or top in MONTH_FIRST_ENGLISH)
-    return zone, not english or top in DAY_FIRST_ENGLISH or region in DAY_FIRST_ENGLISH
+        return _offset_zone(offset[1], int(offset[2]), int(offset[3]))
+    name = stated or ZONES.get(top) or ZONES.get(LANGUAGE_ZONES.get(lang, ""))
+    if not name:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return UTC
+
+
+def _offset_zone(sign: str, hours: int, minutes: int) -> tzinfo:
+    offset = timedelta(hours=hours, minutes=minutes)
+    return timezone(-offset if sign == "-" else offset)
 
 
 def parse(raw: str, given: Rules | PageContext | None = None) -> When | None:
     """The first date in ``raw``; None when there is none that can be read for certain."""
-    how = given if isinstance(given, Rules) else rules(given, language=given.language if given else None)
+    if isinstance(given, Rules):
+        how = given
+    else:
+        how = rules(given, language=given.language if given else None)
     text = _normal(raw)
     if not text:
         return None
-    if text.isdigit() and len(text) in (10, 13):
+    if is_digits(text) and len(text) in (10, 13):
         return _epoch(int(text), how)
     text = _buddhist(text)
     js = _JS.search(text)
     if js:
         text = f"{js[2]} {js[1]} {js[5]} {js[3]} {js[4] or ''}{text[js.end() :]}"
-    found = _machine(text, how) or _written(text, how)
-    if found is None:
-        found = _relative(text, how)
+    found = _machine(text, how) or _written(text, how) or _relative(text, how)
     return found if found and _in_bounds(found.value, how) else None
 
 
 def _normal(raw: str) -> str:
     text = unicodedata.normalize("NFC", raw[: 4 * MAX_CHARS])
-    text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() and c > "9" else c for c in text)
     if not text.isascii():
+        text = "".join(map(_ascii_digit, text))
         text = _ARABIC_HALF.sub(lambda m: " PM" if "م" in m[0][:2] else " AM", text)
     if not text[:4].isdigit():
         lower = text.lower()
@@ -179,11 +223,17 @@ def _normal(raw: str) -> str:
     return " ".join(text.split())[:MAX_CHARS]
 
 
+def _ascii_digit(sign: str) -> str:
+    return str(unicodedata.decimal(sign)) if sign > "9" and sign.isdecimal() else sign
+
+
 def _vietnamese(text: str) -> str:
     """Months in words as numbers, the halves of the day as AM and PM."""
     for word, number in _VIET_MONTH:
         text = word.sub(number, text)
-    text = re.sub(r"(?<=\d)\s+th\.?\s?(1[0-2]|0?[1-9])(?=,?\s+\d{4})", r" tháng \1", text, flags=re.I)
+    text = re.sub(
+        r"(?<=\d)\s+th\.?\s?(1[0-2]|0?[1-9])(?=,?\s+\d{4})", r" tháng \1", text, flags=re.I
+    )
     text = re.sub(r"\btháng (\d{1,2}) (\d{1,2}),", r"\2 tháng \1", text, flags=re.I)
     text = re.sub(r"(?<!\d)(\d{1,2})(?:g|h:)([0-5]\d)(?!\d)", r"\1:\2", text)
     return _VIET_HALF.sub(_viet_half, text)
@@ -191,9 +241,17 @@ def _vietnamese(text: str) -> str:
 
 def _viet_half(match: re.Match[str]) -> str:
     hour, word = int(match[1]), match[3].casefold()
-    late = word in ("ch", "chiều", "tối") or (word == "đêm" and 6 <= hour < 12)
-    late = late or (word == "trưa" and (hour == 12 or hour < 4))
-    return f"{match[1]}{match[2]} {'PM' if late else 'AM' if hour <= 12 and word != 'trưa' else ''} "
+    clock = match[2] if is_digits(match[2][-1]) else ":00"  # "1 giờ đêm"
+    return f"{match[1]}{clock} {_half_of_day(hour, word)} "
+
+
+def _half_of_day(hour: int, word: str) -> str:
+    """AM, PM or "" for an hour and the part of the day that stands behind it."""
+    is_noon = word == "trưa" and (hour == 12 or hour < 4)
+    is_evening = word == "đêm" and 6 <= hour < 12
+    if word in ("ch", "chiều", "tối") or is_noon or is_evening:
+        return "PM"
+    return "AM" if hour <= 12 and word != "trưa" else ""
 
 
 def _buddhist(text: str) -> str:
@@ -207,8 +265,8 @@ def _thai_day(match: re.Match[str]) -> str:
     month = match[2].replace(".", "")
     if month not in _THAI_MONTHS:
         return match[0]
-    year = int(match[3]) - 543 if len(match[3]) == 4 else int(match[3]) + 1957
-    return f"{year:04d}-{_THAI_MONTHS.index(month) + 1:02d}-{int(match[1]):02d} "
+    year = int(match[3]) if len(match[3]) == 4 else 2500 + int(match[3])
+    return f"{year - 543:04d}-{_THAI_MONTHS.index(month) + 1:02d}-{int(match[1]):02d} "
 
 
 def _epoch(number: int, how: Rules) -> When | None:
@@ -224,26 +282,47 @@ def _in_bounds(value: datetime, how: Rules) -> bool:
     return value <= latest
 
 
+def is_placeholder(when: When) -> bool:
+    """The first instant of a year before most of the web's news: what a template states when it has
+    no date (2001-01-01)."""
+    if when.value.year > LAST_PLACEHOLDER_YEAR + 1:
+        return False
+    return any(
+        (v.month, v.day, v.hour, v.minute, v.second) == (1, 1, 0, 0, 0)
+        and v.year <= LAST_PLACEHOLDER_YEAR
+        for v in (when.value, when.value.astimezone(UTC))
+    )
+
+
+def is_year_alone(when: When) -> bool:
+    """The first instant of any year: a whole year is meant as often as that day."""
+    return (when.value.month, when.value.day, when.value.hour, when.value.minute) == (1, 1, 0, 0)
+
+
 Clock = tuple[int, int, int]  # hour, minute, second
 
 
-def _make(year: int, month: int, day: int, clock: Clock | None, zone: tzinfo | None, how: Rules) -> When | None:
+def _make(
+    year: int, month: int, day: int, clock: Clock | None, zone: tzinfo | None, how: Rules
+) -> When | None:
     if year < 100:
         year += 2000 if year < 70 else 1900
     hour, minute, second = clock or (0, 0, 0)
-    has_zone = zone is not None or how.zone_known
+    is_midnight_behind = hour == 24 and minute == 0
+    if is_midnight_behind:
+        hour, second = 0, 0
     try:
-        if hour == 24 and minute == 0:
-            return When(datetime(year, month, day, tzinfo=zone or how.zone) + timedelta(days=1), True, has_zone)
-        return When(
-            datetime(year, month, day, hour, minute, second, tzinfo=zone or how.zone), clock is not None, has_zone
-        )
-    except ValueError:
+        value = datetime(year, month, day, hour, minute, second, tzinfo=zone or how.zone)
+        if is_midnight_behind:
+            value += timedelta(days=1)
+    except (ValueError, OverflowError):
         return None
+    return When(value, clock is not None, zone is not None or how.zone_known)
 
 
 def _clock(hour: int, minute: int, second: int, half: str | None) -> tuple[int, int, int] | None:
-    """A label is dropped beside an hour over 12: "17:09 PM" is a 24-hour clock with a wrong label."""
+    """A label is dropped beside an hour over 12: "17:09 PM" is a 24-hour clock
+    with a wrong label."""
     if half and hour <= 12:
         hour = hour % 12 + (12 if half.lower() == "p" else 0)
     if hour > 24 or minute > 59 or second > 59:
@@ -254,30 +333,41 @@ def _clock(hour: int, minute: int, second: int, half: str | None) -> tuple[int, 
 def _machine(text: str, how: Rules) -> When | None:
     match = _ISO.search(text)
     if match:
-        clock = None
+        rest = text[match.end() :]
         if match[4]:
             clock = _clock(int(match[4]), int(match[5]), int(match[6] or 0), match[7])
-        rest = text[match.end() :]
-        if clock is None and not match[4]:
+        else:
             clock, rest = _find_clock(text[: match.start()] + " " + rest)
-        return _make(int(match[1]), int(match[2]), int(match[3]), clock, _zone(rest) if clock else None, how)
+        return _make(*_numbers(match, 1, 2, 3), clock, _zone(rest) if clock else None, how)
     match = _COMPACT.fullmatch(text.rstrip("Z").partition("+")[0])
-    if match:
-        clock = _clock(int(match[4]), int(match[5]), int(match[6] or 0), None) if match[4] else None
-        return _make(int(match[1]), int(match[2]), int(match[3]), clock, UTC if text.endswith("Z") else None, how)
-    return None
+    if match is None:
+        return None
+    clock = None
+    if match[4]:
+        clock = _clock(int(match[4]), int(match[5]), int(match[6] or 0), None)
+    return _make(*_numbers(match, 1, 2, 3), clock, UTC if text.endswith("Z") else None, how)
+
+
+def _numbers(match: re.Match[str], year: int, month: int, day: int) -> tuple[int, int, int]:
+    """Year, month and day by the groups that hold them."""
+    return int(match[year]), int(match[month]), int(match[day])
 
 
 def _written(text: str, how: Rules) -> When | None:
-    for finder in (_find_east, _find_viet, _find_year_first, _find_named, _find_numeric):
+    for finder in _FINDERS:
         found = finder(text, how)
         if found:
             year, month, day, start, end = found
             # The clock may stand on either side of the date, seldom far from it.
             rest = text[:start][-30:] + " \u0001 " + text[end : end + 45]
-            clock, behind = _find_clock(rest)
-            return _make(year, month, day, clock, _zone(behind) if clock else None, how)
+            return _at_clock_in(rest, year, month, day, how)
     return None
+
+
+def _at_clock_in(rest: str, year: int, month: int, day: int, how: Rules) -> When | None:
+    """The day at the clock that the rest of a text has, if it has one."""
+    clock, behind = _find_clock(rest)
+    return _make(year, month, day, clock, _zone(behind) if clock else None, how)
 
 
 Found = tuple[int, int, int, int, int]
@@ -285,58 +375,82 @@ Found = tuple[int, int, int, int, int]
 
 def _find_east(text: str, how: Rules) -> Found | None:
     m = _EAST.search(text)
-    return (int(m[1]), int(m[2]), int(m[3]), m.start(), m.end()) if m else None
+    return (*_numbers(m, 1, 2, 3), m.start(), m.end()) if m else None
 
 
 def _find_viet(text: str, how: Rules) -> Found | None:
     m = _VIET.search(text)
-    return (int(m[3]), int(m[2]), int(m[1]), m.start(), m.end()) if m else None
+    return (*_numbers(m, 3, 2, 1), m.start(), m.end()) if m else None
 
 
 def _find_year_first(text: str, how: Rules) -> Found | None:
     m = _YMD.search(text)
-    return (int(m[1]), int(m[2]), int(m[3]), m.start(), m.end()) if m else None
+    return (*_numbers(m, 1, 2, 3), m.start(), m.end()) if m else None
 
 
 def _find_named(text: str, how: Rules) -> Found | None:
     m = _RFC_SHORT_YEAR.search(text)
-    if m and m[2].lower() in MONTHS:
-        return int(m[3]), MONTHS[m[2].lower()], int(m[1]), m.start(), m.end()
-    best: Found | None = None
+    if m and m[2].lower() in lexicon.months():
+        return int(m[3]), lexicon.months()[m[2].lower()], int(m[1]), m.start(), m.end()
+    first, second = _find_day_month(text), _find_month_day(text)
+    if first is None or second is None:
+        return first or second
+    return second if second[3] < first[3] else first
+
+
+def _find_day_month(text: str) -> Found | None:
     for m in _DAY_MONTH.finditer(text):
         month = _month(m[2])
         if month:
-            best = (int(m[3] or m[4] or m[5]), month, int(m[1]), m.start(), m.end())
-            break
+            return int(m[3] or m[4] or m[5]), month, int(m[1]), m.start(), m.end()
+    return None
+
+
+def _find_month_day(text: str) -> Found | None:
     for m in _MONTH_DAY.finditer(text):
         month = _month(m[1])
-        if month and 1 <= int(m[2]) <= 31 and (best is None or m.start() < best[3]):
+        if month and 1 <= int(m[2]) <= 31:
             # A clock between day and year stays in the rest of the text: end before it.
             return int(m[3] or m[4]), month, int(m[2]), m.start(), m.start(2) + len(m[2])
-    return best
+    return None
 
 
 def _month(word: str) -> int | None:
     word = word.casefold().strip(".")
     for prefix in ("d'", "d’"):
         word = word.removeprefix(prefix)
-    return MONTHS.get(word)
+    return lexicon.months().get(word)
+
+
+def _find_american(text: str, how: Rules) -> Found | None:
+    """What .NET prints in its default culture; Vietnamese feeds have it too
+    ("9/8/2026 10:17:00 AM")."""
+    m = _DOTNET.match(text)
+    return (*_numbers(m, 3, 1, 2), m.start(), m.end(3)) if m else None
 
 
 def _find_numeric(text: str, how: Rules) -> Found | None:
-    # What .NET prints in its default culture; Vietnamese feeds have it too ("9/8/2026 10:17:00 AM").
-    american = _DOTNET.match(text)
-    if american and int(american[1]) <= 12:
-        return int(american[3]), int(american[1]), int(american[2]), american.start(), american.end(3)
     for m in _DMY.finditer(text):
         a, b, year = int(m[1]), int(m[3]), int(m[4])
         if len(m[4]) == 2 and m[2] not in "/.":
             continue  # 12-10-20 is as likely a score or a range
         # A dot between numbers is never the American order.
-        day, month = (a, b) if (how.day_first or m[2] == "." or a > 12) and b <= 12 else (b, a)
+        is_day_first = how.day_first or m[2] == "." or a > 12
+        day, month = (a, b) if is_day_first and b <= 12 else (b, a)
         if 1 <= month <= 12 and 1 <= day <= 31:
             return year, month, day, m.start(), m.end()
     return None
+
+
+#: In the order in which they are asked.
+_FINDERS = (
+    _find_east,
+    _find_viet,
+    _find_year_first,
+    _find_named,
+    _find_american,
+    _find_numeric,
+)
 
 
 def _find_clock(text: str) -> tuple[tuple[int, int, int] | None, str]:
@@ -355,48 +469,49 @@ def _find_clock(text: str) -> tuple[tuple[int, int, int] | None, str]:
 
 def _zone(text: str) -> tzinfo | None:
     """The zone that stands right behind a clock, or in brackets behind it."""
-    text = text.lstrip(" ,-|(\u0001" if not re.match(r"\s*-\s?\d{2}:?\d{2}", text) else " ,|(\u0001")
+    is_offset = re.match(r"\s*-\s?\d{2}:?\d{2}", text)  # else the sign may be a dash
+    text = text.lstrip(" ,|(\u0001" if is_offset else " ,-|(\u0001")
     m = _OFFSET.match(text)
     if m:
         hours, minutes = int(m[2]), int(m[3] or 0)
-        if hours <= 14 and minutes < 60:
-            offset = timedelta(hours=hours, minutes=minutes)
-            return timezone(-offset if m[1] == "-" else offset)
-        return None
+        is_real = hours <= 14 and minutes < 60
+        return _offset_zone(m[1], hours, minutes) if is_real else None
     m = re.match(r"([A-Za-z]{1,4})\b", text)
-    if m:
-        name = m[1].lower()
-        if name in NAMED_ZONES and m[1].isupper():
-            return ZoneInfo(NAMED_ZONES[name])
-        if name in ABBREVIATIONS and (m[1].isupper() or name in ("utc", "gmt")):
-            return timezone(timedelta(minutes=ABBREVIATIONS[name]))
+    return _named_zone(m[1]) if m else None
+
+
+def _named_zone(name: str) -> tzinfo | None:
+    lower = name.lower()
+    if name.isupper() and lower in NAMED_ZONES:
+        return ZoneInfo(NAMED_ZONES[lower])
+    if lower in ABBREVIATIONS and (name.isupper() or lower in ("utc", "gmt")):
+        return timezone(timedelta(minutes=ABBREVIATIONS[lower]))
     return None
 
 
 # ---------------------------------------------------------------- relative
-_UNITS: tuple[tuple[str, float], ...] = (
-    (r"giây|seconds?|secs?|sekunden?|secondes?|segundos?", 1),
-    (r"phút|p|'|minutes?|mins?|minuten?|minutos?|minuti", 60),
-    (r"giờ|tiếng|h|hours?|hrs?|stunden?|heures?|horas?|ore", 3600),
-    (r"ngày|days?|tage?n?|jours?|d[ií]as?|giorni", 86_400),
-    (r"tuần|weeks?|wochen?|semaines?|semanas?", 7 * 86_400),
-    (r"tháng|months?|monate?n?|mois|mes(?:es)?", 30 * 86_400),
-    (r"năm|years?|jahre?n?|ans?|años?|anos?", 365 * 86_400),
+_DAY_S = 86_400
+# A list of the lexicon and its seconds; longer ones than an hour leave the day alone.
+_UNITS = (
+    ("ago.second", 1),
+    ("ago.minute", 60),
+    ("ago.hour", 3600),
+    ("ago.day", 86_400),
+    ("ago.week", 7 * 86_400),
+    ("ago.month", 30 * 86_400),
+    ("ago.year", 365 * 86_400),
 )
-_AGO_AFTER = r"(?:trước|ago|fa|atrás)"
-_AGO_BEFORE = r"(?:vor|il y a|hace|há|cách đây)"
-_NOW = re.compile(r"^(?:mới đây|vừa xong|vừa mới|just now|gerade eben|à l'instant)\b", re.I)
+_NOW = lexicon.Pattern(r"^(?:<ago.now>)\b")
 _DAYS = (
-    (re.compile(r"\b(?:hôm nay|today|heute|aujourd'hui|hoy|hoje|oggi)\b", re.I), 0),
-    (re.compile(r"\b(?:hôm qua|yesterday|gestern|hier|ayer|ontem|ieri)\b", re.I), 1),
-    (re.compile(r"\b(?:hôm kia|vorgestern|avant-hier|anteayer)\b", re.I), 2),
+    (lexicon.Pattern(r"\b(?:<ago.today>)\b"), 0),
+    (lexicon.Pattern(r"\b(?:<ago.yesterday>)\b"), 1),
+    (lexicon.Pattern(r"\b(?:<ago.day_before>)\b"), 2),
 )
 _RELATIVE = tuple(
     (
-        re.compile(
-            rf"(?<!\d)(\d{{1,3}}|an?|một|eine?[rnm]?|une?)\s*(?:{unit})\s*{_AGO_AFTER}\b"
-            rf"|\b{_AGO_BEFORE}\s+(?:etwa |rund |khoảng )?(\d{{1,3}}|eine?[rnm]?|une?)\s*(?:{unit})\b",
-            re.I,
+        lexicon.Pattern(
+            rf"(?<!\d)(\d{{1,3}}|<ago.one_behind>|<ago.one>)\s*(?:<{unit}>)\s*(?:<ago.behind>)\b"
+            rf"|\b(?:<ago.before>)\s+(?:(?:<ago.about>) )?(\d{{1,3}}|<ago.one>)\s*(?:<{unit}>)\b"
         ),
         seconds,
     )
@@ -414,14 +529,18 @@ def _relative(text: str, how: Rules) -> When | None:
     for pattern, days_ago in _DAYS:
         if pattern.search(text):
             day = now - timedelta(days=days_ago)
-            clock, behind = _find_clock(text)
-            return _make(day.year, day.month, day.day, clock, _zone(behind) if clock else None, how)
+            return _at_clock_in(text, day.year, day.month, day.day, how)
     for pattern, seconds in _RELATIVE:
         match = pattern.search(text)
         if match:
-            number = match[1] or match[2]
-            value = now - timedelta(seconds=seconds * (int(number) if number.isdigit() else 1))
-            if seconds >= 86_400:
-                return When(value.replace(hour=0, minute=0, second=0), False, False)
-            return When(value.replace(second=0), True, False)
+            return _ago(now, match[1] or match[2], seconds)
     return None
+
+
+def _ago(now: datetime, number: str, seconds: int) -> When:
+    """``number`` in digits, or a word for one."""
+    count = int(number) if is_digits(number) else 1
+    value = (now - timedelta(seconds=seconds * count)).replace(second=0)
+    if seconds < _DAY_S:
+        return When(value, True, False)
+    return When(value.replace(hour=0, minute=0), False, False)

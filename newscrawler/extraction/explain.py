@@ -1,4 +1,5 @@
-"""Why a field has its value: every candidate, where it came from, which one won and on what grounds. Pure; for people."""
+"""Why a field has its value: every candidate, where it came from, which one won and on what
+grounds. Pure; for people."""
 
 from __future__ import annotations
 
@@ -6,11 +7,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from newscrawler.extraction import authors, bylines, dates, generic, published, text, title, witnesses
+from newscrawler.extraction import (
+    agreement,
+    authors,
+    bylines,
+    dates,
+    generic,
+    page_metadata,
+    published,
+    text,
+    title,
+)
 from newscrawler.extraction import selectors as selectors_
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
-from newscrawler.extraction.extract import FIELD_NAMES, Extraction, extract
+from newscrawler.extraction.extract import Extraction, extract
+from newscrawler.items import READ
 
 _SHOWN_CHARS = 160
 #: The fields that have several candidates; of the others the value that was taken is shown.
@@ -20,7 +32,8 @@ _EXPLAINED = ("title", "published", "authors", "credits", "content")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One candidate. ``read``: the value after cleaning, None when it was refused; ``won``: the field's value is from it.
+    """One candidate. ``read``: the value after cleaning, None when it was refused; ``won``: the
+    field's value is from it.
 
     ``note``: what speaks for or against it; trusts are 0 to 1.
     """
@@ -33,8 +46,11 @@ class Row:
     note: str = ""
 
 
-def explain(doc: Document, context: PageContext, selectors: selectors_.SelectorSet | None = None) -> list[Row]:
-    """The candidates of each field in the order in which they are asked; the last row says what the page was taken for."""
+def explain(
+    doc: Document, context: PageContext, selectors: selectors_.SelectorSet | None = None
+) -> list[Row]:
+    """The candidates of each field in the order in which they are asked; the last row says what the
+    page was taken for."""
     found = extract(doc, context, selectors)
     doc = doc.composed()
     rows: list[Row] = []
@@ -44,19 +60,29 @@ def explain(doc: Document, context: PageContext, selectors: selectors_.SelectorS
         rows += source(doc, context, found)
     rows += _contents(doc, found)
     rows += [
-        Row(name, value.origin, str(value.value), value.value, False, f"sure {value.confidence:.2f}")
-        for name in FIELD_NAMES
+        Row(
+            name, value.origin, str(value.value), value.value, False, f"sure {value.confidence:.2f}"
+        )
+        for name in READ
         if name not in _EXPLAINED and (value := getattr(found, name)).value
     ]
     rows = list(_marked(rows, found))
     verdict = "article" if found.is_article else f"not an article: {found.reason}"
-    who = "the set contradicts the page" if found.content.origin.startswith("selector:") else "good witnesses differ"
+    who = (
+        "the set contradicts the page"
+        if found.content.origin.startswith("selector:")
+        else "good witnesses differ"
+    )
     wrong = f"; {who} in {', '.join(found.disagreements)}" if found.disagreements else ""
-    return [*rows, Row("page", found.selector_version or "no set", doc.url, verdict, False, verdict + wrong)]
+    return [
+        *rows,
+        Row("page", found.selector_version or "no set", doc.url, verdict, False, verdict + wrong),
+    ]
 
 
 def _marked(rows: list[Row], found: Extraction) -> Iterator[Row]:
-    """One winner a field: the first candidate with the field's value and origin, else the row of the rules' choice."""
+    """One winner a field: the first candidate with the field's value and origin, else the row of
+    the rules' choice."""
     winners: set[str] = set()
     last = {row.field: order for order, row in enumerate(rows)}
     for order, row in enumerate(rows):
@@ -64,12 +90,13 @@ def _marked(rows: list[Row], found: Extraction) -> Iterator[Row]:
         same = row.read is not None and row.read == value.value
         is_from = f"{row.origin}:".startswith(f"{value.origin}:")
         won = same and row.field not in winners and (is_from or order == last[row.field])
+        notes = [row.note]
         if won:
             winners.add(row.field)
-        note = row.note or (f"sure {value.confidence:.2f}" if won else "")
-        if same and not won and row.raw != _BEST:
-            note = f"{note}, the same value" if note else "the same value"
-        yield replace(row, raw=_short(row.raw), won=won, note=note)
+            notes = [row.note or f"sure {value.confidence:.2f}"]
+        elif same and row.raw != _BEST:
+            notes.append("the same value")
+        yield replace(row, raw=_short(row.raw), won=won, note=", ".join(filter(None, notes)))
 
 
 def _short(value: Any) -> str:
@@ -77,11 +104,14 @@ def _short(value: Any) -> str:
     return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
 
 
-def _of_set(doc: Document, context: PageContext, selectors: selectors_.SelectorSet, found: Extraction) -> list[Row]:
+def _of_set(
+    doc: Document, context: PageContext, selectors: selectors_.SelectorSet, found: Extraction
+) -> list[Row]:
     rows = []
     for variant in selectors.variants:
-        fits = not variant.when or doc.tree.css_first(variant.when) is not None
-        note = f"variant {variant.template}" + ("" if fits else f", not for this page: no {variant.when}")
+        note = f"variant {variant.template}"
+        if variant.when and doc.tree.css_first(variant.when) is None:
+            note += f", not for this page: no {variant.when}"
         for name, candidates in variant.fields.items():
             for candidate in candidates:
                 raw, read = selectors_.read(doc, name, candidate, context)
@@ -89,7 +119,8 @@ def _of_set(doc: Document, context: PageContext, selectors: selectors_.SelectorS
         for css in variant.content_root:
             headline = found.title.value
             read = selectors_.content_text(doc, css, variant, headline, context.site_name)
-            rows.append(Row("content", f"selector:{css}", f"{len(doc.tree.css(css))} nodes", read, False, note))
+            nodes = f"{len(doc.tree.css(css))} nodes"
+            rows.append(Row("content", f"selector:{css}", nodes, read, False, note))
     return rows
 
 
@@ -99,12 +130,14 @@ def _titles(doc: Document, context: PageContext, found: Extraction) -> list[Row]
     said = title.statements(doc, names, hint)
     rows = []
     for value, what in title.headings(doc, names)[:8]:
-        agreed = max(((title.agreement(value, o) * trust, origin) for o, origin, trust in said), default=(0.0, ""))
-        note = f"agrees {agreed[0]:.2f} with {agreed[1]}" if agreed[0] > 0 else "no statement agrees"
+        agreed = [(title.agreement(value, other) * trust, origin) for other, origin, trust in said]
+        most, whom = max(agreed, default=(0.0, ""))
+        note = f"agrees {most:.2f} with {whom}" if most > 0 else "no statement agrees"
         rows.append(Row("title", f"generic:{what}", value, value, False, note))
     for value, origin, trust in said:
         others = sum(title.agreement(value, o) > 0.8 for o, _, _ in said) - 1
-        rows.append(Row("title", origin, value, value, False, f"trust {trust:.2f}, {others} others say the same"))
+        note = f"trust {trust:.2f}, {others} others say the same"
+        rows.append(Row("title", origin, value, value, False, note))
     best = title.find(doc, context.site_name, hint)
     return [*rows, _best("title", best.origin, best.value, best.confidence, found)]
 
@@ -121,59 +154,72 @@ def _dates(doc: Document, context: PageContext, found: Extraction) -> list[Row]:
     how = published.rules_for(doc, context)
     rows = []
     for stamp in published.candidates(doc, context):
-        parts = [f"trust {stamp.trust:.2f}"]
-        parts += ["day only"] if not stamp.when.has_time else [] if stamp.when.has_zone else ["no zone"]
-        rows.append(Row("published", stamp.origin, stamp.raw, stamp.when.value, False, ", ".join(parts)))
-    stated = [("json-ld", raw) for raw in witnesses.of(doc).published_raw]
-    stated += [(f"meta:{name}", raw) for name, raw in witnesses.meta_values(doc, witnesses.PUBLISHED_META)]
-    rows += [Row("published", o, raw, None, False, "not a date") for o, raw in stated if dates.parse(raw, how) is None]
+        note = f"trust {stamp.trust:.2f}{_lacks(stamp.when)}"
+        rows.append(Row("published", stamp.origin, stamp.raw, stamp.when.value, False, note))
+    stated = [("json-ld", raw) for raw in page_metadata.of(doc).published_raw]
+    metas = page_metadata.meta_values(doc, page_metadata.PUBLISHED_META)
+    stated += [(f"meta:{name}", raw) for name, raw in metas]
+    for origin, raw in stated:
+        if dates.parse(raw, how) is None:
+            rows.append(Row("published", origin, raw, None, False, "not a date"))
     best = published.find(doc, context).published
     value, origin, trust = (best.when.value, best.origin, best.trust) if best else (None, "", 0.0)
     return [*rows, _best("published", origin, value, trust, found)]
 
 
+def _lacks(when: dates.When) -> str:
+    """What a time does not say."""
+    if not when.has_time:
+        return ", day only"
+    return "" if when.has_zone else ", no zone"
+
+
 def _authors(doc: Document, context: PageContext, found: Extraction) -> Iterator[Row]:
     sites = title.site_names(doc, context.site_name)
 
-    def read(raw: str) -> tuple[list[str] | None, str]:
-        names = authors.clean([raw], context.site_name, sites, nicknames=True)
-        return (names, "") if names else (None, "no person's name")
+    def read(origin: str, raw: str) -> Row:
+        names = agreement.clean(doc, context, [raw], sites, nicknames=True)
+        note = "" if names else "no person's name"
+        return Row("authors", origin, raw, names or None, False, note)
 
-    for person in witnesses.of(doc).persons:
-        value, note = read(person.name)
-        yield Row("authors", f"json-ld:{person.kind or 'text'}", person.name, value, False, note)
-    for name, raw in witnesses.meta_values(doc, witnesses.AUTHOR_META):
-        value, note = read(raw)
-        yield Row("authors", f"meta:{name}", raw, value, False, note)
+    for person in page_metadata.of(doc).persons:
+        yield read(f"json-ld:{person.kind or 'text'}", person.name)
+    for name, raw in page_metadata.meta_values(doc, page_metadata.AUTHOR_META):
+        yield read(f"meta:{name}", raw)
     seen: set[str] = set()
     for names, origin, trust in bylines.visible_names(doc, context):
         yield Row("authors", origin, ", ".join(names), names, False, f"trust {trust:.2f}")
         seen.update(names)
-    for raw in dict.fromkeys(witnesses.of(doc).bylines):
-        value, note = read(raw)
-        if not seen.intersection(value or ()):
-            yield Row("authors", "byline", raw, None, False, note or "not taken: a place of less weight")
+    for raw in dict.fromkeys(page_metadata.of(doc).bylines):
+        row = read("byline", raw)
+        if not seen.intersection(row.read or ()):
+            yield replace(row, read=None, note=row.note or "not taken: a place of less weight")
     hint = (context.hint or {}).get("authors")
     if isinstance(hint, list):
         value = authors.clean([str(h) for h in hint], context.site_name, sites)
         yield Row("authors", "feed", ", ".join(map(str, hint)), value or None, False, "asked last")
     best = bylines.find(doc, context)
     yield _best("authors", best.origin, best.value, best.confidence, found)
-    if found.credits.value:
-        yield Row("credits", found.credits.origin, ", ".join(found.credits.value), found.credits.value, False)
+    credited = found.credits
+    if credited.value:
+        raw = ", ".join(credited.value)
+        yield Row("credits", credited.origin, raw, credited.value, False)
 
 
 def _contents(doc: Document, found: Extraction) -> list[Row]:
+    def row(origin: str, value: str | None, note: str) -> Row:
+        return Row("content", origin, f"{len(value or '')} characters", value, False, note)
+
     reading = generic.read(doc)
     own = text.content_of(reading.chosen(), found.title.value)
     other = generic.library_text(doc)
-    stated = witnesses.of(doc).body
+    stated = page_metadata.of(doc).body
     voted = generic.content(doc, found.title.value)
     rows = [
-        Row("content", "generic:blocks", f"{len(own or '')} characters", own, False, "own scoring"),
-        Row("content", "generic:trafilatura", f"{len(other or '')} characters", other, False, "the library"),
+        row("generic:blocks", own, "own scoring"),
+        row("generic:trafilatura", other, "the library"),
     ]
     if stated:
-        rows.append(Row("content", "json-ld", f"{len(stated)} characters", stated, False, "articleBody"))
-    voted_sure = f"{len(voted.value or '')} characters"
-    return [*rows, replace(_best("content", voted.origin, voted.value, voted.confidence, found), raw=voted_sure)]
+        rows.append(row("json-ld", stated, "articleBody"))
+    best = _best("content", voted.origin, voted.value, voted.confidence, found)
+    return [*rows, replace(best, raw=f"{len(voted.value or '')} characters")]

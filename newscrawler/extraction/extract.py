@@ -1,108 +1,91 @@
-"""A page to its fields: selector set, then what the page says of itself, then the generic chain. Pure."""
+"""A page to its fields: selector set, then what the page says of itself, then the
+generic chain. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 from urllib.parse import urljoin
 
-from newscrawler.extraction import authors, bylines, credits, dates, doubts, generic, published, title, witnesses
+from newscrawler.extraction import (
+    agreement,
+    authors,
+    bylines,
+    credits,
+    dates,
+    field_conflicts,
+    generic,
+    keywords,
+    language,
+    metadata_rules,
+    page_metadata,
+    published,
+    title,
+)
 from newscrawler.extraction import selectors as selectors_
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.kinds import STUB_CHARS, why_not
+from newscrawler.extraction.result import Extraction
 from newscrawler.extraction.text import clean_line
-from newscrawler.extraction.vietnamese import strip_sapo_prefix
-from newscrawler.items import FieldValue
-from newscrawler.pickling import by_fields
+from newscrawler.extraction.vietnamese import without_paper_name
+from newscrawler.items import FIELDS, READ, Field, FieldValue
 
 __all__ = [
-    "FIELD_NAMES",
     "STUB_CHARS",
     "Extraction",
     "PageContext",
     "article_values",
     "extract",
     "prediction",
+    "statements",
     "why_not",
 ]
 
-FIELD_NAMES = (
-    "title",
-    "content",
-    "published",
-    "modified",
-    "authors",
-    "credits",
-    "summary",
-    "section",
-    "image",
-    "language",
-    "canonical_url",
-)
+_LISTS = tuple(f.name for f in FIELDS if f.read and f.type == "texts")
+#: One line of text or one address, which pages state in their metadata.
+_STATED = tuple(f for f in FIELDS if f.type in ("text", "code") and (f.meta or f.json_ld))
+
+
+#: Origins of a title that is not compared with the text.
+_GIVEN = ("selector:", metadata_rules.ORIGIN)
+
+#: Fields of several values have rules of their own for what the places of a page state.
+_LISTS_STATED: dict[str, Callable[[Document], Iterable[tuple[str, Any]]]] = {
+    "keywords": keywords.statements
+}
+
+
+def statements(doc: Document, field: Field) -> list[tuple[str, Any]]:
+    """``(origin, value)`` of the places of a page that state a field, best first: for
+    scores without gold."""
+    if rule := _LISTS_STATED.get(field.name):
+        return list(rule(doc))
+    return list(page_metadata.stated(doc, field))
 
 
 def article_values(found: Extraction) -> dict[str, Any]:
-    """What an :class:`~newscrawler.items.Article` takes of an extraction: its fields, where each came from, how sure it is."""
-    fields = {name: getattr(found, name) for name in FIELD_NAMES}
-    values = {name: f.value for name, f in fields.items()}
-    values["authors"] = values["authors"] or []
-    values["credits"] = values["credits"] or []
+    """What an :class:`~newscrawler.items.Article` takes of an extraction: its fields, where each
+    came from, how sure it is."""
+    fields = {name: getattr(found, name) for name in READ}
     return {
-        **values,
+        **{name: f.value for name, f in fields.items()},
+        **{name: fields[name].value or [] for name in _LISTS},
         "origins": {name: f.origin for name, f in fields.items() if f.value},
         "confidence": {name: round(f.confidence, 3) for name, f in fields.items() if f.value},
         "selector_version": found.selector_version,
     }
 
 
-def _none() -> FieldValue:
-    return FieldValue(None)
-
-
-@by_fields
-@dataclass(slots=True)
-class Extraction:
-    """Every field with its origin; ``value`` None (authors: []) where the page does not have it.
-
-    ``published`` and ``modified`` are aware datetimes; ``published_day_only`` says that the hour is not
-    known, ``published_zone_assumed`` that neither page nor site tells the zone. ``reason`` says why a page
-    is not an article (:mod:`kinds`); "" when it is one.
-    ``disagreements``: fields whose selector and witness say different things (their confidence is at most 0.5), or
-    that rules found and another good witness of the page contradicts (their confidence is halved).
-    """
-
-    title: FieldValue = field(default_factory=_none)
-    content: FieldValue = field(default_factory=_none)
-    published: FieldValue = field(default_factory=_none)
-    modified: FieldValue = field(default_factory=_none)
-    authors: FieldValue = field(default_factory=lambda: FieldValue([]))
-    credits: FieldValue = field(default_factory=lambda: FieldValue([]))
-    summary: FieldValue = field(default_factory=_none)
-    section: FieldValue = field(default_factory=_none)
-    image: FieldValue = field(default_factory=_none)
-    language: FieldValue = field(default_factory=_none)
-    canonical_url: FieldValue = field(default_factory=_none)
-    is_article: bool = False
-    reason: str = ""
-    selector_version: str | None = None
-    published_day_only: bool = False
-    published_zone_assumed: bool = False
-    disagreements: list[str] = field(default_factory=list)
-
-
-def extract(doc: Document, context: PageContext, selectors: selectors_.SelectorSet | None = None) -> Extraction:
-    """Never raises for any page. With a set that gives the content no generic chain runs: it costs ten times more."""
+def extract(
+    doc: Document, context: PageContext, selectors: selectors_.SelectorSet | None = None
+) -> Extraction:
+    """Never raises for any page. With a set that gives the content no generic chain runs:
+    it costs ten times more."""
     out = Extraction()
-    defined: set[str] = set()
-    if selectors is not None:
-        found = selectors_.apply(doc, selectors, context)
-        for name, value in found.items():
-            setattr(out, name, value)
-        if found:
-            out.selector_version = selectors.label
-        defined = selectors_.given(selectors, found)
+    defined = set() if selectors is None else _apply_set(out, doc, context, selectors)
+    _apply_rules(out, doc, context)
     by_set = out.content.value is not None
     if not by_set:
         doc = doc.composed()
@@ -110,38 +93,70 @@ def extract(doc: Document, context: PageContext, selectors: selectors_.SelectorS
         out.title = title.find(doc, context.site_name, context.title_hint)
     _times(out, doc, context)
     if not out.authors.value:
-        if by_set and "authors" in defined:  # the set knows where names stand; only JSON-LD may add one
-            names = authors.clean(witnesses.of(doc).authors_raw, context.site_name, title.site_names(doc))
-            out.authors = FieldValue(names, "json-ld" if names else "", 0.8 if names else 0.0)
-        else:
-            out.authors = bylines.find(doc, context)
+        knows_names = by_set and "authors" in defined  # where they stand: only JSON-LD may add one
+        out.authors = _stated(doc, context) if knows_names else bylines.find(doc, context)
     if not by_set:
-        out.content = _without_byline(generic.content(doc, out.title.value), out.authors.value)
-        if out.content.value and not out.title.origin.startswith("selector:"):
-            out.title = title.above_text(doc, out.content.value, out.title, context.site_name)
+        _find_content(out, doc, context)
     out.credits = credits.find(doc, context, out.authors.value, out.content.value)
     _rest(out, doc, context)
     if by_set:
         _compare(out, doc, context)
     out.reason = why_not(out, doc, context)
     out.is_article = not out.reason
-    if out.is_article and not by_set:
-        _doubt(out, doc, context)
+    if out.is_article:  # what is not stored needs no language of its text
+        out.language = language.find(out.title.value, out.content.value, out.language)
+        out.keywords = keywords.find(doc, context, out)
+        if not by_set:
+            _doubt(out, doc, context)
     return out
 
 
+def _apply_set(
+    out: Extraction, doc: Document, context: PageContext, selectors: selectors_.SelectorSet
+) -> set[str]:
+    """Fills in what the set finds; the fields that it has selectors for on such a page."""
+    found = selectors_.apply(doc, selectors, context)
+    for name, value in found.items():
+        setattr(out, name, value)
+    if found:
+        out.selector_version = selectors.label
+    return selectors_.given(selectors, found)
+
+
+def _find_content(out: Extraction, doc: Document, context: PageContext) -> None:
+    """Fills in the content, and the title that only its place tells."""
+    out.content = _without_byline(generic.content(doc, out.title.value), out.authors.value)
+    if out.content.value and not out.title.origin.startswith(_GIVEN):
+        out.title = title.above_text(doc, out.content.value, out.title, context.site_name)
+
+
+def _apply_rules(out: Extraction, doc: Document, context: PageContext) -> None:
+    for name, value in metadata_rules.stated(context.rules, doc).items():
+        if not getattr(out, name).value:
+            setattr(out, name, value)
+
+
+def _stated(doc: Document, context: PageContext) -> FieldValue:
+    """The authors that JSON-LD names."""
+    names = agreement.clean(doc, context, page_metadata.of(doc).authors_raw, title.site_names(doc))
+    return FieldValue(names, "json-ld", 0.8) if names else FieldValue(names)
+
+
 def _without_byline(content: FieldValue, names: list[str]) -> FieldValue:
-    """Who wrote it is a field of its own: a first paragraph that is nothing but an author's name is off."""
+    """Who wrote it is a field of its own: a first paragraph that is nothing but an
+    author's name is off."""
     first, blank, rest = (content.value or "").partition("\n\n")
     if not blank or len(first) > 60 or authors.key(first) not in map(authors.key, names):
         return content
     lead, blank, text = rest.partition("\n\n")
-    return FieldValue(strip_sapo_prefix(lead) + blank + text, content.origin, content.confidence)
+    return FieldValue(without_paper_name(lead) + blank + text, content.origin, content.confidence)
 
 
 def _times(out: Extraction, doc: Document, context: PageContext) -> None:
     if out.published.value is not None:
         out.published_day_only = out.published.origin.endswith(selectors_.DAY_ONLY)
+        if out.published_day_only:
+            _with_clock(out, doc, context)
         raw = published.modified_of(doc, context)
         if out.modified.value is None and raw is not None:
             out.modified = FieldValue(raw.when.value, raw.origin, round(raw.trust, 2))
@@ -149,38 +164,46 @@ def _times(out: Extraction, doc: Document, context: PageContext) -> None:
     times = published.find(doc, context)
     if times.published is not None:
         when = times.published.when
-        out.published = FieldValue(when.value, times.published.origin, round(times.published.trust, 2))
+        out.published = FieldValue(
+            when.value, times.published.origin, round(times.published.trust, 2)
+        )
         out.published_day_only = not when.has_time
         out.published_zone_assumed = not when.has_zone
     if times.modified is not None and out.modified.value is None:
-        out.modified = FieldValue(times.modified.when.value, times.modified.origin, round(times.modified.trust, 2))
+        out.modified = FieldValue(
+            times.modified.when.value, times.modified.origin, round(times.modified.trust, 2)
+        )
+
+
+def _with_clock(out: Extraction, doc: Document, context: PageContext) -> None:
+    """A day that a set has read never replaces a minute: what the page states is better, or the set
+    reads another date, such as the clock in a site's header."""
+    stated = next((s for s in published.good_sources(doc, context) if s.when.has_time), None)
+    if stated is not None:
+        out.published = FieldValue(stated.when.value, stated.origin, round(stated.trust, 2))
+        out.published_day_only = False
+        out.published_zone_assumed = not stated.when.has_zone
 
 
 def _rest(out: Extraction, doc: Document, context: PageContext) -> None:
     """Summary, section, image, language, canonical address: from the page's own statements only."""
-    seen = witnesses.of(doc)
-    for name, from_ld, metas in (
-        ("summary", seen.description, ("og:description", "description", "twitter:description")),
-        ("section", seen.section, ("article:section", "og:article:section", "parsely-section", "sailthru.section")),
-        ("image", seen.image, ("og:image", "og:image:url", "twitter:image", "twitter:image:src")),
-    ):
-        if getattr(out, name).value is not None:
+    for field in _STATED:
+        if getattr(out, field.name).value is not None:
             continue
-        meta = doc.meta_first(*metas)
-        raw, origin = (meta, "meta") if meta else (from_ld, "json-ld")
-        value = clean_line(" ".join((raw or "").split()))
-        if name == "summary":
-            value = strip_sapo_prefix(value)
-        if value and name == "image":
+        origin, raw = next(page_metadata.stated(doc, field), ("", ""))
+        value = clean_line(" ".join(raw.split()))
+        if field.name == "summary":
+            value = without_paper_name(value)
+        elif field.name == "image" and value:
             value = _absolute(doc, value)
         if value:
-            setattr(out, name, FieldValue(value, origin, 0.8))
-    image = out.image.value
-    if isinstance(image, str) and not image.startswith("http"):
-        absolute = _absolute(doc, image)
-        out.image = FieldValue(absolute or None, out.image.origin, out.image.confidence if absolute else 0.0)
-    if doc.lang or context.language:
-        out.language = FieldValue(doc.lang or context.language, "html" if doc.lang else "site", 0.8)
+            setattr(out, field.name, FieldValue(value, origin, 0.8))
+    image = out.image
+    if isinstance(image.value, str) and not image.value.startswith("http"):
+        absolute = _absolute(doc, image.value)
+        sure = image.confidence if absolute else 0.0
+        out.image = FieldValue(absolute or None, image.origin, sure)
+    out.language = language.stated(doc, context)
     if doc.canonical:
         out.canonical_url = FieldValue(doc.canonical, "link", 0.9)
 
@@ -195,14 +218,16 @@ def _absolute(doc: Document, address: str) -> str:
 
 def _compare(out: Extraction, doc: Document, context: PageContext) -> None:
     """A set's title and date against the page's own statements."""
-    seen = witnesses.of(doc)
+    seen = page_metadata.of(doc)
     said = [v for v in (seen.headline, doc.meta_first("og:title")) if v]
-    if out.title.value and said and max(title.agreement(out.title.value, title.clean(v)) for v in said) < 0.5:
-        _disagrees(out, "title")
-    if isinstance(out.published.value, datetime) and out.published.origin.startswith("selector:"):
+    if out.title.value and said:
+        if max(title.agreement(out.title.value, title.clean(v)) for v in said) < 0.5:
+            _disagrees(out, "title")
+    when = out.published.value
+    if isinstance(when, datetime) and out.published.origin.startswith("selector:"):
         how = published.rules_for(doc, context)
-        stated = [w for raw in seen.published_raw[:1] if (w := dates.parse(raw, how))]
-        if stated and abs((stated[0].value - out.published.value).total_seconds()) > 36 * 3600:
+        stated = dates.parse(seen.published_raw[0], how) if seen.published_raw else None
+        if stated and abs((stated.value - when).total_seconds()) > 36 * 3600:
             _disagrees(out, "published")
 
 
@@ -213,12 +238,14 @@ def _disagrees(out: Extraction, name: str) -> None:
 
 
 def _doubt(out: Extraction, doc: Document, context: PageContext) -> None:
-    """What rules found against the page's other good witnesses; behind everything that asks how sure a field is."""
-    if out.title.value and not out.title.origin.startswith("selector:"):
-        if doubts.title_contested(doc, out.title.value, context.site_name):
+    """What rules found against the page's other good sources; behind everything that asks
+    how sure a field is."""
+    headline, when = out.title, out.published
+    if headline.value and not headline.origin.startswith("selector:"):
+        if field_conflicts.title_contested(doc, headline.value, context.site_name):
             _contested(out, "title")
-    if isinstance(out.published.value, datetime) and not out.published.origin.startswith("selector:"):
-        if doubts.date_contested(doc, context, out.published, out.published_day_only):
+    if isinstance(when.value, datetime) and not when.origin.startswith("selector:"):
+        if field_conflicts.date_contested(doc, context, when, out.published_day_only):
             _contested(out, "published")
 
 
@@ -229,10 +256,11 @@ def _contested(out: Extraction, name: str) -> None:
 
 
 def prediction(found: Extraction) -> dict[str, Any]:
-    """The fields that are scored, as plain values; a time without a known zone is printed without one, a day without
-    an hour as midnight on the site's clock, which is what is stored.
+    """The fields that are scored, as plain values; a time without a known zone is printed without
+    one, a day without an hour as midnight on the site's clock, which is what is stored.
 
-    ``authors``: whom the page credits, people first, as gold data count them; ``people`` and ``credits`` apart as stored.
+    ``authors``: whom the page credits, people first, as gold data count them; ``people`` and
+        ``credits`` apart as stored.
     """
     when = found.published.value
     text = None

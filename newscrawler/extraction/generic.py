@@ -5,42 +5,54 @@ General rules only: no name of a publisher may stand here.
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import compress, count
 
 from lxml import etree
 from selectolax.lexbor import LexborNode
 
-from newscrawler.extraction import clutter, regions, scripted, text, title, witnesses
+from newscrawler.extraction import (
+    boilerplate,
+    lexicon,
+    page_metadata,
+    regions,
+    scripted,
+    text,
+    title,
+)
 from newscrawler.extraction.blocks import BLOCK_TAGS, Block, ends_a_sentence, walk
 from newscrawler.extraction.document import Document
 from newscrawler.items import FieldValue
+from newscrawler.utils.numbers import share
 
-_LEAD = re.compile(
-    r"lead|lede|standfirst|sapo|sub-?title|subtitle|sub-?head|dek|deck|excerpt|summary|abstract|intro|chapo"
-    r"|chapeau|vorspann|teaser|description|perex|ingress"
-    r"|bajada|entradilla|sumario|kicker-text|first-paragraph|tagline|sommario|occhiello|anons|spoiler|manchet"
-    r"|preamble",
-    re.I,
-)
+_STANDFIRST = lexicon.Pattern(r"<class.standfirst>")
 # Boxes about who wrote it; what they say is no summary.
-_ABOUT_AUTHOR = re.compile(r"author|autor(?!en?text)|\bbio\b|vcard|tac-?gia", re.I)
+_ABOUT_AUTHOR = lexicon.Pattern(r"<class.about_author>|autor(?!en?text)")
 # A cell that is longer is text, not a value.
 _CELL_CHARS = 60
+# Of all blocks together, at least: a page with less has no running text.
+_LEAST_WEIGHT = 80
 # A noscript of fewer characters is a notice.
 _NOSCRIPT_CHARS = 1000
 # Less than this is no second opinion; and so many blocks behind its headline a text begins.
 _ENOUGH_CHARS = 200
 _NEAR = 12
-_NEAR_LEAD = 4
+_NEAR_HEADLINE = 4
 # A teaser's words are no longer.
 _TEASER_CHARS = 300
+# F1 of the two readings below which they have read two different texts.
+_LEAST_AGREEMENT = 0.3
+# No child of these is a root of the text; and what is text between two blocks of the text.
+_TEXT_TAGS = ("p", "li", "blockquote", "td")
+_TEXT_TAGS_OF_VOTE = ("p", "li", "blockquote", "tr")
 
 
 @dataclass(slots=True)
 class Reading:
-    """Every block of a page with what the own scorer thinks of it. ``own``: in the article's root, no clutter."""
+    """Every block of a page with what the own scorer thinks of it. ``own``: in the
+    article's root, no clutter."""
 
     blocks: list[Block]
     own: list[bool]
@@ -74,85 +86,84 @@ def paragraph_weight(block: Block) -> float:
 
 
 def _with_rows(blocks: Iterable[Block]) -> list[Block]:
-    """The blocks with the cells of a table's row as one: a score is read across. Tables that lay out a page stay."""
+    """The blocks with the cells of a table's row as one: a score is read across. Tables
+    that lay out a page stay."""
     out: list[Block] = []
     cells: list[Block] = []
     row: LexborNode | None = None
-
-    def end_row() -> None:
-        if row is not None and len(cells) > 1 and all(len(c.text) <= _CELL_CHARS for c in cells):
-            linked = sum(c.link_chars for c in cells)
-            out.append(Block(" ".join(c.text for c in cells), "tr", row, linked))
-        else:
-            out.extend(cells)
-        cells.clear()
-
     for block in blocks:
         parent = block.node.parent if block.tag in ("td", "th") else None
         if parent is None or row is None or parent.mem_id != row.mem_id:
-            end_row()
-            row = parent
+            out.extend(_as_row(cells, row))
+            cells, row = [], parent
         if parent is None:
             out.append(block)
         else:
             cells.append(block)
-    end_row()
-    return out
+    return [*out, *_as_row(cells, row)]
+
+
+def _as_row(cells: list[Block], row: LexborNode | None) -> list[Block]:
+    """The cells of one row as one block; as they are, where they hold text."""
+    if row is None or len(cells) < 2 or any(len(cell.text) > _CELL_CHARS for cell in cells):
+        return cells
+    linked = sum(cell.link_chars for cell in cells)
+    return [Block(" ".join(cell.text for cell in cells), "tr", row, linked)]
 
 
 def read(doc: Document) -> Reading:
-    """The page's blocks, judged by own scoring; nothing is ``own`` when the page has no running text."""
+    """The page's blocks, judged by own scoring; nothing is ``own`` when the
+    page has no running text."""
     body = doc.tree.body
     if body is None:
         return Reading([], [], [], [])
-    skip, apart, unseen = clutter.find(doc)
+    skip, apart, unseen = boilerplate.find(doc)
     blocks = _with_rows(walk(body, unseen))
-    cluttered = _below(skip, {body.mem_id})
-    elsewhere = _below(apart, {body.mem_id})
-    foreign = frozenset(i for i, b in enumerate(blocks) if elsewhere(b.node)) if apart else frozenset()
+    cluttered, elsewhere = _below(skip, {body.mem_id}), _below(apart, {body.mem_id})
+    foreign: frozenset[int] = frozenset()
+    if apart:
+        foreign = frozenset(i for i, block in enumerate(blocks) if elsewhere(block.node))
     bad = [cluttered(b.node) or regions.is_caption(b) for b in blocks]
     weights = [0.0 if c else paragraph_weight(b) for b, c in zip(blocks, bad, strict=True)]
     for i in _teasers(blocks, weights):
         bad[i], weights[i] = True, 0.0
+    reading = Reading(blocks, [False] * len(blocks), bad, weights, None, foreign)
     total = sum(weights)
-    if total < 80:
-        return Reading(blocks, [False] * len(blocks), bad, weights, None, foreign)
-    mass: dict[int, float] = {}
-    nodes: dict[int, LexborNode] = {}
-    for block, weight in zip(blocks, weights, strict=True):
-        node: LexborNode | None = block.node if weight > 0 else None
-        while node is not None and node.tag != "html":
-            ident = node.mem_id
-            mass[ident] = mass.get(ident, 0.0) + weight
-            nodes[ident] = node
-            node = node.parent
-    root = _descend(body, mass, nodes, total)
-    inside = _below({root.mem_id}, set())
-    own = [not c and inside(b.node) for b, c in zip(blocks, bad, strict=True)]
-    return Reading(blocks, own, bad, weights, root, foreign)
+    if total >= _LEAST_WEIGHT:
+        reading.root = _densest(body, blocks, weights, total)
+        inside = _below({reading.root.mem_id}, set())
+        reading.own = [not c and inside(b.node) for b, c in zip(blocks, bad, strict=True)]
+    return reading
 
 
 def _teasers(blocks: list[Block], weights: list[float]) -> list[int]:
-    """Positions of short texts below the linked title of another page, nothing else with them in their element.
+    """Positions of short texts below the linked title of another page, nothing else with
+    them in their element.
 
-    None where such pairs are much of the text: a list of things that are told of, each with its link.
+    None where such pairs are much of the text: a list of things that are told of,
+    each with its link.
     """
     last: dict[int, int] = {}  # element -> position of its last block
     for i, block in enumerate(blocks):
         last[block.holder] = i
-    found = []
-    for i in range(1, len(blocks)):
-        block, title_ = blocks[i], blocks[i - 1]
-        if not weights[i] > 0 or len(block.text) > _TEASER_CHARS or block.link_chars:
-            continue
-        if not _is_linked_title(title_) or last[block.holder] != i:
-            continue
-        parent = block.node.parent
-        above = 0 if parent is None else parent.mem_id
-        inside = above in (title_.holder, title_.node.mem_id, _above(title_.node))
-        if inside and (i < 2 or not _is_inside(blocks[i - 2], block)):
-            found.append(i)
-    return found if 4 * sum(weights[i] for i in found) < sum(weights) else []
+    weighty = (i for i in range(1, len(blocks)) if weights[i] > 0)
+    found = [i for i in weighty if last[blocks[i].holder] == i and _is_teaser(blocks, i)]
+    if 4 * sum(weights[i] for i in found) >= sum(weights):
+        return []
+    return found
+
+
+def _is_teaser(blocks: list[Block], i: int) -> bool:
+    """Whether the block is a short text without links in the element of a linked title, and
+    nothing stands before the two."""
+    block, heading = blocks[i], blocks[i - 1]
+    if len(block.text) > _TEASER_CHARS or block.link_chars or not _is_linked_title(heading):
+        return False
+    parent = block.node.parent
+    above = 0 if parent is None else parent.mem_id
+    if above not in (heading.holder, heading.node.mem_id, _above(heading.node)):
+        return False
+    return i < 2 or not _is_inside(blocks[i - 2], block)
 
 
 def _is_linked_title(block: Block) -> bool:
@@ -178,8 +189,19 @@ def _is_inside(before: Block, block: Block) -> bool:
     return False
 
 
-def _descend(body: LexborNode, mass: dict[int, float], nodes: dict[int, LexborNode], total: float) -> LexborNode:
+def _densest(
+    body: LexborNode, blocks: list[Block], weights: list[float], total: float
+) -> LexborNode:
     """From the body down while one child holds nearly all of the running text."""
+    mass: dict[int, float] = {}
+    nodes: dict[int, LexborNode] = {}
+    for block, weight in compress(zip(blocks, weights, strict=True), weights):
+        node: LexborNode | None = block.node
+        while node is not None and node.tag != "html":
+            ident = node.mem_id
+            mass[ident] = mass.get(ident, 0.0) + weight
+            nodes[ident] = node
+            node = node.parent
     children: dict[int, list[LexborNode]] = {}
     for node in nodes.values():
         parent = node.parent
@@ -188,10 +210,9 @@ def _descend(body: LexborNode, mass: dict[int, float], nodes: dict[int, LexborNo
     here, held = body, total
     while True:
         below = max(children.get(here.mem_id, ()), key=lambda n: mass[n.mem_id], default=None)
-        if below is None or below.tag in ("p", "li", "blockquote", "td") or below.tag not in BLOCK_TAGS:
+        if below is None or below.tag in _TEXT_TAGS or below.tag not in BLOCK_TAGS:
             return here
-        share = mass[below.mem_id] / held
-        if share < 0.75:
+        if mass[below.mem_id] / held < 0.75:
             return here
         here, held = below, mass[below.mem_id]
 
@@ -217,7 +238,8 @@ def _below(tops: set[int], ends: set[int]) -> Callable[[LexborNode | None], bool
 def coverage(blocks: list[Block], other: str) -> list[float]:
     """For each block the share of its word triples that ``other`` has too."""
     theirs = _triples(other)
-    return [sum(t in theirs for t in mine) / len(mine) if (mine := _triples(b.text)) else 0.0 for b in blocks]
+    triples = (_triples(block.text) for block in blocks)
+    return [share(len(mine & theirs), len(mine)) for mine in triples]
 
 
 def _triples(words_of: str) -> set[tuple[str, ...]]:
@@ -227,46 +249,72 @@ def _triples(words_of: str) -> set[tuple[str, ...]]:
     return set(zip(tokens, tokens[1:], tokens[2:], strict=False))
 
 
-def _leads(reading: Reading, first: int, headline: str | None, description: str | None) -> set[int]:
-    """Blocks between headline and first paragraph that are the article's summary (sapo, standfirst)."""
-    head = text.key(headline) if headline else ""
+def _standfirsts(
+    reading: Reading, first: int, headline: str | None, description: str | None
+) -> set[int]:
+    """Blocks between headline and first paragraph that are the article's summary (standfirst)."""
+    head = text.key(headline or "")
     if not head or first <= 0:
         return set()
-    same = [i for i in range(first, max(-1, first - 40), -1) if text.key(reading.blocks[i].text) == head]
-    # A link that says the headline again below the lead is not where the article begins.
-    start = next((i for i in same if not reading.blocks[i].link_chars), same[0] if same else None)
-    said = text.key(description)[:60] if description else ""
+    start = _headline_above(reading.blocks, first, head)
+    said = text.key(description or "")[:60]
     found: set[int] = set()
     for i in range(first - 1, -1 if start is None else start, -1):
-        block = reading.blocks[i]
-        length = len(block.text)
-        if length < 35 or length > 900 or block.link_chars > 0.3 * length or text.leads_away(block):
+        if not _may_be_standfirst(reading, i):
             continue
-        if reading.cluttered[i] and _is_about_author(block.node):
-            continue
-        names = " ".join(
-            f"{n.attributes.get('class') or ''} {n.attributes.get('itemprop') or ''}"
-            for n in (block.node, block.node.parent)
-            if n
-        )
-        beside = block.holder == reading.blocks[first].holder
-        described = len(said) > 30 and text.key(block.text)[:60].startswith(said[:50])
-        if described or (
-            start is not None
-            and (
-                _LEAD.search(names)
-                or (i == start + 1 and block.tag == "h2" and length > 60 and head not in text.key(block.text))
-                or (
-                    ends_a_sentence(block.text)
-                    and (block.tag in ("p", "h2") or beside or (i - start <= _NEAR_LEAD and not block.link_chars))
-                    and (not reading.cluttered[i] or _is_in_heading(block.node))
-                )
-            )
-        ):
+        is_standfirst = start is not None and _is_standfirst(reading, i, start, first, head)
+        if is_standfirst or _is_described(reading.blocks[i], said):
             found.add(i)
         if len(found) > 3 or (start is None and first - i > 12):
             break
     return found
+
+
+def _is_described(block: Block, said: str) -> bool:
+    """Whether it begins as the page's description does. ``said``: that one's key."""
+    return len(said) > 30 and text.key(block.text)[:60].startswith(said[:50])
+
+
+def _headline_above(blocks: list[Block], first: int, head: str) -> int | None:
+    """Where the headline stands next above ``first``. A link that says it again below the lead
+    is not where the article begins, if another block says it as well."""
+    same = [i for i in range(first, max(-1, first - 40), -1) if text.key(blocks[i].text) == head]
+    unlinked = (i for i in same if not blocks[i].link_chars)
+    return next(unlinked, same[0] if same else None)
+
+
+def _may_be_standfirst(reading: Reading, i: int) -> bool:
+    """By its length and its links, and not about the author."""
+    block = reading.blocks[i]
+    length = len(block.text)
+    if not 35 <= length <= 900 or block.link_chars > 0.3 * length or text.leads_away(block):
+        return False
+    return not (reading.cluttered[i] and _is_about_author(block.node))
+
+
+def _is_standfirst(reading: Reading, i: int, start: int, first: int, head: str) -> bool:
+    """By its name, as a sub-heading right below the headline (at ``start``), or as a sentence in
+    an element of text, beside the first paragraph or near the headline."""
+    block = reading.blocks[i]
+    if _STANDFIRST.search(_names(block)):
+        return True
+    is_subheading = i == start + 1 and block.tag == "h2" and len(block.text) > 60
+    if is_subheading and head not in text.key(block.text):
+        return True
+    if not ends_a_sentence(block.text):
+        return False
+    is_beside = block.holder == reading.blocks[first].holder
+    is_near = i - start <= _NEAR_HEADLINE and not block.link_chars
+    if not (block.tag in ("p", "h2") or is_beside or is_near):
+        return False
+    return not reading.cluttered[i] or _is_in_heading(block.node)
+
+
+def _names(block: Block) -> str:
+    """Class and itemprop of a block's element and of the one above."""
+    nodes = (node for node in (block.node, block.node.parent) if node)
+    attributes = (node.attributes for node in nodes)
+    return " ".join(f"{a.get('class') or ''} {a.get('itemprop') or ''}" for a in attributes)
 
 
 def _is_in_heading(node: LexborNode) -> bool:
@@ -297,81 +345,124 @@ def _is_about_author(node: LexborNode) -> bool:
 def vote(
     reading: Reading, other: str | None, headline: str | None = None, description: str | None = None
 ) -> tuple[list[Block], float]:
-    """``(blocks, agreement)``: what both readings have, and of the rest what stands between or is running text."""
+    """``(blocks, agreement)``: what both readings have, and of the rest what stands between
+    or is running text."""
     if not other:
         return reading.chosen(), 0.0
     covered = coverage(reading.blocks, other)
-    size = [len(b.text) for b in reading.blocks]
     theirs = [c >= 0.6 and i not in reading.foreign for i, c in enumerate(covered)]
-    both = sum(n for n, o, t in zip(size, reading.own, theirs, strict=True) if o and t)
-    mine, yours = (sum(n for n, f in zip(size, flags, strict=True) if f) for flags in (reading.own, theirs))
-    agreement = 2 * both / (mine + yours) if mine + yours else 0.0
-    if agreement < 0.3:
+    agreement = _agreement(reading, theirs)
+    if agreement < _LEAST_AGREEMENT:
         return _one_of_two(reading, theirs, headline), agreement
-    agreed = [i for i, (o, t) in enumerate(zip(reading.own, theirs, strict=True)) if o and t and size[i] > 40]
-    first, last = (agreed[0], agreed[-1]) if agreed else (0, -1)
-    leads = _leads(reading, first, headline, description)
-    shapes = {_shape(reading.blocks[i]) for i in agreed}
-    kept = []
-    for i, block in enumerate(reading.blocks):
-        running = size[i] > 60 and block.link_chars < 0.4 * size[i] and ends_a_sentence(block.text)
-        between = first <= i <= last
-        if reading.own[i] and theirs[i]:
-            keep = True
-        elif reading.own[i]:
-            heading = block.tag in ("h2", "h3", "h4") and between and block.link_chars < 0.5 * size[i]
-            near = between or abs(i - last) < 3 or abs(first - i) < 3
-            keep = (
-                heading
-                or (near and (running or (between and block.tag in ("p", "li", "blockquote", "tr"))))
-                or (i > last and running and block.tag == "p" and _shape(block) in shapes)
-            )
-        elif theirs[i]:
-            keep = (between and not reading.cluttered[i]) or (running and not reading.cluttered[i])
-        else:
-            keep = False
-        if keep or i in leads:
-            kept.append(block)
+    votes = _Votes(reading, theirs)
+    standfirsts = _standfirsts(reading, votes.first, headline, description)
+    kept = [b for i, b in enumerate(reading.blocks) if i in standfirsts or votes.keep(i)]
     return _without_boxes_behind(kept, reading.blocks), agreement
 
 
+def _agreement(reading: Reading, theirs: list[bool]) -> float:
+    """F1 of the two readings, in characters."""
+    size = [len(block.text) for block in reading.blocks]
+    mine, yours = sum(compress(size, reading.own)), sum(compress(size, theirs))
+    both = sum(compress(compress(size, reading.own), compress(theirs, reading.own)))
+    return share(2 * both, mine + yours)
+
+
+class _Votes:
+    """Both readings of a page, block by block. ``first``, ``last``: positions of the first and the
+    last block that both have."""
+
+    def __init__(self, reading: Reading, theirs: list[bool]) -> None:
+        self.reading, self.theirs = reading, theirs
+        both = [own and their for own, their in zip(reading.own, theirs, strict=True)]
+        agreed = [i for i in compress(count(), both) if len(reading.blocks[i].text) > 40]
+        self.first, self.last = (agreed[0], agreed[-1]) if agreed else (0, -1)
+        self.shapes = {_shape(reading.blocks[i]) for i in agreed}
+
+    def keep(self, i: int) -> bool:
+        own, theirs = self.reading.own[i], self.theirs[i]
+        if own and theirs:
+            return True
+        if own:
+            return self._keep_own(i)
+        return theirs and self._keep_theirs(i)
+
+    def _keep_own(self, i: int) -> bool:
+        """What the library does not have: text between what both have, and running text near it or
+        of its shape behind it."""
+        block = self.reading.blocks[i]
+        if self._is_between(i):
+            is_heading = block.tag in ("h2", "h3", "h4") and not _is_linked(block, 0.5)
+            return is_heading or block.tag in _TEXT_TAGS_OF_VOTE or _is_running(block)
+        if not _is_running(block):
+            return False
+        is_near = abs(i - self.last) < 3 or abs(self.first - i) < 3
+        return is_near or (i > self.last and block.tag == "p" and _shape(block) in self.shapes)
+
+    def _keep_theirs(self, i: int) -> bool:
+        if self.reading.cluttered[i]:
+            return False
+        return self._is_between(i) or _is_running(self.reading.blocks[i])
+
+    def _is_between(self, i: int) -> bool:
+        return self.first <= i <= self.last
+
+
+def _is_running(block: Block) -> bool:
+    return len(block.text) > 60 and not _is_linked(block, 0.4) and ends_a_sentence(block.text)
+
+
+def _is_linked(block: Block, share: float) -> bool:
+    return block.link_chars >= share * len(block.text)
+
+
 def _one_of_two(reading: Reading, theirs: list[bool], headline: str | None) -> list[Block]:
-    """Where the readings have nothing in common: theirs, but ours where it is much more or stands nearer to the headline."""
+    """Where the readings have nothing in common: theirs, but ours where it is much more or stands
+    nearer to the headline."""
     blocks = reading.blocks
-    found = [i for i, t in enumerate(theirs) if t]
+
+    def chars(positions: list[int]) -> int:
+        return sum(len(blocks[i].text) for i in positions)
+
+    found = list(compress(count(), theirs))
+    size = chars(found)
     clean = [i for i in found if not reading.cluttered[i]]
-    size = sum(len(blocks[i].text) for i in found)
-    if 2 * sum(len(blocks[i].text) for i in clean) > size:
+    if 2 * chars(clean) > size:
         found = clean
-    mine = [i for i, own in enumerate(reading.own) if own]
-    length = sum(len(blocks[i].text) for i in mine)
+    mine = list(compress(count(), reading.own))
+    length = chars(mine)
     few = size < _ENOUGH_CHARS and length > 4 * size
     if length >= _ENOUGH_CHARS and (few or _is_nearer(blocks, mine, found, headline)):
         return [blocks[i] for i in mine]
     return [blocks[i] for i in found]
 
 
-def _is_nearer(blocks: list[Block], mine: list[int], theirs: list[int], headline: str | None) -> bool:
+def _is_nearer(
+    blocks: list[Block], mine: list[int], theirs: list[int], headline: str | None
+) -> bool:
     """Whether the first of ``mine`` follows the headline, and before the first of ``theirs``."""
-    head = text.key(headline) if headline else ""
-    at = (
-        next((i for i, b in enumerate(blocks) if b.tag[:1] == "h" and text.key(b.text) == head), None) if head else None
-    )
-    return at is not None and bool(mine and theirs) and at < mine[0] <= at + _NEAR and theirs[0] > mine[-1]
+    head = text.key(headline or "")
+    if not (head and mine and theirs):
+        return False
+    for at, block in enumerate(blocks):
+        if block.tag[:1] == "h" and text.key(block.text) == head:
+            return at < mine[0] <= at + _NEAR and theirs[0] > mine[-1]
+    return False
 
 
 def _without_boxes_behind(kept: list[Block], every: list[Block]) -> list[Block]:
-    """Without what follows the title of a box ("Related links") behind the element that holds most of the text."""
-    held: dict[int, int] = {}
+    """Without what follows the title of a box ("Related links") behind the element that
+    holds most of the text."""
+    held: Counter[int] = Counter()
     for block in kept:
-        held[block.holder] = held.get(block.holder, 0) + len(block.text)
+        held[block.holder] += len(block.text)
     most = max(held, key=held.__getitem__, default=0)
-    if len(held) < 2 or held[most] < 0.6 * sum(held.values()):
+    if len(held) < 2 or held[most] < 0.6 * held.total():
         return kept
     mine = {id(block) for block in kept}
-    position = {id(block): i for i, block in enumerate(every)}
     last = max(i for i, block in enumerate(kept) if block.holder == most)
-    for block in every[position[id(kept[last])] + 1 :]:
+    behind = next(i for i, block in enumerate(every) if block is kept[last]) + 1
+    for block in every[behind:]:
         if len(block.text) < 60 and text.is_box_title(block.text):
             return kept[: last + 1]
         if id(block) in mine:
@@ -380,11 +471,17 @@ def _without_boxes_behind(kept: list[Block], every: list[Block]) -> list[Block]:
 
 
 def _shape(block: Block) -> tuple[str, str, str, str]:
-    """Tag and class of a block's element and of the one above: paragraphs of one text share them."""
+    """Tag and class of a block's element and of the one above: paragraphs of
+    one text share them."""
     parent = block.node.parent
     if parent is None:
         return block.tag, "", "", ""
-    return block.tag, block.node.attributes.get("class") or "", parent.tag or "", parent.attributes.get("class") or ""
+    return (
+        block.tag,
+        block.node.attributes.get("class") or "",
+        parent.tag or "",
+        parent.attributes.get("class") or "",
+    )
 
 
 # ---------------------------------------------------------------- the chain
@@ -396,14 +493,25 @@ def library_text(doc: Document) -> str | None:
     try:
         import trafilatura  # 0.15 s that a worker whose sites all have sets never pays
 
-        found: str | None = trafilatura.extract(tree, include_comments=False, include_tables=True, output_format="txt")
-    except (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError, etree.LxmlError):
+        found: str | None = trafilatura.extract(
+            tree, include_comments=False, include_tables=True, output_format="txt"
+        )
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+        KeyError,
+        IndexError,
+        RecursionError,
+        etree.LxmlError,
+    ):
         return None  # a library bug on one page must not cost the page: own reading stands alone
     return found
 
 
 def _open_noscript(body: LexborNode) -> None:
-    """What script puts in its place, or a noscript that is not closed in order: then its content is the page."""
+    """What script puts in its place, or a noscript that is not closed in order: then its
+    content is the page."""
     inside = [node for node in body.css("noscript") if len(node.text(deep=True)) > _NOSCRIPT_CHARS]
     if inside:
         most = 0.5 * len(body.text(deep=True))
@@ -419,25 +527,40 @@ def _paragraph_chars(node: LexborNode) -> int:
 
 
 def content(doc: Document, headline: str | None = None) -> FieldValue:
-    """The article's text by vote of own scorer and trafilatura; else JSON-LD's articleBody; value None without text."""
+    """The article's text by vote of own scorer and trafilatura; else JSON-LD's articleBody; value
+    None without text."""
     if doc.tree.body is not None:
         _open_noscript(doc.tree.body)
     reading = read(doc)
     other = library_text(doc)
-    seen = witnesses.of(doc)
+    seen = page_metadata.of(doc)
     description = doc.meta_first("og:description", "description") or seen.description
     blocks, agreement = vote(reading, other, headline, description)
     found = text.content_of(blocks, headline)
     if found is None and other is not None:
-        found = "\n\n".join(line for line in map(text.clean_line, other.split("\n")) if line)
-        found = found if len(found) >= text.MIN_CONTENT_CHARS else None
-    if seen.body and len(seen.body) > 3 * len(found or "") and len(seen.body) > 300:
+        found = _paragraphs(other)
+        if len(found) < text.MIN_CONTENT_CHARS:
+            found = None
+    if seen.body and len(seen.body) > max(300, 3 * len(found or "")):
         # The page's text is made by script; what it hands to search engines is there.
-        whole = "\n\n".join(line for line in map(text.clean_line, seen.body.split("\n")) if line)
-        return FieldValue(whole, "json-ld", 0.6)
+        return FieldValue(_paragraphs(seen.body), "json-ld", 0.6)
     if not found:
-        held = scripted.page(doc)
-        found = text.content_of(read(held).chosen(), headline) if held is not None else None
-        return FieldValue(found, "script:markup", 0.5) if found else FieldValue(None)
-    origin = "generic:vote" if other and agreement >= 0.3 else "generic:trafilatura" if other else "generic:blocks"
-    return FieldValue(found, origin, round(0.4 + 0.5 * agreement, 2))
+        return _from_script(doc, headline)
+    return FieldValue(found, _origin(other, agreement), round(0.4 + 0.5 * agreement, 2))
+
+
+def _paragraphs(lines: str) -> str:
+    return "\n\n".join(line for line in map(text.clean_line, lines.split("\n")) if line)
+
+
+def _from_script(doc: Document, headline: str | None) -> FieldValue:
+    """The text of the markup that a script of the page holds."""
+    held = scripted.page(doc)
+    found = text.content_of(read(held).chosen(), headline) if held is not None else None
+    return FieldValue(found, "script:markup", 0.5) if found else FieldValue(None)
+
+
+def _origin(other: str | None, agreement: float) -> str:
+    if not other:
+        return "generic:blocks"
+    return "generic:vote" if agreement >= _LEAST_AGREEMENT else "generic:trafilatura"

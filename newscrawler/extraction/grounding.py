@@ -1,8 +1,10 @@
-"""What a model says stands on a page, held against the page: every word is found there, or the answer is refused. Pure.
+"""What a model says stands on a page, held against the page: every word is found there, or the
+answer is refused. Pure.
 
-The last resort for a page that is an article by its own statements and of which neither set nor generic chain reads
-the text. Nothing of an answer is believed: a paragraph must stand in the visible text as it is given (white space
-folded), whole sentences, in page order; a name and a date as well. One that does not refuses the whole answer.
+The last resort for a page that is an article by its own statements and of which neither set nor
+generic chain reads the text. Nothing of an answer is believed: a paragraph must stand in the
+visible text as it is given (white space folded), whole sentences, in page order; a name and a date
+as well. One that does not refuses the whole answer.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from newscrawler.extraction import authors, dates, published, title, witnesses
+from selectolax.lexbor import LexborNode
+
+from newscrawler.extraction import authors, dates, language, page_metadata, published, title
 from newscrawler.extraction.blocks import walk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
@@ -32,7 +36,8 @@ _SENTENCE_END = re.compile(r"[.!?…。！？:;»”\"'’)\]]$")
 
 
 class NotGrounded(ValueError):
-    """A part of an answer does not stand on the page. ``field``: which; the text says what, shortened."""
+    """A part of an answer does not stand on the page. ``field``: which; the
+    text says what, shortened."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")
@@ -41,7 +46,8 @@ class NotGrounded(ValueError):
 
 @dataclass(frozen=True)
 class Visible:
-    """The page's visible text: blocks with white space folded, and all of them in one string, a space between."""
+    """The page's visible text: blocks with white space folded, and all of them in one
+    string, a space between."""
 
     blocks: Sequence[str]
     flat: str
@@ -51,17 +57,10 @@ class Visible:
     @classmethod
     def of(cls, doc: Document) -> Visible:
         body = doc.tree.body
-        hidden: set[int] = set()
-        for node in doc.tree.css("[hidden],[style],[aria-hidden]"):
-            attributes = node.attributes
-            if (
-                "hidden" in attributes
-                or attributes.get("aria-hidden") == "true"
-                or hides(attributes.get("style") or "")
-            ):
-                hidden.add(node.mem_id)
-        blocks = [one_line(b.text) for b in walk(body, hidden)] if body is not None else []
-        blocks = [b for b in blocks if b]
+        asked = doc.tree.css("[hidden],[style],[aria-hidden]")
+        hidden = {node.mem_id for node in asked if _is_hidden(node)}
+        texts = (one_line(block.text) for block in walk(body, hidden)) if body is not None else ()
+        blocks = list(filter(None, texts))
         starts, ends, at = set(), set(), 0
         for block in blocks:
             starts.add(at)
@@ -70,7 +69,8 @@ class Visible:
         return cls(blocks, " ".join(blocks), frozenset(starts), frozenset(ends))
 
     def find(self, piece: str, start: int) -> int:
-        """Offset at or behind ``start`` where ``piece`` stands as whole sentences or blocks; -1 when nowhere."""
+        """Offset at or behind ``start`` where ``piece`` stands as whole sentences or
+        blocks; -1 when nowhere."""
         at = self.flat.find(piece, start)
         while at >= 0:
             end = at + len(piece)
@@ -85,19 +85,30 @@ class Visible:
         return bool(words) and re.search(rf"(?<!\w){re.escape(words)}(?!\w)", self.flat) is not None
 
 
+def _is_hidden(node: LexborNode) -> bool:
+    attributes = node.attributes
+    if "hidden" in attributes or attributes.get("aria-hidden") == "true":
+        return True
+    return hides(attributes.get("style") or "")
+
+
 def is_stated_article(doc: Document) -> bool:
     """The page calls itself an article, in a place for machines, and not one that is paid for."""
-    if witnesses.of(doc).is_free is False:
+    if page_metadata.of(doc).is_free is False:
         return False
-    if witnesses.of(doc).has_article or doc.meta_first("article:published_time"):
+    if page_metadata.of(doc).has_article or doc.meta_first("article:published_time"):
         return True
     return (doc.meta_first("og:type") or "").strip().lower() in ("article", "newsarticle")
 
 
-def ground(doc: Document, context: PageContext, found: Extraction, answer: Mapping[str, Any]) -> Extraction:
-    """``found`` with what it lacked, taken from ``answer``: {title, published, authors, paragraphs}; "" and [] are none.
+def ground(
+    doc: Document, context: PageContext, found: Extraction, answer: Mapping[str, Any]
+) -> Extraction:
+    """``found`` with what it lacked, taken from ``answer``: {title, published, authors,
+    paragraphs}; "" and [] are none.
 
-    ``doc`` is the one that ``found`` was read from. What rules had found stays. Check ``is_article`` of the result.
+    ``doc`` is the one that ``found`` was read from. What rules had found stays. Check
+    ``is_article`` of the result.
 
     :raises NotGrounded: nothing of the answer is used
     """
@@ -105,49 +116,62 @@ def ground(doc: Document, context: PageContext, found: Extraction, answer: Mappi
     if found.content.value is None or found.reason == "stub":
         found.content = FieldValue(_content(page, answer.get("paragraphs")), ORIGIN, CONFIDENCE)
     if found.title.value is None:
-        found.title = FieldValue(_title(doc, page, answer.get("title"), context), ORIGIN, CONFIDENCE)
+        found.title = FieldValue(
+            _title(doc, page, answer.get("title"), context), ORIGIN, CONFIDENCE
+        )
     names = _names(page, answer.get("authors"), context)
     if not found.authors.value and names:
         found.authors = FieldValue(names, ORIGIN, CONFIDENCE)
     when = _when(doc, page, answer.get("published"), context)
     if found.published.value is None and when is not None:
         found.published = FieldValue(when.value, ORIGIN, CONFIDENCE)
-        found.published_day_only, found.published_zone_assumed = not when.has_time, not when.has_zone
+        found.published_day_only, found.published_zone_assumed = (
+            not when.has_time,
+            not when.has_zone,
+        )
     found.reason = why_not(found, doc, context)
     found.is_article = not found.reason
+    if found.is_article:
+        found.language = language.find(found.title.value, found.content.value, found.language)
     return found
 
 
 def _content(page: Visible, raw: Any) -> str:
-    paragraphs = [one_line(p) for p in raw if isinstance(p, str)] if isinstance(raw, list) else []
-    paragraphs = [p for p in paragraphs if p]
-    if not paragraphs or len(paragraphs) > MOST_PARAGRAPHS:
+    paragraphs = _lines(raw)
+    if not 0 < len(paragraphs) <= MOST_PARAGRAPHS:
         raise NotGrounded("content", f"{len(paragraphs)} paragraphs")
     at = 0
     for number, paragraph in enumerate(paragraphs, 1):
         start = page.find(paragraph, at)
         if start < 0:
-            where = (
-                "out of order" if page.find(paragraph, 0) >= 0 else "not in the page's visible text as whole sentences"
-            )
+            where = "not in the page's visible text as whole sentences"
+            if page.find(paragraph, 0) >= 0:
+                where = "out of order"
             raise NotGrounded("content", f"paragraph {number} is {where}: {paragraph[:80]!r}")
         at = start + len(paragraph)
     return "\n\n".join(paragraphs)
 
 
+def _lines(raw: Any) -> list[str]:
+    """The texts of a list, each on one line; of anything else none."""
+    if not isinstance(raw, list):
+        return []
+    return list(filter(None, (one_line(text) for text in raw if isinstance(text, str))))
+
+
 def _title(doc: Document, page: Visible, raw: Any, context: PageContext) -> str:
     value = one_line(raw) if isinstance(raw, str) else ""
-    said = [one_line(s) for s in (title.of_document(doc), witnesses.of(doc).headline, doc.meta_first("og:title")) if s]
+    stated = (title.of_document(doc), page_metadata.of(doc).headline, doc.meta_first("og:title"))
     if not title.has_shape(value, context.site_name):
         raise NotGrounded("title", f"is no headline: {value[:80]!r}")
-    if value not in page.blocks and not any(value in s for s in said):
+    if value not in page.blocks and not any(value in said for said in _lines(list(stated))):
         raise NotGrounded("title", f"is not on the page: {value[:80]!r}")
     return value
 
 
 def _names(page: Visible, raw: Any, context: PageContext) -> list[str]:
-    given = [one_line(n) for n in raw if isinstance(n, str)] if isinstance(raw, list) else []
-    for name in filter(None, given):
+    given = _lines(raw)
+    for name in given:
         if not page.has_words(name):
             raise NotGrounded("authors", f"is not on the page: {name[:80]!r}")
     return authors.clean(given, context.site_name)

@@ -1,4 +1,5 @@
-"""The text of a page that its scripts alone hold: the longest piece of markup among their strings. Pure."""
+"""The text of a page that its scripts alone hold: the longest piece of markup among
+their strings. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _LEVELS = 2
 
 
 def page(doc: Document) -> Document | None:
-    """The one long piece of markup in the page's scripts as a page; None without one, or with several (a list of posts)."""
+    """The one long piece of markup in the page's scripts as a page; None without one, or with
+    several (a list of posts)."""
     found: dict[str, int] = {}
     for script in doc.tree.css("script"):
         held = script.text(deep=True)
@@ -36,7 +38,11 @@ def page(doc: Document) -> Document | None:
     others = sum(n for other, n in found.items() if other[:200] != begin)
     if 2 * others > found[longest]:
         return None
-    return Document(_PLACEHOLDER.sub(" ", longest).encode("utf-8", "replace"), doc.url, "text/html; charset=utf-8")
+    return Document(
+        _PLACEHOLDER.sub(" ", longest).encode("utf-8", "replace"),
+        doc.url,
+        "text/html; charset=utf-8",
+    )
 
 
 def _markup(data: str, levels: int) -> list[str]:

@@ -10,10 +10,12 @@ A set is one JSON document per domain::
                               "content": {"root": ["div.detail"], "exclude": [".related"]}}}],
      "provenance": {...}}
 
-``when`` is optional CSS: the variant is for pages that have such a node. ``kind`` is ``css`` (the
-default), ``ld`` (the page's JSON-LD) or ``meta`` (``css`` is then the name of the meta element); for a title also
-``page``: what the page's headings and statements agree on, where no selector of its own gives the whole headline.
-``content`` may have ``repeats``: how paragraphs begin (60 characters) that stand on most pages and are no article's text.
+``when`` is optional CSS: the variant is for pages that have such a node. ``kind`` is
+``css`` (the default), ``ld`` (the page's JSON-LD) or ``meta`` (``css`` is then the name of
+the meta element); for a title also
+``page``: what the page's headings and statements agree on, where no selector of its own gives the
+whole headline. ``content`` may have ``repeats``: how paragraphs begin (60 characters) that stand on
+most pages and are no article's text.
 """
 
 from __future__ import annotations
@@ -26,38 +28,54 @@ from typing import Any
 
 from selectolax.lexbor import LexborNode
 
+from newscrawler.extraction import agreement, dates, page_metadata, published, text, title
 from newscrawler.extraction import authors as authors_
-from newscrawler.extraction import dates, published, text, title, witnesses
 from newscrawler.extraction.blocks import Block, collapse, walk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.safe_css import SelectorError, check_css
+from newscrawler.items import FIELDS as ALL_FIELDS
 from newscrawler.items import FieldValue
 
 MAX_CANDIDATES = 8
 MAX_VARIANTS = 8
 MAX_REPEATS = 20
-#: A paragraph is one of the repeats by so many of its first characters: its end may hold a date or a link that changes.
+#: A paragraph is one of the repeats by so many of its first characters: its end may hold a date or
+#: a link that changes.
 REPEAT_CHARS = 60
-#: Characters of a label in front of a value, and hits that are searched for it: a line of an article's text may have one.
+#: Characters of a label in front of a value, and hits that are searched for it: a line of an
+#: article's text may have one.
 MAX_LABEL = 40
 _MOST_LINES, _MOST_NODES = 300, 12
 #: A line that names who wrote it has few characters, and most of its letters are the names'.
 _LINE_CHARS = 120
 _LINE_NAMES = 0.6
-STATES = ("sampling", "candidate", "validated", "probation", "active", "drifting", "await_admin", "disabled")
+STATES = (
+    "sampling",
+    "candidate",
+    "validated",
+    "probation",
+    "active",
+    "drifting",
+    "await_admin",
+    "disabled",
+)
 KINDS = ("css", "ld", "meta", "page")
-FIELDS = ("title", "published", "modified", "authors", "summary", "section", "image")
+#: The fields that a set may have candidates for, beside the content.
+FIELDS = tuple(f.name for f in ALL_FIELDS if f.by_selector)
 #: Ends the origin of a date whose hour is not known.
 DAY_ONLY = " (day)"
 #: Without these a set is of no use.
 REQUIRED = ("title", "content")
+_META_NAME = re.compile(r"[\w:.\-]{1,80}")
+_ATTRIBUTE = re.compile(r"[a-zA-Z_][\w:.\-]{0,60}")
 _TYPE_FIRST = re.compile(r"([a-zA-Z][a-zA-Z0-9-]*)((?:[.#][a-zA-Z_][\w-]*)+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """``label``: of what ``css`` finds, only the text behind this beginning of a line ("Author:")."""
+    """``label``: of what ``css`` finds, only the text behind this beginning of
+    a line ("Author:")."""
 
     css: str
     attr: str | None = None
@@ -67,8 +85,13 @@ class Candidate:
     @property
     def origin(self) -> str:
         if self.kind != "css":
-            return f"selector:{self.kind}{':' + self.css if self.css else ''}"
-        return f"selector:{self.css}{'@' + self.attr if self.attr else ''}{f' {self.label!r}' if self.label else ''}"
+            return f"selector:{self.kind}" + (f":{self.css}" if self.css else "")
+        parts = [f"selector:{self.css}"]
+        if self.attr:
+            parts.append(f"@{self.attr}")
+        if self.label:
+            parts.append(f" {self.label!r}")
+        return "".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +124,15 @@ class SelectorSet:
         """Raises :class:`SelectorError` at the first thing that is wrong."""
         if not isinstance(data, Mapping):
             raise SelectorError("(document)", f"must be an object, is {type(data).__name__}")
-        _only(data, "(document)", ("domain", "version", "state", "variants", "provenance", "notes", "$schema"))
+        _only(
+            data,
+            "(document)",
+            ("domain", "version", "state", "variants", "provenance", "notes", "$schema"),
+        )
         domain = data.get("domain")
-        if not isinstance(domain, str) or not re.fullmatch(r"[a-z0-9.\-]{1,253}(?::\d{1,5})?", domain):
+        if not isinstance(domain, str) or not re.fullmatch(
+            r"[a-z0-9.\-]{1,253}(?::\d{1,5})?", domain
+        ):
             raise SelectorError("domain", f"must be a lower-case host name, is {domain!r}")
         version = data.get("version", 1)
         if isinstance(version, bool) or not isinstance(version, int) or version < 1:
@@ -124,11 +153,15 @@ class SelectorSet:
         """The document again; ``from_dict(to_dict(s)) == s``."""
         variants = []
         for v in self.variants:
-            fields: dict[str, Any] = {name: [_candidate_dict(c) for c in cs] for name, cs in v.fields.items()}
+            fields: dict[str, Any] = {
+                name: [_candidate_dict(c) for c in cs] for name, cs in v.fields.items()
+            }
             fields["content"] = {"root": list(v.content_root), "exclude": list(v.content_exclude)}
             if v.content_repeats:
                 fields["content"]["repeats"] = sorted(v.content_repeats)
-            variants.append({"template": v.template, **({"when": v.when} if v.when else {}), "fields": fields})
+            variants.append(
+                {"template": v.template, **({"when": v.when} if v.when else {}), "fields": fields}
+            )
         return {
             "domain": self.domain,
             "version": self.version,
@@ -150,31 +183,34 @@ def _only(data: Mapping[str, Any], where: str, allowed: tuple[str, ...]) -> None
 
 
 def _variant(raw: Any, where: str) -> Variant:
-    if not isinstance(raw, Mapping):
-        raise SelectorError(where, "must be an object")
-    _only(raw, where, ("template", "when", "fields", "template_sig", "notes"))
+    raw = _object(raw, where, ("template", "when", "fields", "template_sig", "notes"))
     template = raw.get("template", "article")
-    if not isinstance(template, str) or not template or len(template) > 100:
+    if not isinstance(template, str) or not 1 <= len(template) <= 100:
         raise SelectorError(f"{where}.template", "must be a name of 1 to 100 characters")
     when = raw.get("when")
     if when is not None:
         check_css(when, f"{where}.when")
-    fields = raw.get("fields")
-    if not isinstance(fields, Mapping):
-        raise SelectorError(f"{where}.fields", "must be an object")
-    _only(fields, f"{where}.fields", (*FIELDS, "content"))
+    fields = _object(raw.get("fields"), f"{where}.fields", (*FIELDS, "content"))
     for name in REQUIRED:
         if not fields.get(name):
             raise SelectorError(f"{where}.fields.{name}", "is missing")
-    content = fields["content"]
-    if not isinstance(content, Mapping):
-        raise SelectorError(f"{where}.fields.content", 'must be {"root": [css], "exclude": [css]}')
-    _only(content, f"{where}.fields.content", ("root", "exclude", "repeats", "mode"))
-    root = _css_list(content.get("root"), f"{where}.fields.content.root", at_least=1)
-    exclude = _css_list(content.get("exclude", []), f"{where}.fields.content.exclude", at_least=0, at_most=40)
-    repeats = _repeats(content.get("repeats", []), f"{where}.fields.content.repeats")
-    parsed = {name: _candidates(fields[name], f"{where}.fields.{name}") for name in FIELDS if name in fields}
+    at = f"{where}.fields.content"
+    if not isinstance(fields["content"], Mapping):
+        raise SelectorError(at, 'must be {"root": [css], "exclude": [css]}')
+    content = _object(fields["content"], at, ("root", "exclude", "repeats", "mode"))
+    root = _css_list(content.get("root"), f"{at}.root", at_least=1)
+    exclude = _css_list(content.get("exclude", []), f"{at}.exclude", at_least=0, at_most=40)
+    repeats = _repeats(content.get("repeats", []), f"{at}.repeats")
+    given = [name for name in FIELDS if name in fields]
+    parsed = {name: _candidates(fields[name], f"{where}.fields.{name}") for name in given}
     return Variant(template, when, parsed, root, exclude, repeats)
+
+
+def _object(raw: Any, where: str, allowed: tuple[str, ...]) -> Mapping[str, Any]:
+    if not isinstance(raw, Mapping):
+        raise SelectorError(where, "must be an object")
+    _only(raw, where, allowed)
+    return raw
 
 
 def _repeats(raw: Any, where: str) -> frozenset[str]:
@@ -186,7 +222,9 @@ def _repeats(raw: Any, where: str) -> frozenset[str]:
     return frozenset(line[:REPEAT_CHARS] for line in raw)
 
 
-def _css_list(raw: Any, where: str, at_least: int, at_most: int = MAX_CANDIDATES) -> tuple[str, ...]:
+def _css_list(
+    raw: Any, where: str, at_least: int, at_most: int = MAX_CANDIDATES
+) -> tuple[str, ...]:
     if isinstance(raw, str):
         raw = [raw]
     if not isinstance(raw, list) or not at_least <= len(raw) <= at_most:
@@ -199,40 +237,52 @@ def _css_list(raw: Any, where: str, at_least: int, at_most: int = MAX_CANDIDATES
 def _candidates(raw: Any, where: str) -> tuple[Candidate, ...]:
     if not isinstance(raw, list) or len(raw) > MAX_CANDIDATES:
         raise SelectorError(where, f"must be a list of up to {MAX_CANDIDATES} candidates")
-    out = []
-    for i, item in enumerate(raw):
-        at = f"{where}[{i}]"
-        if isinstance(item, str):
-            item = {"css": item}
-        if not isinstance(item, Mapping):
-            raise SelectorError(at, 'must be {"css": ..., "attr": ..., "kind": ...}')
-        _only(item, at, ("css", "attr", "kind", "label", "score", "origin"))
-        kind = item.get("kind") or "css"
-        if kind not in KINDS:
-            raise SelectorError(f"{at}.kind", f"must be one of {', '.join(KINDS)}; is {kind!r}")
-        css = item.get("css") or ""
-        if kind == "css":
-            check_css(css, f"{at}.css")
-        elif kind == "page" and not where.endswith(".title"):
-            raise SelectorError(f"{at}.kind", "page is for a title only")
-        elif kind == "meta" and not (isinstance(css, str) and re.fullmatch(r"[\w:.\-]{1,80}", css)):
-            raise SelectorError(f"{at}.css", "for kind meta must be the name of a meta element")
-        attr = item.get("attr")
-        if attr is not None and not (isinstance(attr, str) and re.fullmatch(r"[a-zA-Z_][\w:.\-]{0,60}", attr)):
-            raise SelectorError(f"{at}.attr", f"is not the name of an attribute: {attr!r}")
-        label = item.get("label") or ""
-        if not isinstance(label, str) or len(label) > MAX_LABEL or (label and (kind != "css" or attr)):
-            raise SelectorError(f"{at}.label", f"must be up to {MAX_LABEL} characters that a text begins with")
-        out.append(Candidate(css, attr, kind, label))
-    return tuple(out)
+    return tuple(_candidate(item, f"{where}[{i}]", where) for i, item in enumerate(raw))
+
+
+def _candidate(item: Any, at: str, where: str) -> Candidate:
+    if isinstance(item, str):
+        item = {"css": item}
+    if not isinstance(item, Mapping):
+        raise SelectorError(at, 'must be {"css": ..., "attr": ..., "kind": ...}')
+    _only(item, at, ("css", "attr", "kind", "label", "score", "origin"))
+    kind, css = item.get("kind") or "css", item.get("css") or ""
+    _check_kind(kind, css, at, where)
+    attr = item.get("attr")
+    if attr is not None and not _is_word(attr, _ATTRIBUTE):
+        raise SelectorError(f"{at}.attr", f"is not the name of an attribute: {attr!r}")
+    label = item.get("label") or ""
+    is_short = isinstance(label, str) and len(label) <= MAX_LABEL
+    if not is_short or (label and (kind != "css" or attr)):
+        raise SelectorError(
+            f"{at}.label", f"must be up to {MAX_LABEL} characters that a text begins with"
+        )
+    return Candidate(css, attr, kind, label)
+
+
+def _check_kind(kind: Any, css: Any, at: str, where: str) -> None:
+    if kind not in KINDS:
+        raise SelectorError(f"{at}.kind", f"must be one of {', '.join(KINDS)}; is {kind!r}")
+    if kind == "css":
+        check_css(css, f"{at}.css")
+    elif kind == "page" and not where.endswith(".title"):
+        raise SelectorError(f"{at}.kind", "page is for a title only")
+    elif kind == "meta" and not _is_word(css, _META_NAME):
+        raise SelectorError(f"{at}.css", "for kind meta must be the name of a meta element")
+
+
+def _is_word(value: Any, pattern: re.Pattern[str]) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
 # ---------------------------------------------------------------- the executor
-def apply(doc: Document, selectors: SelectorSet, context: PageContext | None = None) -> dict[str, FieldValue]:
+def apply(
+    doc: Document, selectors: SelectorSet, context: PageContext | None = None
+) -> dict[str, FieldValue]:
     """Every field that the set finds, by name; a field it does not find is absent.
 
-    Of the variants whose ``when`` holds, the first that gives title and content wins, else the one that
-    gives most. Times are aware.
+    Of the variants whose ``when`` holds, the first that gives title and content wins, else the one
+    that gives most. Times are aware.
     """
     context = context or PageContext()
     best: dict[str, FieldValue] = {}
@@ -248,9 +298,11 @@ def apply(doc: Document, selectors: SelectorSet, context: PageContext | None = N
 
 
 def given(selectors: SelectorSet, found: Mapping[str, FieldValue]) -> set[str]:
-    """Fields that the variant which read a page has selectors for: other templates' variants say nothing about it.
+    """Fields that the variant which read a page has selectors for: other templates'
+    variants say nothing about it.
 
-    ``found``: what :func:`apply` gave. Of variants with the same root, the fields that all of them have.
+    ``found``: what :func:`apply` gave. Of variants with the same root, the fields
+        that all of them have.
     """
     used = selectors.variants
     if len(used) > 1 and "content" in found:
@@ -263,7 +315,7 @@ def _apply_variant(doc: Document, variant: Variant, context: PageContext) -> dic
     found: dict[str, FieldValue] = {}
     for name, candidates in variant.fields.items():
         for candidate in candidates:
-            value = _READERS[name](doc, candidate, context)
+            value = _READERS.get(name, _read_text)(doc, candidate, context)
             if isinstance(value, dates.When):
                 # The origin says so when the page tells the day alone.
                 origin = candidate.origin + ("" if value.has_time else DAY_ONLY)
@@ -275,7 +327,7 @@ def _apply_variant(doc: Document, variant: Variant, context: PageContext) -> dic
             if value:
                 found[name] = FieldValue(value, candidate.origin, 0.95)
                 break
-    headline = found["title"].value if "title" in found else None
+    headline = found.get("title", FieldValue(None)).value
     for css in variant.content_root:
         body = content_text(doc, css, variant, headline, context.site_name)
         if body:
@@ -284,17 +336,25 @@ def _apply_variant(doc: Document, variant: Variant, context: PageContext) -> dic
     return found
 
 
-def read(doc: Document, name: str, candidate: Candidate, context: PageContext) -> tuple[list[str], Any]:
-    """What one candidate finds: ``(texts as they stand, value or None)``; for the gate and for --explain."""
+def read(
+    doc: Document, name: str, candidate: Candidate, context: PageContext
+) -> tuple[list[str], Any]:
+    """What one candidate finds: ``(texts as they stand, value or None)``; for the
+    gate and for --explain."""
     raw = [] if candidate.kind in ("ld", "page") else _texts(doc, candidate)
-    value = _READERS[name](doc, candidate, context)
+    value = _READERS.get(name, _read_text)(doc, candidate, context)
     return raw, (value.value if isinstance(value, (dates.When, FieldValue)) else value) or None
 
 
 def content_text(
-    doc: Document, root_css: str, variant: Variant, headline: str | None = None, site_name: str | None = None
+    doc: Document,
+    root_css: str,
+    variant: Variant,
+    headline: str | None = None,
+    site_name: str | None = None,
 ) -> str | None:
-    """The cleaned paragraphs below the nodes that match ``root_css``, in page order; None when too short."""
+    """The cleaned paragraphs below the nodes that match ``root_css``, in page order;
+    None when too short."""
     roots = _outermost(doc.tree.css(cheap(root_css)))
     blocks: list[Block] = []
     for root in roots:
@@ -305,7 +365,9 @@ def content_text(
         blocks.extend(walk(root, skip))
     body = text.content_of(blocks, headline, site_name)
     if body and variant.content_repeats:
-        body = "\n\n".join(p for p in body.split("\n\n") if p[:REPEAT_CHARS] not in variant.content_repeats)
+        body = "\n\n".join(
+            p for p in body.split("\n\n") if p[:REPEAT_CHARS] not in variant.content_repeats
+        )
     return body or None
 
 
@@ -325,7 +387,8 @@ def _outermost(nodes: list[LexborNode]) -> list[LexborNode]:
 
 @lru_cache(maxsize=4096)
 def cheap(css: str) -> str:
-    """The same selector with the type behind the class: lexbor compares names of elements as text, of every one."""
+    """The same selector with the type behind the class: lexbor compares names of elements
+    as text, of every one."""
     match = _TYPE_FIRST.fullmatch(css)
     return f"{match[2]}:is({match[1]})" if match else css
 
@@ -338,7 +401,8 @@ def _texts(doc: Document, candidate: Candidate) -> list[str]:
 
 
 def _each_text(doc: Document, candidate: Candidate) -> Iterator[str]:
-    """The same one after the other, for readers of one value: the first node costs a fraction of a walk over the page."""
+    """The same one after the other, for readers of one value: the first node costs a fraction of a
+    walk over the page."""
     if candidate.kind != "meta" and not candidate.label:
         first = doc.tree.css_first(cheap(candidate.css))
         if first is None:
@@ -364,12 +428,14 @@ def _text_of(node: LexborNode, candidate: Candidate) -> str:
     return value
 
 
-def _read_title(doc: Document, candidate: Candidate, context: PageContext) -> str | FieldValue | None:
+def _read_title(
+    doc: Document, candidate: Candidate, context: PageContext
+) -> str | FieldValue | None:
     if candidate.kind == "page":
         found = title.find(doc, context.site_name, context.title_hint)
         return found if found.value else None
     if candidate.kind == "ld":
-        value = witnesses.of(doc).headline
+        value = page_metadata.of(doc).headline
         return title.clean(value, context.site_name) if value else None
     for raw in _each_text(doc, candidate):
         value = title.clean(raw, context.site_name)
@@ -380,28 +446,39 @@ def _read_title(doc: Document, candidate: Candidate, context: PageContext) -> st
 
 def _first_date(doc: Document, raw: Iterable[str], context: PageContext) -> dates.When | None:
     how = published.rules_for(doc, context)
-    return next((when for value in raw if (when := dates.parse(value, how))), None)
+    read = (dates.parse(value, how) for value in raw)
+    return next((when for when in read if when and not dates.is_placeholder(when)), None)
 
 
 def _read_date(doc: Document, candidate: Candidate, context: PageContext) -> dates.When | None:
     ld = candidate.kind == "ld"
-    return _first_date(doc, witnesses.of(doc).published_raw if ld else _each_text(doc, candidate), context)
+    return _first_date(
+        doc, page_metadata.of(doc).published_raw if ld else _each_text(doc, candidate), context
+    )
 
 
 def _read_modified(doc: Document, candidate: Candidate, context: PageContext) -> dates.When | None:
     ld = candidate.kind == "ld"
-    return _first_date(doc, witnesses.of(doc).modified_raw if ld else _each_text(doc, candidate), context)
+    return _first_date(
+        doc, page_metadata.of(doc).modified_raw if ld else _each_text(doc, candidate), context
+    )
 
 
 def _read_authors(doc: Document, candidate: Candidate, context: PageContext) -> list[str]:
     if candidate.kind == "ld":
-        return authors_.clean(witnesses.of(doc).authors_raw, context.site_name)
+        return agreement.clean(doc, context, page_metadata.of(doc).authors_raw)
     raw = _texts(doc, candidate)
-    if candidate.label or ":first-child" in candidate.css:  # found by its place alone: that may hold a line of the text
+    if (
+        candidate.label or ":first-child" in candidate.css
+    ):  # found by its place alone: that may hold a line of the text
         raw = [line for line in raw if is_line_of_names(line, context.site_name)]
     names = authors_.clean(raw, context.site_name)
+    if (
+        names != raw
+    ):  # refused or changed: unless the page states it elsewhere as it is written here
+        names = agreement.clean(doc, context, raw)
     if not names:
-        witnesses.of(doc).bylines += raw  # perhaps an agency: extraction.credits
+        page_metadata.of(doc).bylines += raw  # perhaps an agency: extraction.credits
     return names
 
 
@@ -422,12 +499,10 @@ def _read_text(doc: Document, candidate: Candidate, context: PageContext) -> str
     return None
 
 
+#: The fields that are more than the first text found.
 _READERS: dict[str, Callable[[Document, Candidate, PageContext], Any]] = {
     "title": _read_title,
     "published": _read_date,
     "modified": _read_modified,
     "authors": _read_authors,
-    "summary": _read_text,
-    "section": _read_text,
-    "image": _read_text,
 }

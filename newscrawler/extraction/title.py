@@ -1,38 +1,50 @@
-"""The visible headline: the h1 that the page's own witnesses agree with, site suffix off. Pure."""
+"""The visible headline: the h1 that the page's own statements agree with, site suffix off. Pure."""
 
 from __future__ import annotations
 
 import html
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 from selectolax.lexbor import LexborNode
 
-from newscrawler.extraction import witnesses
-from newscrawler.extraction.blocks import walk
+from newscrawler.extraction import lexicon, page_metadata
+from newscrawler.extraction.blocks import Block, walk
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.text import one_line
 from newscrawler.items import FieldValue
+from newscrawler.utils.numbers import is_digits
 
-_SEPARATOR = re.compile(r"\s+[|\-–—·•»«:/~*]+\s+|\s*[|»｜ㅣ]\s*|\s+--\s+|(?<=\S)[：]")
+_SEPARATOR = re.compile(r"(?<!\s)\s++[|\-–—·•»«:/~*]+\s+|(?:(?<!\s)\s++)?[|»｜ㅣ]\s*|(?<=\S)[：]")
 _WORD = re.compile(r"\w+")
 _CJK = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 # Full-width signs bring their own space: what stands beside them comes from elements of their own.
 _FULL_WIDTH = re.compile(r" ?([：；，。！？、（）「」『』【】])(?: (?![|–—-]))?")
-_KICKER = re.compile(r"kick|topline|overline|dachzeile|roofline|spitzmarke|eyebrow|supertitle|pretitle|label|rubrik")
-# The last step of a breadcrumb is often an h1 with a title for search engines; the headline stands below it.
+_KICKER = re.compile(
+    r"kick|topline|overline|dachzeile|roofline|spitzmarke|eyebrow|supertitle|pretitle|label|rubrik"
+)
+# The last step of a breadcrumb is often an h1 with a title for search engines; the headline
+# stands below it.
 _CRUMB = re.compile(r"bread-?(?:crumb|bar)", re.IGNORECASE)
 _CRUMB_LEVELS = 6
-#: Words that a heading without any witness needs to be believed over statements that name something else.
+#: Words that a heading that no statement names needs to be believed over statements that name
+#: something else.
 _LONE_WORDS = 4
 # Words of what a site says of itself behind its name.
 _SLOGAN_WORDS = 5
-# A title of so little confidence is held against the heading above the text, looked for in so many blocks.
+# A title of so little confidence is held against the heading above the text, looked
+# for in so many blocks.
 _WEAK = 0.45
 _ABOVE = 8
 _BEGIN = 60
+_NO_LEVEL = 9  # of a block that is no heading
+# How much a statement must agree with a heading to confirm it; and the origins of those that the
+# site's own editors read.
+_LEAST_SUPPORT = 0.45
+_STRONG = ("json-ld", "og")
 # A date, a clock or a sign that parts: not the article's own words ("... of 19/10 at the border").
 _BEHIND_TITLE = re.compile(
     r"\s*(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[:h.]\d{2}(?!\d)"
@@ -40,18 +52,21 @@ _BEHIND_TITLE = re.compile(
 )
 _HEADLINE_CLASS = re.compile(r"head-?line|tieu-?_?de|(?:^|[\s_-])title", re.IGNORECASE)
 HEADLINE_CSS = ",".join(
-    f'[class*="{word}"]' for word in ("headline", "title", "titul", "titel", "titre", "tieude", "tieu-de")
+    f'[class*="{word}"]'
+    for word in ("headline", "title", "titul", "titel", "titre", "tieude", "tieu-de")
 )
+_NO_HEADING_TAGS = ("meta", "title", "body", "html", "a", "img")
+# Within a heading: what holds no text of it, and what looks like a line of its own.
+_NO_TEXT_TAGS = ("script", "style", "svg", "button", "noscript")
+_LINE_TAGS = ("span", "div", "p", "small", "em", "strong", "b")
 # Headings of a page that are never an article's headline.
-_NOT_HEADLINE = re.compile(
-    r"^(?:home|homepage|news|menu|search|login|sign in|subscribe|newsletter|blog|video|videos|untitled|index"
-    r"|trang chủ"
-    r"|tin tức|startseite|aktuelles|nachrichten|accueil|inicio"
-    r"|404(?:\W*|\s*[-–—|:].*|\s(?:error|not|page|lỗi|không|trang|seite|fehler|página)\b.*)"
-    r"|page not found|not found|error|access denied"
-    r"|just a moment.*|attention required.*|are you a robot.*|comments?|kommentare?|related.*|about.*|by .{1,30})$",
-    re.IGNORECASE,
+_NOT_HEADLINE = lexicon.Pattern(
+    r"^(?:<heading.never>|(?:<heading.never_begins>).*|(?:<heading.by>) .{1,30}"
+    r"|404(?:\W*|\s*[-–—|:].*|\s(?:<heading.of_missing>)\b.*))$"
 )
+
+Statement = tuple[str, str, float]  # what a machine place calls the page, origin, trust
+Heading = tuple[str, str]  # text, what it is
 
 
 def clean(raw: str, site_name: str | None = None) -> str:
@@ -64,7 +79,8 @@ def clean(raw: str, site_name: str | None = None) -> str:
 
 
 def _without_cjk_rubric(value: str) -> str:
-    """Chinese, Japanese and Korean titles carry rubric or site behind a bare hyphen or underscore."""
+    """Chinese, Japanese and Korean titles carry rubric or site behind a bare
+    hyphen or underscore."""
     if not _CJK.search(value[-3:]):
         return value
     value = re.sub(r"[-_–|｜][\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]{2,8}$", "", value)
@@ -103,7 +119,9 @@ def _before_site(value: str, parts: list[re.Match[str]], keys: set[str]) -> str:
         head, tail = value[: left.start()].strip(), value[left.end() :]
         name = value[left.end() : right.start()]
         if _key(name) and _is_site(name, keys):
-            return head if len(tail.split()) <= _SLOGAN_WORDS + 2 and len(head) > len(tail) else value
+            return (
+                head if len(tail.split()) <= _SLOGAN_WORDS + 2 and len(head) > len(tail) else value
+            )
     return value
 
 
@@ -112,15 +130,21 @@ def _key(text: str) -> str:
 
 
 def _is_site(part: str, keys: set[str]) -> bool:
+    """Whether it is nothing, or one of the names with a few letters more or less at one end."""
     key = _key(part)
-    if not key:
+    return not key or any(_is_name(key, name) for name in keys)
+
+
+def _is_name(key: str, name: str) -> bool:
+    if key == name:
         return True
-    return any(
-        key == k
-        or (len(k) > 3 and (key.startswith(k) or key.endswith(k)) and len(key) <= len(k) + 14)
-        or (len(key) > 3 and len(key) >= 0.5 * len(k) and (k.startswith(key) or k.endswith(key)))
-        for k in keys
-    )
+    if len(name) > 3 and len(key) <= len(name) + 14 and _has_at_end(key, name):
+        return True
+    return len(key) > 3 and len(key) >= 0.5 * len(name) and _has_at_end(name, key)
+
+
+def _has_at_end(key: str, part: str) -> bool:
+    return key.startswith(part) or key.endswith(part)
 
 
 def tokens(text: str) -> list[str]:
@@ -144,21 +168,30 @@ def agreement(a: str, b: str) -> float:
 
 
 def site_names(doc: Document, given: str | None = None) -> list[str]:
-    """What the site calls itself: the caller's name, og:site_name, publisher, the domain and its first word."""
+    """What the site calls itself: the caller's name, og:site_name, publisher, the domain
+    and its first word."""
     host = re.sub(r"^https?://(?:www\.)?", "", doc.url).partition("/")[0].partition(":")[0].lower()
-    labels = host.split(".")
-    word = labels[-2] if len(labels) > 1 else host
-    if word in ("com", "co", "org", "net", "gov", "edu", "ac") and len(labels) > 2:
-        word = labels[-3]
     stated = [
-        doc.meta_first("og:site_name", "application-name", "apple-mobile-web-app-title", "dc.publisher"),
-        witnesses.of(doc).publisher,
+        doc.meta_first(
+            "og:site_name", "application-name", "apple-mobile-web-app-title", "dc.publisher"
+        ),
+        page_metadata.of(doc).publisher,
     ]
     if any(n and len(n.split()) > 5 for n in stated):  # some templates put the headline there
         own = _key(of_document(doc) or "")
         stated = [n for n in stated if n and _key(n) != own]
-    names = [given, *stated, host, word, *(doc.meta.get("twitter:site", [])[:1])]
-    return [n.lstrip("@") for n in names if n]
+    account = doc.meta.get("twitter:site", [])[:1]
+    names = filter(None, [given, *stated, host, _word_of(host), *account])
+    return [name.lstrip("@") for name in names]
+
+
+def _word_of(host: str) -> str:
+    """ "news.example.co.uk" -> "example"."""
+    labels = host.split(".")
+    if len(labels) < 2:
+        return host
+    is_second_level = labels[-2] in ("com", "co", "org", "net", "gov", "edu", "ac")
+    return labels[-3] if is_second_level and len(labels) > 2 else labels[-2]
 
 
 def find(doc: Document, site_name: str | None = None, hint: str | None = None) -> FieldValue:
@@ -166,79 +199,122 @@ def find(doc: Document, site_name: str | None = None, hint: str | None = None) -
     names = site_names(doc, site_name)
     names += home_links(doc)
     said = statements(doc, names, hint)
-    strong = {_key(other) for other, origin, _ in said if origin in ("json-ld", "og")}
-    every = {_key(other) for other, _, _ in said}
     seen = headings(doc, names)
-    lone = _lone_headline([item for item in seen if ":" not in item[1]])
-    whole = ""
-    best: tuple[float, str, str, float] | None = None
-    for order, (value, origin) in enumerate(seen):
-        origin, _, kind = origin.partition(":")
-        whole = whole if kind == "part" else _key(value)
-        if (kind == "part" and whole in every) or (kind == "crumb" and strong != {_key(value)}):
-            continue  # the breadcrumb's title counts where every strong statement says the same
-        agreed = [agreement(value, other) * trust for other, _, trust in said]
-        support = max(agreed, default=0.0)
-        rank = support + (0.3 if origin != "h2" else 0.0) - 0.01 * order
-        if origin == "class" and best is None and lone is not None:
-            continue  # the page's only h1 is a headline that no statement knows: what one knows is a teaser
-        if support >= 0.45 and (best is None or rank > best[0]):
-            best = (rank, value, origin, min(1.0, 0.55 + 0.2 * sum(a > 0.8 for a in agreed)))
+    plain = [item for item in seen if ":" not in item[1]]
+    lone = _lone_headline(plain)
+    best = _confirmed(seen, said, lone is not None)
     if best is not None:
-        value = _without_neighbours(best[1], said, names)
-        return FieldValue(_with_kicker(value, said, doc), f"generic:{best[2]}", best[3])
-    seen = [item for item in seen if ":" not in item[1]] or seen
-    if said and lone is None:
-        # No visible heading agrees: the statement that the others support most.
-        def support_of(item: tuple[str, str, float]) -> float:
-            return item[2] + sum(agreement(item[0], o[0]) for o in said if o is not item)
-
-        value, origin, _ = max(said, key=support_of)
-        return FieldValue(_short(value, said), origin, 0.6 if len(said) > 1 else 0.45)
-    if lone is not None or seen:
-        value, origin = lone or seen[0]
-        return FieldValue(value, f"generic:{origin.partition(':')[0]}", 0.4 if lone and said else 0.35)
+        value = _without_neighbours(best.value, said, names)
+        return replace(best, value=_with_kicker(value, said, doc))
+    if lone is not None:
+        return _unconfirmed(lone, 0.4 if said else 0.35)
+    if said:
+        return _most_supported(said)
+    if seen:
+        return _unconfirmed((plain or seen)[0], 0.35)
     return FieldValue(None)
 
 
-def above_text(doc: Document, content: str, found: FieldValue, site_name: str | None = None) -> FieldValue:
-    """For a title that nothing confirms: the heading that stands right above the text, whatever the page is called.
+def _unconfirmed(heading: Heading, trust: float) -> FieldValue:
+    value, what = heading
+    return FieldValue(value, f"generic:{what.partition(':')[0]}", trust)
 
-    Templates without a headline's mark, whose every page has the site's or the section's name as its title.
+
+def _confirmed(
+    seen: list[Heading], said: list[Statement], has_lone_headline: bool
+) -> FieldValue | None:
+    """Of the visible headings the one that the page's statements agree with most."""
+    highest = 0.0
+    best: FieldValue | None = None
+    for order, (value, origin) in _asked(seen, said):
+        if origin == "class" and best is None and has_lone_headline:
+            continue  # no statement knows the page's only h1: what one knows is a teaser
+        agreed = [agreement(value, other) * trust for other, _, trust in said]
+        support = max(agreed, default=0.0)
+        rank = support + (0.0 if origin == "h2" else 0.3) - 0.01 * order
+        if support >= _LEAST_SUPPORT and (best is None or rank > highest):
+            trust = min(1.0, 0.55 + 0.2 * sum(a > 0.8 for a in agreed))
+            best, highest = FieldValue(value, f"generic:{origin}", trust), rank
+    return best
+
+
+def _asked(seen: list[Heading], said: list[Statement]) -> Iterator[tuple[int, Heading]]:
+    """Positions, texts and origins of headings, without pieces of one that is stated as a whole
+    and the breadcrumb's title where not every strong statement says the same."""
+    strong = {_key(other) for other, origin, _ in said if origin in _STRONG}
+    every = {_key(other) for other, _, _ in said}
+    whole = ""  # key of the heading that pieces belong to
+    for order, (value, what) in enumerate(seen):
+        origin, _, kind = what.partition(":")
+        if kind != "part":
+            whole = _key(value)
+        is_stated_whole = kind == "part" and whole in every
+        is_of_section = kind == "crumb" and strong != {_key(value)}
+        if not is_stated_whole and not is_of_section:
+            yield order, (value, origin)
+
+
+def _most_supported(said: list[Statement]) -> FieldValue:
+    """Where no visible heading agrees: the statement that the others support most."""
+
+    def support_of(item: Statement) -> float:
+        return item[2] + sum(agreement(item[0], other[0]) for other in said if other is not item)
+
+    value, origin, _ = max(said, key=support_of)
+    return FieldValue(_short(value, said), origin, 0.6 if len(said) > 1 else 0.45)
+
+
+def above_text(
+    doc: Document, content: str, found: FieldValue, site_name: str | None = None
+) -> FieldValue:
+    """For a title that nothing confirms: the heading that stands right above the text,
+    whatever the page is called.
+
+    Templates without a headline's mark, whose every page has the site's or the section's
+    name as its title.
     """
     if found.confidence > _WEAK or doc.tree.body is None:
         return found
-    begin = content[:_BEGIN]
-    best: tuple[int, str] | None = None  # level, text: the nearest of the highest level
-    above: deque[tuple[int, str]] = deque(maxlen=_ABOVE)
-    for block in walk(doc.tree.body):
-        if block.text[:_BEGIN] == begin:
-            break
-        level = int(block.tag[1]) if block.tag[0] == "h" and block.tag[1:].isdigit() else 9
-        marked = (
-            level == 9 and len(block.text) < 300 and _HEADLINE_CLASS.search(block.node.attributes.get("class") or "")
-        )
-        above.append((1 if marked else level, block.text))
-    else:
-        return found
     names = site_names(doc, site_name)
-    for level, text in above:
-        value = cut_site(clean(text), names)
-        if level == 9 or not has_shape(value, site_name) or len(tokens(value)) < _LONE_WORDS:
+    best: tuple[int, str] | None = None  # level, text: the nearest of the highest level
+    for level, text in _levels_above(doc.tree.body, content[:_BEGIN]):
+        value = cut_site(clean(text), names) if level != _NO_LEVEL else ""
+        if not has_shape(value, site_name) or len(tokens(value)) < _LONE_WORDS:
             continue
-        if found.value and _key(value) == _key(found.value):
+        if _key(value) == _key(found.value or ""):
             return found
         if best is None or level <= best[0]:
             best = level, value
     return found if best is None else FieldValue(best[1], "generic:above", 0.4)
 
 
-def statements(doc: Document, names: list[str], hint: str | None = None) -> list[tuple[str, str, float]]:
-    """What machine places call the page: ``(value, origin, trust)``; ``names`` of the site are cut off."""
-    out: list[tuple[str, str, float]] = []
+def _levels_above(body: LexborNode, begin: str) -> Iterable[tuple[int, str]]:
+    """``(level of a heading, text)`` of the blocks before the one that begins so; none where
+    no block does."""
+    above: deque[tuple[int, str]] = deque(maxlen=_ABOVE)
+    for block in walk(body):
+        if block.text[:_BEGIN] == begin:
+            return above
+        above.append((_level(block), block.text))
+    return ()
+
+
+def _level(block: Block) -> int:
+    """1 to 6 of a heading, 1 of what is named a headline."""
+    if block.tag[0] == "h" and is_digits(block.tag[1:]):
+        return int(block.tag[1])
+    is_short = len(block.text) < 300
+    if is_short and _HEADLINE_CLASS.search(block.node.attributes.get("class") or ""):
+        return 1
+    return _NO_LEVEL
+
+
+def statements(doc: Document, names: list[str], hint: str | None = None) -> list[Statement]:
+    """What machine places call the page; ``names`` of the site are cut off."""
+    out: list[Statement] = []
     site_keys = {_key(n) for n in names}
     for raw, origin, trust in (
-        (witnesses.of(doc).headline, "json-ld", 1.0),
+        (page_metadata.of(doc).headline, "json-ld", 1.0),
         (doc.meta_first("og:title"), "og", 1.0),
         (doc.meta_first("headline"), "itemprop", 0.8),
         (doc.meta_first("twitter:title", "title"), "meta", 0.7),
@@ -252,8 +328,9 @@ def statements(doc: Document, names: list[str], hint: str | None = None) -> list
     return out
 
 
-def _lone_headline(seen: list[tuple[str, str]]) -> tuple[str, str] | None:
-    """The only h1 of a page when it reads like a headline: believed although no statement agrees with it.
+def _lone_headline(seen: list[Heading]) -> Heading | None:
+    """The only h1 of a page when it reads like a headline: believed although no
+    statement agrees with it.
 
     Templates whose machine places hold the rubric, the shop or an older headline.
     """
@@ -261,25 +338,34 @@ def _lone_headline(seen: list[tuple[str, str]]) -> tuple[str, str] | None:
     return first[0] if len(first) == 1 and len(tokens(first[0][0])) >= _LONE_WORDS else None
 
 
-def _without_neighbours(heading: str, said: list[tuple[str, str, float]], names: list[str]) -> str:
-    """A heading that holds a date, rubric or site beside the headline, cut to what a witness calls it."""
+def _without_neighbours(heading: str, said: list[Statement], names: list[str]) -> str:
+    """A heading that holds a date, rubric or site beside the headline, cut to
+    what a statement calls it."""
     site_keys = {_key(n) for n in names} - {""}
     for other, _, _ in said:
         if ": " in other and ": " not in heading and _key(other) == _key(heading):
             return other  # two lines on the page, set apart where there are no lines
-        if len(other) < len(heading) and len(other) >= 0.4 * len(heading) and len(tokens(other)) >= 3:
-            if heading.endswith(other):
-                return other
-            # A witness that is only the beginning may be cut by its CMS: what is left must look foreign.
-            rest = heading[len(other) :]
-            if heading.startswith(other) and (_BEHIND_TITLE.match(rest) or _is_site(rest, site_keys)):
-                return other
+        is_part = 0.4 * len(heading) <= len(other) < len(heading) and len(tokens(other)) >= 3
+        if is_part and _is_headline_of(other, heading, site_keys):
+            return other
     return heading
 
 
-def _with_kicker(heading: str, said: list[tuple[str, str, float]], doc: Document) -> str:
-    """The kicker from an element of its own above the heading, when both strong statements put it before it."""
-    strong = [other for other, origin, _ in said if origin in ("json-ld", "og")]
+def _is_headline_of(part: str, heading: str, site_keys: set[str]) -> bool:
+    """Whether the rest of the heading is something else. A statement that is only the beginning may
+    be cut by its CMS: what is left must look foreign."""
+    if heading.endswith(part):
+        return True
+    if not heading.startswith(part):
+        return False
+    rest = heading[len(part) :]
+    return _BEHIND_TITLE.match(rest) is not None or _is_site(rest, site_keys)
+
+
+def _with_kicker(heading: str, said: list[Statement], doc: Document) -> str:
+    """The kicker from an element of its own above the heading, when both strong
+    statements put it before it."""
+    strong = [other for other, origin, _ in said if origin in _STRONG]
     if len(strong) < 2 or len({_key(other) for other in strong}) > 1 or doc.tree.body is None:
         return heading
     kicker, _, rest = strong[0].partition(": ")
@@ -288,10 +374,11 @@ def _with_kicker(heading: str, said: list[tuple[str, str, float]], doc: Document
     return strong[0] if kicker in doc.tree.body.text(deep=True, separator=" ") else heading
 
 
-def _short(value: str, said: list[tuple[str, str, float]]) -> str:
+def _short(value: str, said: list[Statement]) -> str:
     """Of a statement and its own beginning (the others' suffixes cut) the shorter one."""
     for other, _, _ in said:
-        if other != value and len(other) >= 12 and value.startswith(other) and _SEPARATOR.match(value, len(other)):
+        is_beginning = other != value and len(other) >= 12 and value.startswith(other)
+        if is_beginning and _SEPARATOR.match(value, len(other)):
             value = other
     return value
 
@@ -302,35 +389,58 @@ def of_document(doc: Document) -> str | None:
 
 
 def heading_text(node: LexborNode) -> str:
-    """Text of a heading; a kicker in an element of its own is set off by a colon, ruby readings are left out."""
+    """Text of a heading; a kicker in an element of its own is set off by a colon, ruby
+    readings are left out."""
     return heading_pieces(node)[0]
 
 
 def heading_pieces(node: LexborNode) -> list[str]:
-    """:func:`heading_text`, and behind it the pieces that stand in elements of their own when there are several."""
-    parts: list[tuple[str, bool]] = []  # text, starts a new element that looks like a line of its own
-    for child in node.iter(include_text=True):
-        if child.tag == "-text":
-            parts.append((child.text_content or "", False))
-        elif child.tag not in ("script", "style", "svg", "button", "noscript") and child.first_child is not None:
-            value = "".join(
-                t.text_content or "" if t.tag == "-text" else " " if t.tag in ("br", "div", "span", "p") else ""
-                for t in child.traverse(include_text=True)
-                if not (t.tag == "-text" and _in_ruby_reading(t))
-            )
-            parts.append((value, child.tag in ("span", "div", "p", "small", "em", "strong", "b")))
-    text = " ".join("".join(p for p, _ in parts).split())
+    """:func:`heading_text`, and behind it the pieces that stand in elements of their own
+    when there are several."""
+    parts = list(_parts(node))
     filled = [(" ".join(p.split()), own) for p, own in parts if p.strip()]
     if len(filled) == 2 and filled[0][1]:
-        kicker, rest = filled[0][0], filled[1][0]
-        css = " ".join(c.attributes.get("class") or "" for c in node.iter()).lower()
-        if len(kicker.split()) <= 6 and len(rest) > len(kicker) and (filled[1][1] or _KICKER.search(css)):
-            return [kicker + (" " if kicker[-1] in ":.!?–-|/" or rest[0] in ":–-|" else ": ") + rest, kicker, rest]
-    if len(filled) < 2 or not any(own for _, own in filled):
-        return [text]
+        (kicker, _), (rest, is_own) = filled
+        if _is_kicker(kicker, rest, is_own, node):
+            return [kicker + _between(kicker, rest) + rest, kicker, rest]
+    own_lines = [p for p, own in filled if own]
+    if len(filled) < 2 or not own_lines:
+        return [" ".join("".join(p for p, _ in parts).split())]
     # A colon in an element of its own, for screen readers, belongs to the piece before it.
-    whole = re.sub(r"\s+([:;])(?=\s)", r"\1", " ".join(p for p, _ in filled))
-    return [whole, *(p for p, own in filled if own)]
+    whole = re.sub(r"(?<!\s)\s++([:;])(?=\s)", r"\1", " ".join(p for p, _ in filled))
+    return [whole, *own_lines]
+
+
+def _parts(node: LexborNode) -> Iterator[tuple[str, bool]]:
+    """``(text, whether it starts an element that looks like a line of its own)``."""
+    for child in node.iter(include_text=True):
+        if child.tag == "-text":
+            yield child.text_content or "", False
+        elif child.tag not in _NO_TEXT_TAGS and child.first_child is not None:
+            value = "".join(map(_piece, child.traverse(include_text=True)))
+            yield value, child.tag in _LINE_TAGS
+
+
+def _piece(node: LexborNode) -> str:
+    """The node's own text; a space for an element that parts its text from the one before."""
+    if node.tag != "-text":
+        return " " if node.tag in ("br", "div", "span", "p") else ""
+    return "" if _in_ruby_reading(node) else node.text_content or ""
+
+
+def _is_kicker(kicker: str, rest: str, is_own: bool, node: LexborNode) -> bool:
+    """A few words before the longer headline, set apart by elements or by name."""
+    if len(kicker.split()) > 6 or len(rest) <= len(kicker):
+        return False
+    if is_own:
+        return True
+    css = " ".join(child.attributes.get("class") or "" for child in node.iter()).lower()
+    return _KICKER.search(css) is not None
+
+
+def _between(kicker: str, rest: str) -> str:
+    is_parted = kicker[-1] in ":.!?–-|/" or rest[0] in ":–-|"
+    return " " if is_parted else ": "
 
 
 def _in_ruby_reading(node: LexborNode) -> bool:
@@ -339,23 +449,28 @@ def _in_ruby_reading(node: LexborNode) -> bool:
 
 
 def home_links(doc: Document) -> list[str]:
-    """Texts of h1 and h2 that are nothing but a link to the site's front, or to the folder that the page is in: the
-    name of a blog."""
+    """Texts of h1 and h2 that are nothing but a link to the site's front, or to the folder that the
+    page is in: the name of a blog."""
     out = []
-    own = doc.url.rpartition("//")[2].partition("?")[0].rstrip("/")
-    path = own[len(own.partition("/")[0]) :]
     for node in doc.tree.css("h1,h2")[:4]:
         links = node.css("a[href]")
         if len(links) != 1:
             continue
-        # The last "//" counts: an archive keeps the address behind its own.
-        _, slashes, rest = (links[0].attributes.get("href") or "").strip().rpartition("//")
-        is_front = "/" not in rest.rstrip("/") if slashes else rest == "/"
-        is_front = is_front or (len(rest) > 1 and (own if slashes else path).startswith(f"{rest.rstrip('/')}/"))
+        is_front = _leads_to_front(links[0].attributes.get("href") or "", doc.url)
         text = clean(heading_text(node))
         if is_front and text and _key(text) == _key(clean(links[0].text(deep=True))):
             out.append(text)
     return out
+
+
+def _leads_to_front(href: str, url: str) -> bool:
+    own = url.rpartition("//")[2].partition("?")[0].rstrip("/")
+    # The last "//" counts: an archive keeps the address behind its own.
+    _, has_host, rest = href.strip().rpartition("//")
+    if has_host:
+        return "/" not in rest.rstrip("/") or own.startswith(f"{rest.rstrip('/')}/")
+    path = own[len(own.partition("/")[0]) :]
+    return rest == "/" or (len(rest) > 1 and path.startswith(f"{rest.rstrip('/')}/"))
 
 
 def in_breadcrumb(node: LexborNode) -> bool:
@@ -363,12 +478,16 @@ def in_breadcrumb(node: LexborNode) -> bool:
     for _ in range(_CRUMB_LEVELS):
         if one is None or one.tag in ("article", "main", "body"):
             return False
-        attributes = one.attributes
-        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''} {attributes.get('itemtype') or ''}"
-        if one.tag == "nav" or (len(names) < 300 and _CRUMB.search(names)) or _behind_links(one):
+        if one.tag == "nav" or _is_named_breadcrumb(one) or _behind_links(one):
             return True
         one = one.parent
     return False
+
+
+def _is_named_breadcrumb(node: LexborNode) -> bool:
+    attributes = node.attributes
+    names = " ".join(attributes.get(name) or "" for name in ("class", "id", "itemtype"))
+    return len(names) < 300 and _CRUMB.search(names) is not None
 
 
 def _behind_links(node: LexborNode) -> bool:
@@ -390,26 +509,35 @@ def _behind_links(node: LexborNode) -> bool:
 def leads_elsewhere(node: LexborNode, doc: Document) -> bool:
     """A teaser's heading: it stands in a link, or is one, to another page than this."""
     link = node.css_first("a[href]")
-    above = node.parent
-    for _ in range(3):
-        if link is not None or above is None:
-            break
-        link, above = (above if above.tag == "a" else None), above.parent
+    if link is None:
+        link = _link_above(node)
     if link is None:
         return False
-    href = (link.attributes.get("href") or "").partition("#")[0].partition("?")[0].strip().rstrip("/")
+    href = link.attributes.get("href") or ""
+    href = href.partition("#")[0].partition("?")[0].strip().rstrip("/")
     path = re.sub(r"^(?:https?:)?//[^/]*", "", href)
     if len(path) < 2 or href.startswith(("javascript", "mailto")):
         return False
-    return not any(own.partition("?")[0].rstrip("/").endswith(path) for own in (doc.url, doc.canonical) if own)
+    addresses = filter(None, (doc.url, doc.canonical))
+    return not any(own.partition("?")[0].rstrip("/").endswith(path) for own in addresses)
 
 
-def headings(doc: Document, names: list[str]) -> list[tuple[str, str]]:
-    """h1s, then headline-like nodes, then h2s: ``(text, what it is)``.
+def _link_above(node: LexborNode) -> LexborNode | None:
+    above = node.parent
+    for _ in range(3):
+        if above is None or above.tag == "a":
+            return above
+        above = above.parent
+    return None
 
-    ``h1:crumb`` is the last step of a breadcrumb; ``h1:part`` a piece, in an element of its own, of the one before.
+
+def headings(doc: Document, names: list[str]) -> list[Heading]:
+    """h1s, then headline-like nodes, then h2s.
+
+    ``h1:crumb`` is the last step of a breadcrumb; ``h1:part`` a piece, in an element of its
+    own, of the one before.
     """
-    out: list[tuple[str, str]] = []
+    out: list[Heading] = []
     site_keys = {_key(n) for n in names}
     for css, what, limit in (
         ("h1", "h1", 12),
@@ -418,20 +546,39 @@ def headings(doc: Document, names: list[str]) -> list[tuple[str, str]]:
         ("h2", "h2", 15),
     ):
         for node in doc.tree.css(css)[:limit]:
-            if node.tag in ("meta", "title", "body", "html", "a", "img"):
+            if node.tag in _NO_HEADING_TAGS:
                 continue
             crumb = in_breadcrumb(node)
-            if crumb and what != "h1":
+            if _is_no_heading(node, what, crumb, doc):
                 continue
-            if what in ("class", "h2") and leads_elsewhere(node, doc):
-                continue
-            if what == "class" and node.parent is not None and node.parent.tag in ("h1", "h2"):
-                continue  # a piece of one that is there anyway
-            for piece, text in enumerate(heading_pieces(node)):
-                whole = clean(text)
-                value = re.sub(r"\s+([,.])(?=\s|$)", r"\1", cut_site(whole, names))
-                if piece and len(tokens(value)) < 3:
+            for order, text in enumerate(heading_pieces(node)):
+                value = _heading(text, names, site_keys)
+                is_part = order > 0
+                if not value or (is_part and len(tokens(value)) < 3):
                     continue
-                if value and has_shape(value) and not {_key(value), _key(whole)} & site_keys:
-                    out.append((value, f"{what}:crumb" if crumb else f"{what}:part" if piece else what))
+                out.append((value, _kind(what, crumb, is_part)))
     return out
+
+
+def _kind(what: str, in_crumb: bool, is_part: bool) -> str:
+    if in_crumb:
+        return f"{what}:crumb"
+    return f"{what}:part" if is_part else what
+
+
+def _is_no_heading(node: LexborNode, what: str, in_crumb: bool, doc: Document) -> bool:
+    """In a breadcrumb, a teaser's, or a piece of one that is there anyway; an h1 always is one."""
+    if what == "h1":
+        return False
+    if in_crumb or (what in ("class", "h2") and leads_elsewhere(node, doc)):
+        return True
+    return what == "class" and node.parent is not None and node.parent.tag in ("h1", "h2")
+
+
+def _heading(text: str, names: list[str], site_keys: set[str]) -> str:
+    """The text without the site's name; "" where nothing else is left or it is no headline's."""
+    whole = clean(text)
+    value = re.sub(r"(?<!\s)\s++([,.])(?=\s|$)", r"\1", cut_site(whole, names))
+    if not value or not has_shape(value) or {_key(value), _key(whole)} & site_keys:
+        return ""
+    return value

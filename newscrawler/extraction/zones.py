@@ -1,4 +1,5 @@
-"""Where a page is from, and so its clock and its order of day and month: country domains, languages, abbreviations. Data."""
+"""Where a page is from, and so its clock and its order of day and month: country domains,
+languages, abbreviations. Data."""
 
 from __future__ import annotations
 
@@ -154,4 +155,9 @@ ABBREVIATIONS = {
     "nzst": 720,
     "nzdt": 780,
 }
-NAMED_ZONES = {"et": "America/New_York", "ct": "America/Chicago", "mt": "America/Denver", "pt": "America/Los_Angeles"}
+NAMED_ZONES = {
+    "et": "America/New_York",
+    "ct": "America/Chicago",
+    "mt": "America/Denver",
+    "pt": "America/Los_Angeles",
+}

@@ -1,8 +1,9 @@
-"""How long articles took from publication to the search, per site: counted in steps of time, so that the fleet's sums
-are a few small numbers and p50 and p95 can be read from them at any time. Pure.
+"""How long articles took from publication to the search, per site: counted in steps of
+time, so that the fleet's sums are a few small numbers and p50 and p95 can be read from them
+at any time. Pure.
 
-Counted are new articles that came out after their site was first visited, as what a site had before says nothing of
-the crawler; and of those only what tells a time of day.
+Counted are new articles that came out after their site was first visited, as what a site had before
+says nothing of the crawler; and of those only what tells a time of day.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-#: Upper bounds of the steps, seconds; a last step holds what took longer. A percentile is right to within a step.
+#: Upper bounds of the steps, seconds; a last step holds what took longer. A percentile is
+#: right to within a step.
 BOUNDS_S = (
-    *(5, 10, 15, 20, 30, 45, 60, 90, 120, 150, 180, 210, 240, 270, 300, 360, 420, 480, 540, 600, 720, 840, 960, 1080, 1200),
-    *(1500, 1800, 2400, 3000, 3600, 5400, 7200, 10_800, 14_400, 21_600, 28_800, 43_200, 64_800, 86_400),
+    *(5, 10, 15, 20, 30, 45, 60, 90, 120, 150, 180, 210, 240, 270, 300, 360, 420, 480, 540, 600),
+    *(720, 840, 960, 1080, 1200, 1500, 1800, 2400, 3000, 3600, 5400, 7200, 10_800, 14_400),
+    *(21_600, 28_800, 43_200, 64_800, 86_400),
 )  # fmt: skip
 #: What is measured, and the letter it has in Redis: the whole way and its parts.
 STAGES = {"total": "t", "discovered": "d", "fetched": "f", "searchable": "s"}
@@ -41,15 +44,20 @@ class Lag:
             yield f"{letter}:{bisect_left(BOUNDS_S, getattr(self, stage))}"
 
 
-def lag(published: datetime | None, discovered: datetime | None, fetched: datetime | None, now_ms: int) -> Lag | None:
-    """None where a time is missing, or the publication tells the day only (midnight of its zone)."""
+def lag(
+    published: datetime | None, discovered: datetime | None, fetched: datetime | None, now_ms: int
+) -> Lag | None:
+    """None where a time is missing, or the publication tells the day only
+    (midnight of its zone)."""
     if published is None or discovered is None or fetched is None:
         return None
     if (published.hour, published.minute, published.second) == (0, 0, 0):
         return None
     # Pages tell minutes: a piece may be found in the very minute that it names.
     start, found, got = published.timestamp(), discovered.timestamp(), fetched.timestamp()
-    return Lag(max(0.0, found - start), max(0.0, got - max(found, start)), max(0.0, now_ms / 1000 - got))
+    return Lag(
+        max(0.0, found - start), max(0.0, got - max(found, start)), max(0.0, now_ms / 1000 - got)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,14 @@ def machine() -> str:
         space = str(Path("/proc/self/ns/pid").readlink())
     except OSError:
         space = ""
-    return socket.gethostname() + ("" if space == _OWN_PIDS else "." + (re.sub(r"\D", "", space) or "x"))
+    return socket.gethostname() + (
+        "" if space == _OWN_PIDS else "." + (re.sub(r"\D", "", space) or "x")
+    )
 
 
 def is_dead_worker(worker: str) -> bool:
-    """Whether a process of this machine that had this id has ended. False where it cannot be known: its leases then
-    run out by themselves."""
+    """Whether a process of this machine that had this id has ended. False where it cannot be known:
+    its leases then run out by themselves."""
     found = re.fullmatch(rf"{re.escape(machine())}-(\d+)-[^-]+", worker)
     if found is None:
         return False

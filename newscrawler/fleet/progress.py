@@ -1,4 +1,5 @@
-"""The crawl in the terminal: a live display, or plain lines where there is no terminal; a table at the end."""
+"""The crawl in the terminal: a live display, or plain lines where there is no
+terminal; a table at the end."""
 
 from __future__ import annotations
 
@@ -14,9 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from newscrawler.fleet.rows import Rows, SiteRow
+from newscrawler.utils.display import line_shown
 
 Mode = Literal["live", "plain", "off"]
-MODES = ("auto", "live", "plain", "off")
+MODES: dict[str, Mode | None] = {"auto": None, "live": "live", "plain": "plain", "off": "off"}
 
 #: Width of tables where the stream does not have one (a file, a pipe), characters.
 PLAIN_WIDTH = 120
@@ -34,17 +36,17 @@ class Status:
 
 
 def choose_mode(setting: str, stream: TextIO, environment: dict[str, str]) -> Mode:
-    """The mode for PROGRESS. ``auto``: live on a terminal, nothing in a job of scrapyd (its log has a line
-    per page), else plain. Raises ValueError for another word."""
+    """The mode for PROGRESS. ``auto``: live on a terminal, nothing in a job of scrapyd (its log has
+    a line per page), else plain. Raises ValueError for another word."""
     word = setting.strip().lower() or "auto"
     if word not in MODES:
         raise ValueError(f'PROGRESS="{setting}": must be one of {", ".join(MODES)}')
-    if word == "auto":
-        if environment.get("SCRAPY_JOB"):
-            return "off"
-        is_terminal = stream.isatty() and environment.get("TERM", "") not in ("", "dumb")
-        return "live" if is_terminal else "plain"
-    return word  # type: ignore[return-value]
+    if mode := MODES[word]:
+        return mode
+    if environment.get("SCRAPY_PROJECT"):  # what scrapyd sets for its jobs
+        return "off"
+    is_terminal = stream.isatty() and environment.get("TERM", "") not in ("", "dumb")
+    return "live" if is_terminal else "plain"
 
 
 def clock_text(seconds: float) -> str:
@@ -57,6 +59,12 @@ def problems_text(rows: Rows, most: int = 8) -> str:
     counted = rows.problems().most_common()
     text = ", ".join(f"{label} {n:,}" for label, n in counted[:most])
     return text + (f", and {len(counted) - most} more kinds" if len(counted) > most else "")
+
+
+def pages_text(total: SiteRow) -> str:
+    """ "12 pages", and "170 tries, 0 pages" where some tries got no answer at all."""
+    pages = f"{total.answered:,} pages"
+    return pages if total.answered == total.pages else f"{total.pages:,} tries, {pages}"
 
 
 class Display(Protocol):
@@ -77,7 +85,8 @@ class NoDisplay:
 
 
 class PlainDisplay:
-    """A line every ten seconds, and one for each site as soon as it turns out that it cannot be reached."""
+    """A line every ten seconds, and one for each site as soon as it turns out that it
+    cannot be reached."""
 
     every_s = 10.0
 
@@ -99,7 +108,7 @@ class PlainDisplay:
 
     def _say(self, line: str) -> None:
         try:
-            print(line, file=self.stream, flush=True)
+            print(line_shown(line), file=self.stream, flush=True)
         except OSError:
             pass  # the reader of the pipe has gone; the crawl goes on
 
@@ -107,10 +116,12 @@ class PlainDisplay:
 def plain_line(rows: Rows, status: Status) -> str:
     total = rows.total
     parts = [
-        f"{clock_text(status.elapsed_s)} pages={total.pages} pages/s={status.pages_per_s:.1f}",
+        f"{clock_text(status.elapsed_s)} pages={total.answered} pages/s={status.pages_per_s:.1f}",
         f"articles={total.articles} new={total.new} updated={total.updated}",
         f"queue={'?' if status.queued is None else status.queued} in_flight={status.in_flight}",
     ]
+    if total.answered != total.pages:
+        parts.append(f"tries={total.pages}")
     if problems := problems_text(rows):
         parts.append(f"not stored: {problems}")
     if status.note:
@@ -119,21 +130,27 @@ def plain_line(rows: Rows, status: Status) -> str:
 
 
 class LiveDisplay:
-    """Redrawn in place at the bottom of the terminal. Signals are left alone, so Ctrl-C is Scrapy's."""
+    """Redrawn in place at the bottom of the terminal. Signals are left alone, so
+    Ctrl-C is Scrapy's."""
 
     every_s = 0.5
 
     def __init__(self, stream: TextIO) -> None:
         self.console = Console(file=stream, force_terminal=True, highlight=False)
-        # stdout and stderr stay as they are: prints of a dying process must not end in a dead display.
-        self.live = Live(console=self.console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+        # stdout and stderr stay as they are: prints of a dying process must not end
+        # in a dead display.
+        self.live = Live(
+            console=self.console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+        )
 
     def start(self) -> None:
         atexit.register(self.live.stop)  # a second Ctrl-C skips close; the cursor must come back
         self.live.start()
 
     def update(self, rows: Rows, status: Status) -> None:
-        self.live.update(render(rows, status, self.console.width, self.console.height), refresh=True)
+        self.live.update(
+            render(rows, status, self.console.width, self.console.height), refresh=True
+        )
 
     def stop(self) -> None:
         """Wipes the display: the table that follows says it all."""
@@ -160,8 +177,8 @@ def render(rows: Rows, status: Status, width: int, height: int) -> RenderableTyp
         "  ",
         (f"{status.pages_per_s:.1f}", "bold green"),
         " pages/s  ",
-        (f"{total.pages:,}", "bold"),
-        " pages  ",
+        (pages_text(total), "bold"),
+        "  ",
         (f"{total.articles:,}", "bold"),
         f" articles ({total.new:,} new)  queue ",
         ("?" if status.queued is None else f"{status.queued:,}", "bold"),
@@ -172,7 +189,11 @@ def render(rows: Rows, status: Status, width: int, height: int) -> RenderableTyp
     )
     lines: list[RenderableType] = [head]
     if problems := problems_text(rows, most=6):
-        lines.append(Text.assemble(("not stored  ", "dim"), (problems, "yellow"), no_wrap=True, overflow="ellipsis"))
+        lines.append(
+            Text.assemble(
+                ("not stored  ", "dim"), (problems, "yellow"), no_wrap=True, overflow="ellipsis"
+            )
+        )
     room = max(3, height - len(lines) - 5)
     lines.append(site_table(in_order(rows)[:room], width))
     if (left := len(rows.by_site) - room) > 0:
@@ -188,7 +209,9 @@ def in_order(rows: Rows) -> list[SiteRow]:
 
 
 def site_table(sites: Sequence[SiteRow], width: int) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", width=min(width, 140))
+    table = Table(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", width=min(width, 140)
+    )
     table.add_column("site", no_wrap=True, overflow="ellipsis", min_width=12)
     names = ("pages", "articles", "new", "errors") if width >= 60 else ("pages", "new")
     for name in names:
@@ -198,30 +221,40 @@ def site_table(sites: Sequence[SiteRow], width: int) -> Table:
         table.add_column("delay", justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True, overflow="ellipsis", ratio=1)
     for row in sites:
-        cells = [row.site, *(f"{getattr(row, name):,}" for name in names)]
+        shown = {"pages": "answered"}
+        cells = [row.site, *(f"{getattr(row, shown.get(name, name)):,}" for name in names)]
         if width >= 90:
             place = row.place
-            cells += ["-", "-"] if place is None else [f"{place.queued:,}", f"{place.delay_ms / 1000:.1f} s"]
+            cells += (
+                ["-", "-"]
+                if place is None
+                else [f"{place.queued:,}", f"{place.delay_ms / 1000:.1f} s"]
+            )
         table.add_row(*cells, row.state(), style="red" if row.unreachable() else "")
     return table
 
 
 @dataclass(frozen=True)
 class Stays:
-    """What is queued at the end of a crawl: seconds until the first of it is due, and how much of it rests because
-    workers died while they had it."""
+    """What is queued at the end of a crawl: seconds until the first of it is due (-1 = not
+    planned), and how much of it rests because workers died while they had it."""
 
     next_s: float
     suspects: int
 
     def text(self) -> str:
-        text = f"The first is due in {clock_text(self.next_s)}."
+        text = f"The first is due in {clock_text(self.next_s)}." if self.next_s >= 0 else ""
         if self.suspects:
             text += (
-                f" Pages that may kill workers are resting: {self.suspects:,} of them; "
-                "`scrapy frontier why URL` says until when, a run that is still going then tries each by itself."
+                f" Pages that may kill workers are resting: {self.suspects:,} of them; `scrapy"
+                " frontier why URL` says until when, a run that is still going then tries each by"
+                " itself."
             )
         return text
+
+
+#: Ends of visits that are told by the columns.
+_ORDINARY = ("DONE", "UNCHANGED")
 
 
 def summary(
@@ -232,7 +265,7 @@ def summary(
     total = rows.total
     table.add_column("site", footer=f"{len(rows.by_site)} sites", no_wrap=True)
     for name, number in (
-        ("pages", total.pages),
+        ("pages", total.answered),
         ("articles", total.articles),
         ("new", total.new),
         ("updated", total.updated),
@@ -241,13 +274,12 @@ def summary(
         table.add_column(name, footer=f"{number:,}", justify="right", no_wrap=True)
     table.add_column("what else", footer="")
     for row in in_order(rows):
-        told = row.unreachable() or ", ".join(
-            f"{label} {n:,}" for label, n in row.outcomes.most_common() if label not in ("DONE", "UNCHANGED")
-        )
-        numbers = (row.pages, row.articles, row.new, row.updated, row.errors)
-        table.add_row(row.site, *(f"{n:,}" for n in numbers), told or ("not started" if not row.pages else ""))
-    speed = total.pages / elapsed_s if elapsed_s > 0 else 0.0
-    tail = [f"{total.pages:,} pages in {clock_text(elapsed_s)} ({speed:.1f} pages/s), ended: {reason}."]
+        numbers = (row.answered, row.articles, row.new, row.updated, row.errors)
+        table.add_row(row.site, *(f"{n:,}" for n in numbers), _what_else(row))
+    speed = total.answered / elapsed_s if elapsed_s > 0 else 0.0
+    tail = [
+        f"{pages_text(total)} in {clock_text(elapsed_s)} ({speed:.1f} pages/s), ended: {reason}."
+    ]
     if queued:
         tail.append(f"{queued:,} URLs are queued; the next run goes on with them.")
         if stays is not None:
@@ -257,8 +289,21 @@ def summary(
     return Group(table, Text(" ".join(tail)))
 
 
+def _what_else(row: SiteRow) -> str:
+    if told := row.unreachable():
+        return told
+    ends = ((label, n) for label, n in row.outcomes.most_common() if label not in _ORDINARY)
+    told = ", ".join(f"{label} {n:,}" for label, n in ends)
+    return told if told or row.pages else "not started"
+
+
 def print_summary(
-    rows: Rows, elapsed_s: float, reason: str, queued: int | None, stream: TextIO, stays: Stays | None = None
+    rows: Rows,
+    elapsed_s: float,
+    reason: str,
+    queued: int | None,
+    stream: TextIO,
+    stays: Stays | None = None,
 ) -> None:
     console = Console(file=stream, highlight=False)
     if not console.is_terminal:

@@ -1,15 +1,17 @@
-"""Who works in the fleet, and what the fleet has done so far: heartbeats and summed counters in Redis.
+"""Who works in the fleet, and what the fleet has done so far: heartbeats and summed
+counters in Redis.
 
-Independent of scrapyd. A worker writes a heartbeat with an expiry and, each second, the *difference* of
-its counters; so the sums stay when the worker ends, and the API, the exporter and the alerts read one
-place. All keys carry one hash tag (a Redis Cluster keeps them on one node, so that a batch is one MULTI):
+Independent of scrapyd. A worker writes a heartbeat with an expiry and, each second, the
+*difference* of its counters; so the sums stay when the worker ends, and the API, the exporter and
+the alerts read one place. All keys carry one hash tag (a Redis Cluster keeps them on one node, so
+that a batch is one MULTI):
 
-    {fleet}:workers         zset  worker id -> ms of its last beat
-    {fleet}:worker:<id>     JSON  the beat, expires BEAT_TTL_S after it was written
-    {fleet}:totals          hash  stat of metrics.py (with its label) -> sum over all workers, ever
-    {fleet}:sites           set   site ids with a hash of their own
-    {fleet}:lag:<site>:<day>  hash  step of freshness.py -> articles; expires DAYS + 1 days after
-    {fleet}:site:<site>     hash  pages, new, updated, o:<OUTCOME(reason)>, last_fetch_ms, last_new_ms, last_error ...
+    {fleet}:workers         zset  worker id -> ms of its last beat {fleet}:worker:<id>     JSON  the
+    beat, expires BEAT_TTL_S after it was written {fleet}:totals          hash  stat of metrics.py
+    (with its label) -> sum over all workers, ever {fleet}:sites           set   site ids with a
+    hash of their own {fleet}:lag:<site>:<day>  hash  step of freshness.py -> articles; expires DAYS
+    + 1 days after {fleet}:site:<site>     hash  pages, new, updated, o:<OUTCOME(reason)>,
+    last_fetch_ms, last_new_ms, last_error ...
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ class Beat:
     cpu_s: float = 0.0  # user and system, since the process began
     cpu_percent: float = 0.0  # of one core, since the last beat
     memory_bytes: int = 0  # resident
-    pages: int = 0  # since the worker began
+    pages: int = 0  # that were answered, since the worker began
     pages_per_s: float = 0.0  # over the last ten seconds or so
     leases: int = 0  # URLs in hand
     in_flight: int = 0  # of these: being fetched
@@ -96,7 +98,9 @@ class SiteDelta:
     last_new_ms: int = 0
     last_error: str = ""  # the newest outcome that was an error, "RETRY(dns)"
     last_error_ms: int = 0
-    first_ms: int = 0  # when the site was first seen to answer, by the frontier's clock; the oldest is kept
+    first_ms: int = (
+        0  # when the site was first seen to answer, by the frontier's clock; the oldest is kept
+    )
     lags: Counter[str] = field(default_factory=Counter)  # steps of freshness.Lag -> articles
 
 
@@ -142,8 +146,8 @@ class Registry:
         await self._run(pipe.execute())
 
     async def workers(self) -> list[dict[str, Any]]:
-        """The beats, oldest worker first, each with ``alive`` and ``age_s``. A worker that fell silent is
-        listed for SILENT_S with ``alive`` False and what is known: id and age."""
+        """The beats, oldest worker first, each with ``alive`` and ``age_s``. A worker that fell
+        silent is listed for SILENT_S with ``alive`` False and what is known: id and age."""
         now = self._now_ms()
         raw = await self._run(self.client.zrange(WORKERS, 0, -1, withscores=True))
         beats = [(_text(worker), float(at)) for worker, at in raw if at >= now - SILENT_S * 1000]
@@ -162,8 +166,9 @@ class Registry:
     # ------------------------------------------------------------ counters
 
     async def add(self, totals: Mapping[str, int], sites: Mapping[str, SiteDelta]) -> None:
-        """Add what happened since the last call. All of it is taken or none; when an error hides which, the
-        caller offers it again: a batch counted twice after a broken connection beats one that is missing."""
+        """Add what happened since the last call. All of it is taken or none; when an error
+        hides which, the caller offers it again: a batch counted twice after a broken
+        connection beats one that is missing."""
         pipe = self.client.pipeline(transaction=True)
         for name, count in totals.items():
             if count:
@@ -171,24 +176,27 @@ class Registry:
         if sites:
             pipe.sadd(SITES, *sites)
         for site, delta in sites.items():
-            key = site_key(site)
-            for name in ("pages", "new", "updated"):
-                if count := getattr(delta, name):
-                    pipe.hincrby(key, name, count)
-            for outcome, count in delta.outcomes.items():
-                pipe.hincrby(key, f"o:{outcome}", count)
-            newest: Any = {name: v for name in NEWEST if (v := getattr(delta, name))}
-            if newest:
-                pipe.hset(key, mapping=newest)
-            if delta.first_ms:
-                pipe.hsetnx(key, "first_ms", delta.first_ms)
-            if delta.lags:
-                day_key = lag_key(site, self._day())
-                for step, count in delta.lags.items():
-                    pipe.hincrby(day_key, step, count)
-                pipe.expire(day_key, (DAYS + 1) * 86_400)
+            self._add_site(pipe, site, delta)
         if len(pipe):
             await self._run(pipe.execute())
+
+    def _add_site(self, pipe: Any, site: str, delta: SiteDelta) -> None:
+        key = site_key(site)
+        for name in ("pages", "new", "updated"):
+            if count := getattr(delta, name):
+                pipe.hincrby(key, name, count)
+        for outcome, count in delta.outcomes.items():
+            pipe.hincrby(key, f"o:{outcome}", count)
+        newest = {name: v for name in NEWEST if (v := getattr(delta, name))}
+        if newest:
+            pipe.hset(key, mapping=newest)
+        if delta.first_ms:
+            pipe.hsetnx(key, "first_ms", delta.first_ms)
+        if delta.lags:
+            day_key = lag_key(site, self._day())
+            for step, count in delta.lags.items():
+                pipe.hincrby(day_key, step, count)
+            pipe.expire(day_key, (DAYS + 1) * 86_400)
 
     async def totals(self) -> dict[str, int]:
         raw = await self._run(self.client.hgetall(TOTALS))
@@ -230,7 +238,9 @@ class Registry:
         try:
             return await cast(Awaitable[Any], answer)
         except (RedisError, OSError) as exc:
-            raise RegistryUnavailable(f"the worker registry in Redis does not answer: {exc}") from exc
+            raise RegistryUnavailable(
+                f"the worker registry in Redis does not answer: {exc}"
+            ) from exc
 
 
 def _text(value: bytes | str) -> str:
@@ -240,7 +250,15 @@ def _text(value: bytes | str) -> str:
 def _sums(site: str, raw: Mapping[bytes | str, bytes | str]) -> SiteSums:
     row = {_text(name): _text(value) for name, value in raw.items()}
     sums = SiteSums(site=site, last_error=row.get("last_error", ""))
-    for name in ("pages", "new", "updated", "last_fetch_ms", "last_new_ms", "last_error_ms", "first_ms"):
+    for name in (
+        "pages",
+        "new",
+        "updated",
+        "last_fetch_ms",
+        "last_new_ms",
+        "last_error_ms",
+        "first_ms",
+    ):
         setattr(sums, name, int(row.get(name, 0)))
     outcomes = {name[2:]: int(value) for name, value in row.items() if name.startswith("o:")}
     sums.outcomes = dict(sorted(outcomes.items(), key=lambda item: (-item[1], item[0])))
@@ -257,7 +275,9 @@ class ProcessMeter:
     """
 
     def __init__(
-        self, clock: Callable[[], float] = time.monotonic, children: Callable[[], Iterable[int]] = tuple
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        children: Callable[[], Iterable[int]] = tuple,
     ) -> None:
         self._clock = clock
         self._children = children

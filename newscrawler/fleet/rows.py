@@ -1,4 +1,5 @@
-"""What this worker saw, per site: the rows behind the terminal's display and the registry's deltas. No I/O."""
+"""What this worker saw, per site: the rows behind the terminal's display and the
+registry's deltas. No I/O."""
 
 from __future__ import annotations
 
@@ -11,9 +12,12 @@ from newscrawler.fleet.registry import SiteDelta
 from newscrawler.items import Outcome
 
 #: Outcomes that are the ordinary course of a crawl; all others are shown as errors, by reason.
-ORDINARY = frozenset({Outcome.DONE, Outcome.UNCHANGED, Outcome.NOT_ARTICLE, Outcome.REDIRECTED, Outcome.REFUSED})
+ORDINARY = frozenset(
+    {Outcome.DONE, Outcome.UNCHANGED, Outcome.NOT_ARTICLE, Outcome.REDIRECTED, Outcome.REFUSED}
+)
 
-#: Retries that are a step on the way and not a fault: another spelling of the URL, rules not there yet.
+#: Retries that are a step on the way and not a fault: another spelling of the URL,
+#: rules not there yet.
 STEPS = frozenset({"RETRY(moved)", "RETRY(robots_unknown)"})
 
 #: Reasons with which no answer of the site came at all, and what to say of such a site.
@@ -32,7 +36,7 @@ def label_of(outcome: str, reason: str) -> str:
 
 
 @dataclass(slots=True)
-class Visit:
+class EndedVisit:
     """One ended visit, as the adapters saw it."""
 
     site: str
@@ -53,12 +57,18 @@ class Place:
     wait_ms: int = 0  # until the next fetch is allowed
     note: str = ""  # "paused", "back-off", "robots.txt ...": why nothing is fetched
 
+    def text(self) -> str:
+        """Of a site that has something queued or leased."""
+        if self.leased:
+            return "fetching"
+        return f"next in {self.wait_ms / 1000:.0f} s" if self.wait_ms >= 1000 else "next: now"
+
 
 @dataclass(slots=True)
 class SiteRow:
     site: str
-    pages: int = 0
-    answered: int = 0
+    pages: int = 0  # visits that ended, with an answer of the site or without
+    answered: int = 0  # of these: the site sent something; what people are told of as pages
     articles: int = 0
     new: int = 0
     updated: int = 0
@@ -70,7 +80,8 @@ class SiteRow:
     place: Place | None = None
 
     def unreachable(self) -> str:
-        """What to say of a site of which nothing came ("" = something did, or nothing was tried)."""
+        """What to say of a site of which nothing came ("" = something did, or
+        nothing was tried)."""
         if self.answered or not self.pages:
             return ""
         for label, _ in self.outcomes.most_common():
@@ -88,11 +99,8 @@ class SiteRow:
             return place.note
         if self.last.startswith(Outcome.CHALLENGE):
             return "challenge page: not crawled"
-        if place is not None:
-            if place.leased:
-                return "fetching"
-            if place.queued:
-                return f"next in {place.wait_ms / 1000:.0f} s" if place.wait_ms >= 1000 else "next: now"
+        if place is not None and (place.leased or place.queued):
+            return place.text()
         if not self.pages:
             return "not started"
         return "up to date" if place is not None else "crawled"
@@ -107,7 +115,9 @@ class Rows:
     def __init__(self, sites: Iterable[str] = ()) -> None:
         self.by_site: dict[str, SiteRow] = {site: SiteRow(site) for site in sites}
         self.total = SiteRow("total")
-        self.first_ms: dict[str, int] = {}  # site -> when it first answered anybody, by the frontier's clock
+        self.first_ms: dict[
+            str, int
+        ] = {}  # site -> when it first answered anybody, by the frontier's clock
         self._deltas: dict[str, SiteDelta] = {}
         self._marks: deque[tuple[float, int]] = deque()
 
@@ -117,7 +127,7 @@ class Rows:
             found = self.by_site[site] = SiteRow(site)
         return found
 
-    def note(self, visit: Visit, now_ms: int) -> str:
+    def note(self, visit: EndedVisit, now_ms: int) -> str:
         """Count a visit. Returns its label."""
         label = label_of(visit.outcome, visit.reason)
         row = self.row(visit.site)
@@ -159,7 +169,8 @@ class Rows:
                 self.first_ms[site] = min(at, self.first_ms.get(site, at))
 
     def note_lag(self, site: str, lag: Lag | None, published_ms: int, clock_ms: int) -> bool:
-        """How long a new article took. Not counted (False): it came out before the site was first visited."""
+        """How long a new article took. Not counted (False): it came out before the
+        site was first visited."""
         if site not in self.first_ms:
             self.first_ms[site] = self._delta(site).first_ms = clock_ms
         if lag is None or published_ms < self.first_ms[site]:
@@ -190,8 +201,9 @@ class Rows:
                 newer.last_error, newer.last_error_ms = old.last_error, old.last_error_ms
 
     def mark(self, now_s: float) -> float:
-        """Pages per second over the last RATE_S; call it about once a second (monotonic seconds)."""
-        self._marks.append((now_s, self.total.pages))
+        """Pages per second over the last RATE_S; call it about once a second
+        (monotonic seconds)."""
+        self._marks.append((now_s, self.total.answered))
         while len(self._marks) > 2 and self._marks[0][0] < now_s - self.RATE_S:
             self._marks.popleft()
         return self.rate()

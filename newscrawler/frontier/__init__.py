@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from newscrawler.frontier import cluster, wire
+from newscrawler.frontier import redis_cluster
 
 __all__ = ["connect", "connect_blocking"]
 
@@ -21,11 +21,12 @@ TIMEOUT_S = 10.0
 def connect(redis_url: str, single: bool = True, **params: Any) -> Redis:
     """The one place that makes a client. Nothing is sent yet.
 
-    redis-py repeats every command ten times by default, scripts too: a lease repeated is a lease leaked.
-    So there are no retries; who gets an error decides.
+    redis-py repeats every command ten times by default, scripts too: a lease repeated is a lease
+    leaked. So there are no retries; who gets an error decides.
 
-    :param single: one connection for one task that sends one command after the other (the pump: a
-        third faster than the pool); False for a client that several tasks share. A cluster has pools only
+    :param single: one connection for one task that sends one command after the other (the
+        lease loop: a third faster than the pool); False for a client that several tasks
+        share. A cluster has pools only
     """
     options: dict[str, Any] = {
         "retry": Retry(NoBackoff(), 0),
@@ -34,13 +35,17 @@ def connect(redis_url: str, single: bool = True, **params: Any) -> Redis:
         "protocol": 2,
         **params,
     }
-    if cluster.is_cluster(redis_url):
-        return cluster.connect(redis_url, **options)  # type: ignore[return-value]  # the same commands
-    return wire.direct(Redis.from_url(redis_url, single_connection_client=single, **options))
+    if redis_cluster.is_cluster(redis_url):
+        cluster: Redis = redis_cluster.connect(redis_url, **options)
+        return cluster
+    client: Redis = Redis.from_url(redis_url, single_connection_client=single, **options)
+    return client
 
 
 def connect_blocking(redis_url: str, **params: Any) -> redis.Redis:
-    """For a look before an event loop runs. A cluster is asked at once, one server with the first command."""
-    if cluster.is_cluster(redis_url):
-        return cluster.connect_blocking(redis_url, **params)  # type: ignore[return-value]
+    """For a look before an event loop runs. A cluster is asked at once, one server
+    with the first command."""
+    if redis_cluster.is_cluster(redis_url):
+        cluster: redis.Redis = redis_cluster.connect_blocking(redis_url, **params)
+        return cluster
     return redis.Redis.from_url(redis_url, **params)

@@ -9,9 +9,13 @@ import redis
 
 from newscrawler.frontier.types import FrontierError, FrontierUnavailable
 
-#: What a ResponseError contains -> what to tell. Waiting helps against all of them, an operator too.
+#: What a ResponseError contains -> what to tell. Waiting helps against all of them,
+#: an operator too.
 _WAITABLE = {
-    "OOM ": "Redis is full (maxmemory reached, noeviction); give it memory or purge a domain. Nothing is lost",
+    "OOM ": (
+        "Redis is full (maxmemory reached, noeviction); give it memory or purge a domain. Nothing"
+        " is lost"
+    ),
     "READONLY": "Redis is a read-only replica; point REDIS_URL at the primary",
     "MISCONF": "Redis cannot write its append-only file (disk full or read-only); see its log",
     "LOADING": "Redis is still loading its data",
@@ -22,10 +26,27 @@ _WAITABLE = {
 }
 
 
+def _waitable(exc: redis.ResponseError) -> str | None:
+    """What waiting mends; None: nothing of that kind. redis-py strips the code of some errors and
+    makes classes of them."""
+    kind = type(exc).__name__
+    for sign, told in _WAITABLE.items():
+        if sign in f"{kind} {exc} ":
+            return told
+    if "OutOfMemory" in kind:
+        return _WAITABLE["OOM "]
+    if isinstance(exc, redis.ReadOnlyError):
+        return _WAITABLE["READONLY"]
+    if isinstance(exc, redis.exceptions.ClusterError):  # also moving or waking slots
+        return _WAITABLE["CLUSTERDOWN"]
+    return None
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     """:raises FrontierUnavailable: Redis cannot be reached, or cannot write now
-    :raises FrontierError: an answer that waiting does not mend: a damaged record, a script of another version
+    :raises FrontierError: an answer that waiting does not mend: a damaged record, a script
+        of another version
     """
     try:
         yield
@@ -33,16 +54,11 @@ def translated() -> Iterator[None]:
         text = next((told for sign, told in _WAITABLE.items() if sign.strip() in str(exc)), None)
         raise FrontierUnavailable(text or f"Redis does not answer: {exc}") from exc
     except redis.ResponseError as exc:
-        # redis-py strips the code of some errors and makes classes of them
-        text = next((told for sign, told in _WAITABLE.items() if sign in f"{type(exc).__name__} {exc} "), None)
-        if text is None and "OutOfMemory" in type(exc).__name__:
-            text = _WAITABLE["OOM "]
-        if text is None and isinstance(exc, redis.ReadOnlyError):
-            text = _WAITABLE["READONLY"]
-        if text is None and isinstance(exc, redis.exceptions.ClusterError):  # also moving or waking slots
-            text = _WAITABLE["CLUSTERDOWN"]
+        text = _waitable(exc)
         if text is None:
-            raise FrontierError(f"Redis answers a call of the frontier with an error: {exc}") from exc
+            raise FrontierError(
+                f"Redis answers a call of the frontier with an error: {exc}"
+            ) from exc
         raise FrontierUnavailable(f"{text} ({exc})") from exc
     except redis.exceptions.RedisClusterException as exc:  # a slot without a node, no node at all
         raise FrontierUnavailable(f"the Redis Cluster does not answer: {exc}") from exc

@@ -1,31 +1,34 @@
-"""The names of all keys, and nowhere else in Python. The scripts build theirs from the shard's prefix.
+"""The names of all keys, and nowhere else in Python. The scripts build theirs from
+the shard's prefix.
 
 Every key of a domain carries the tag of its shard, so that one script sees all of it and a Redis
 Cluster can spread the shards.
 
-    {f0}:state          hash   fence, turn, queued, waiting
-    {f0}:clock          hash   factor, offset; only where a day is simulated
-    {f0}:dom            hash   domain -> its policy, gate, robots state and counters (records.DOMAIN)
-    {f0}:public         set    domains that are not loopback; a simulated clock needs it empty
-    {f0}:ready:<0|1|2>  zset   domain -> ms from which it may be fetched; 0 high, 1 mid, 2 low. Without
+    {f0}:state          hash   fence, turn, queued, waiting {f0}:clock          hash   factor,
+    offset; only where a day is simulated {f0}:dom            hash   domain -> its policy, gate,
+    robots state and counters (schema.DOMAIN) {f0}:public         set    domains that are not
+    loopback; a simulated clock needs it empty {f0}:ready:<0|1|2>  zset   domain -> ms from which it
+    may be fetched; 0 high, 1 mid, 2 low. Without
                                the domains that are being fetched, are paused, or have nothing
     {f0}:q:<domain>     zset   url id -> band, score and age in one number, lower first
-    {f0}:due:<domain>   zset   url id -> ms not before which it may be leased
-    {f0}:r:<domain>     hash   url id -> record of what is queued, waiting or leased (records.HEADER)
-    {f0}:o:<domain>     hash   url id -> offers that a full queue refused
-    {f0}:f:<bucket>     hash   rest of the url id -> record of what is finished (records.FINISHED)
-    {f0}:full           set    buckets of finished records that are over their share (archive.py)
-    {f0}:files          hash   name of a raw file <-> its number in the finished records
-    {f0}:lease          hash   url id -> fence, worker, domain (records.LEASE)
-    {f0}:deadlines      zset   url id -> ms of the server's real time at which the lease runs out
-    {f0}:quar           hash   url id -> what is in quarantine (records.QUARANTINE)
-    {f0}:moved          hash   url id + domain that it left -> domain it went to, "" = in another shard
-    {f0}:grp            hash   group of domains with one gate -> gate, the member being fetched, the front
-    {f0}:grp:<group>    zset   members that have something -> ms from which they themselves may be fetched
-    {f0}:pat:<domain>   hash   shape of URL -> how many were queued today; expires
-    {f0}:caps           string what the fleet may still ask and read this minute (_gate.lua)
-    {f0}:rb:<domain>    hash   status, body, fetched, version of its robots.txt
-    {f0}:log:<domain>   list   the last fetches (records.LOG)
+    {f0}:due:<domain>   zset   url id -> ms not before which it may be leased {f0}:r:<domain>
+    hash   url id -> record of what is queued, waiting or leased (schema.HEADER) {f0}:o:<domain>
+    hash   url id -> offers that a full queue refused {f0}:f:<bucket>     hash   rest of the url id
+    -> record of what is finished (schema.FINISHED) {f0}:full           set    buckets of finished
+    records that are over their share (archive.py) {f0}:files          hash   name of a raw file <->
+    its number in the finished records {f0}:lease          hash   url id -> fence, worker, domain
+    (schema.LEASE) {f0}:deadlines      zset   url id -> ms of the server's real time at which the
+    lease runs out {f0}:quar           hash   url id -> what is in quarantine (schema.QUARANTINE)
+    {f0}:moved          hash   url id + domain that it left -> domain it went to, "" = in another
+    shard {f0}:grp            hash   group of domains with one gate -> gate, the member being
+    fetched, the front {f0}:grp:<group>    zset   members that have something -> ms from which they
+    themselves may be fetched {f0}:pat:<domain>   hash   shape of URL -> how many were queued today;
+    expires {f0}:caps           string what the fleet may still ask and read this minute (_gate.lua)
+    {f0}:rb:<domain>    hash   status, body, fetched, version of its robots.txt {f0}:found:<domain>
+    hash   kind and address of a list that the site announced -> when, where (found.py)
+    {f0}:log:<domain>   list   the last fetches (schema.LOG) {f0}:hours:<domain> hash   hour modulo
+    49 -> sum of its fetches that the log has no more (schema.HOUR);
+                               from -> ms from which these sums are complete, 0 = always
     {f0}:seen           string generations of the seen filter (cmsgpack)
     {f0}:s:<gen>:<n>    set    32 bits of each seen url id, as integers
     {f0}:stat           hash   counters since the frontier was made
@@ -118,6 +121,14 @@ def patterns(shard: int, domain: str) -> str:
     return f"{prefix(shard)}:pat:{domain}"
 
 
+def ready(shard: int, class_: int) -> str:
+    return f"{prefix(shard)}:ready:{class_}"
+
+
+def group_members(shard: int, group: str) -> str:
+    return f"{prefix(shard)}:grp:{group}"
+
+
 def groups(shard: int) -> str:
     return f"{prefix(shard)}:grp"
 
@@ -130,8 +141,16 @@ def robots(shard: int, domain: str) -> str:
     return f"{prefix(shard)}:rb:{domain}"
 
 
+def found(shard: int, domain: str) -> str:
+    return f"{prefix(shard)}:found:{domain}"
+
+
 def log(shard: int, domain: str) -> str:
     return f"{prefix(shard)}:log:{domain}"
+
+
+def hours(shard: int, domain: str) -> str:
+    return f"{prefix(shard)}:hours:{domain}"
 
 
 def stat(shard: int) -> str:

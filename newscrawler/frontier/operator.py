@@ -1,21 +1,30 @@
-"""Looking into the frontier and steering it: what commands, API and display use. No lease is taken here."""
+"""Looking into the frontier and steering it: what commands, API and display use. No
+lease is taken here."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 import msgpack
 from redis.asyncio import Redis
 
-from newscrawler.frontier import explain, keys, records
+from newscrawler.frontier import keys, records, state_text
 from newscrawler.frontier.errors import translated
+from newscrawler.frontier.schema import CAPS, HOUR, HOUR_MS, HOURS_KEPT, LOG, QUARANTINE
 from newscrawler.frontier.scripts import Scripts
-from newscrawler.frontier.types import CLASSES, Counts, FrontierRefused, Record, RobotsEntry
+from newscrawler.frontier.types import (
+    CLASSES,
+    Counts,
+    FrontierConfig,
+    FrontierRefused,
+    Record,
+    RobotsEntry,
+)
 from newscrawler.items import LIST_KINDS
 
 #: Most URLs that one script call removes or replays.
@@ -33,13 +42,24 @@ class Quarantined:
 
 @dataclass(slots=True)
 class Audit:
-    """What the fetch log of one domain proves. Times in ms."""
+    """What the fetch log of one domain proves, and before it the sums of whole
+    hours. Times in ms."""
 
     domain: str
-    fetches: int
-    since_ms: int
+    fetches: int  # in the log and in the sums
+    since_ms: (
+        int  # the first that was looked at; of an hour of which the sum is known its beginning
+    )
     least_gap_ms: int | None  # between the end of a fetch and the grant of the next
-    violations: list[dict[str, int]]  # at_ms, gap_ms, delay_ms
+    violations: list[dict[str, int]]  # in the log: at_ms, gap_ms, delay_ms
+    is_whole: bool = True  # False: what is known does not reach as far back as was asked for
+    log_fetches: int = 0
+    log_since_ms: int = 0
+    #: Of what the log has no more: from_ms, fetches, least_gap_ms, delay_ms (asked at that
+    #: gap), too_soon. The first hour is told whole, also where the time that was asked for
+    #: begins within it.
+    hours: list[dict[str, int]] = field(default_factory=list)
+    too_soon: int = 0  # violations, and those that the sums count
 
 
 class Operator:
@@ -60,6 +80,12 @@ class Operator:
             factor, offset = await self.client.hmget(keys.clock(0), "factor", "offset")
         real = seconds * 1000 + micros / 1000
         return int(real * float(factor) + float(offset)) if factor and offset else int(real)
+
+    async def clock_factor(self) -> float:
+        """How many of the frontier's ms pass in one of real time; 1 but for simulated days."""
+        with translated():
+            factor = await self.client.hget(keys.clock(0), "factor")
+        return float(factor) if factor else 1.0
 
     async def counts(self) -> Counts:
         counts = Counts()
@@ -105,34 +131,43 @@ class Operator:
         with translated():
             for shard in range(self.shards):
                 async for name, data in self.client.hscan_iter(keys.groups(shard), count=500):
-                    found[name.decode()] = explain.group_gate(data)
+                    found[name.decode()] = state_text.group_gate(data)
         return found
 
     async def caps(self) -> dict[str, int]:
-        """The fleet's caps as the last worker that had any left them, all shards together; empty = none."""
+        """The fleet's caps as the last worker that had any left them, all shards
+        together; empty = none."""
         sums = [0.0] * 4
         with translated():
             for shard in range(self.shards):
                 data = await self.client.get(keys.caps(shard))
                 if data is not None:
-                    _, requests, size, _, most_requests, most_bytes = explain.CAPS.unpack(data)
-                    sums = [a + b for a, b in zip(sums, (most_requests, requests, most_bytes, size), strict=True)]
+                    _, requests, size, _, most_requests, most_bytes = CAPS.unpack(data)
+                    sums = [
+                        a + b
+                        for a, b in zip(
+                            sums, (most_requests, requests, most_bytes, size), strict=True
+                        )
+                    ]
         names = ("requests_per_minute", "requests_now", "bytes_per_minute", "bytes_now")
         found = {name: int(value) for name, value in zip(names, sums, strict=True)}
         kinds = [kind for kind in ("requests", "bytes") if found[f"{kind}_per_minute"]]
         return {name: value for name, value in found.items() if name.partition("_")[0] in kinds}
 
     async def report(self) -> dict[str, Any]:
-        """``domains``: a row each (largest queue first); ``totals``, ``classes`` and ``shards``: sums; ``workers``:
-        id -> leases; ``caps``; ``stats``: counters since the frontier was made. Reads every domain: for people,
-        not for loops."""
+        """``domains``: a row each (largest queue first); ``totals``, ``classes`` and ``shards``:
+        sums; ``workers``: id -> leases; ``caps``; ``stats``: counters since the frontier was made.
+        Reads every domain: for people, not for loops."""
         now = await self.now_ms()
         leases = await self.leases()
         holders: dict[str, list[str]] = {}
         for _, entry in leases:
             holders.setdefault(entry.domain, []).append(entry.worker)
         groups = await self.groups()
-        rows = [explain.row(state, holders.get(state.domain, []), now, groups) async for state in self.states()]
+        rows = [
+            state_text.row(state, holders.get(state.domain, []), now, groups)
+            async for state in self.states()
+        ]
         rows.sort(key=lambda row: (-row["queued"], -row["waiting"], row["domain"]))
         counts = await self.counts()
         return {
@@ -144,7 +179,9 @@ class Operator:
                 "quarantined": counts.quarantined,
                 "domains": counts.domains,
             },
-            "classes": {name: _sums([row for row in rows if row["class"] == name], now) for name in CLASSES},
+            "classes": {
+                name: _sums([row for row in rows if row["class"] == name], now) for name in CLASSES
+            },
             "shards": {
                 str(shard): _sums([row for row in rows if self._shard(row["domain"]) == shard], now)
                 for shard in range(self.shards)
@@ -183,7 +220,11 @@ class Operator:
             record = records.unpack_queued(url_id, domain, queued)
             if lease is not None:
                 entry = records.unpack_lease_entry(lease)
-                record.state, record.worker, record.deadline_ms = "leased", entry.worker, int(deadline or 0)
+                record.state, record.worker, record.deadline_ms = (
+                    "leased",
+                    entry.worker,
+                    int(deadline or 0),
+                )
                 record.on_trial = entry.on_trial
             elif due is not None:
                 record.due_ms = int(due)
@@ -194,7 +235,9 @@ class Operator:
             return await self._finished(shard, url_id, domain, done, quarantined)
         return None
 
-    async def _finished(self, shard: int, url_id: bytes, domain: str, data: bytes, quarantined: bytes | None) -> Record:
+    async def _finished(
+        self, shard: int, url_id: bytes, domain: str, data: bytes, quarantined: bytes | None
+    ) -> Record:
         record, raw = records.unpack_finished(url_id, domain, data)
         if raw is not None:
             with translated():
@@ -205,10 +248,12 @@ class Operator:
             record.url = _quarantined(url_id, quarantined).url
         return record
 
-    async def why(self, url_id: bytes, domain: str, archived: bytes | None = None) -> dict[str, Any]:
-        """Everything that explains what happens to a URL: ``text`` (a sentence), ``record``, ``domain`` (its row),
-        ``found_on`` (URL of its parent, where that is still known), ``refused_full`` (offers that a full queue
-        refused).
+    async def why(
+        self, url_id: bytes, domain: str, archived: bytes | None = None
+    ) -> dict[str, Any]:
+        """Everything that explains what happens to a URL: ``text`` (a sentence), ``record``,
+        ``domain`` (its row), ``found_on`` (URL of its parent, where that is still known),
+        ``refused_full`` (offers that a full queue refused).
 
         :param archived: its record out of the archive, for when Redis has none any more
         """
@@ -217,41 +262,61 @@ class Operator:
             record = await self._finished(self._shard(domain), url_id, domain, archived, None)
         state = await self.state(domain)
         now = await self.now_ms()
-        row, waits, refused = None, "", 0
+        row, waits, refused, site = None, "", 0, ""
         if state is not None:
+            site = state.site
             holders = [entry.worker for _, entry in await self.leases() if entry.domain == domain]
-            row = explain.row(state, holders, now, await self.groups())
+            row = state_text.row(state, holders, now, await self.groups())
             waits = str(row["note"])
+            offers = keys.offers(self._shard(domain), domain)
             with translated():
-                refused = int(await self.client.hget(keys.offers(self._shard(domain), domain), url_id[:8]) or 0)
+                refused = int(await self.client.hget(offers, url_id[:8]) or 0)
         found_on = None
         if record is not None and (record.parent or record.parent_start):
-            found_on = await self._found_on(record, state.site if state else "")
-        text = explain.why(record, state, now, waits)
+            found_on = await self._found_on(record, site)
+        text = state_text.why(record, state, now, waits)
         if record is None and refused:
-            text = f"refused {refused} times, as the queue of its domain was full; the third time it is dropped"
-        return {"record": record, "domain": row, "text": text, "found_on": found_on, "refused_full": refused}
+            text = (
+                f"refused {refused} times, as the queue of its domain was full; the third time it"
+                " is dropped"
+            )
+        return {
+            "record": record,
+            "domain": row,
+            "text": text,
+            "found_on": found_on,
+            "refused_full": refused,
+        }
 
     async def _found_on(self, record: Record, site: str) -> str | None:
-        """The URL of the page that linked to it: on its domain, else on another of its site. Finished pages keep no
-        URL, but those that lead to articles are never finished."""
+        """The URL of the page that linked to it: on its domain, else on another of its site.
+        Finished pages keep no URL, but those that lead to articles are never finished."""
         start = record.parent or record.parent_start
         others = [state.domain async for state in self.states() if site and state.site == site]
         for name in dict.fromkeys([record.domain, *others]):
             if records.robots_id(name).startswith(start):
                 return f"https://{name}/robots.txt"
-            key = keys.records(self._shard(name), name)
             with translated():
                 if record.parent:
-                    data = await self.client.hget(key, record.parent)
-                    if data is not None:
-                        return records.unpack_queued(record.parent, name, data).url
-                    continue
-                async for url_id, data in self.client.hscan_iter(key, count=1000):
-                    if url_id.startswith(start):
-                        found = records.unpack_queued(url_id, name, data)
-                        if found.kind in LIST_KINDS:
-                            return found.url
+                    url = await self._url_of(name, record.parent)
+                else:
+                    url = await self._list_url_of(name, start)
+            if url is not None:
+                return url
+        return None
+
+    async def _url_of(self, domain: str, url_id: bytes) -> str | None:
+        data = await self.client.hget(keys.records(self._shard(domain), domain), url_id)
+        return None if data is None else records.unpack_queued(url_id, domain, data).url
+
+    async def _list_url_of(self, domain: str, start: bytes) -> str | None:
+        """Of a list whose url id begins so."""
+        key = keys.records(self._shard(domain), domain)
+        async for url_id, data in self.client.hscan_iter(key, count=1000):
+            if url_id.startswith(start):
+                found = records.unpack_queued(url_id, domain, data)
+                if found.kind in LIST_KINDS:
+                    return found.url
         return None
 
     async def robots(self, domain: str) -> RobotsEntry | None:
@@ -268,32 +333,51 @@ class Operator:
         )
 
     async def audit(self, domain: str, last_ms: int = 86_400_000) -> Audit:
-        """Whether the delay was kept between every two fetches in the log."""
+        """Whether the delay was kept between every two fetches: each gap in the log, and before
+        that the sums of the hours, which reach back for 48."""
         now = await self.now_ms()
+        since = now - last_ms
+        shard = self._shard(domain)
         with translated():
-            entries = await self.client.lrange(keys.log(self._shard(domain), domain), 0, -1)
-        log = [records.LOG.unpack_from(entry) for entry in entries]
-        log = [entry for entry in log if entry[1] >= now - last_ms]
-        gaps = [(int(after[0]), int(after[0] - before[1]), before[2]) for before, after in pairwise(log)]
+            # Together, or a fetch could go from the log to the sums between the two answers.
+            pipe = self.client.pipeline(transaction=True)
+            pipe.lrange(keys.log(shard, domain), 0, -1)
+            pipe.hgetall(keys.hours(shard, domain))
+            entries, sums = await pipe.execute()
+        kept = [LOG.read(entry) for entry in entries]
+        log = [entry for entry in kept if entry.ended >= since]
+        gaps = _gaps(log)
+        violations = [gap for gap in gaps if gap["gap_ms"] < gap["delay_ms"]]
+        log_reaches = len(log) < len(kept)
+        hours = [] if log_reaches else _hours(sums, since, now)
+        log_since = int(log[0].granted) if log else now
+        least = [gap["gap_ms"] for gap in gaps] + [hour["least_gap_ms"] for hour in hours]
         return Audit(
             domain=domain,
-            fetches=len(log),
-            since_ms=int(log[0][0]) if log else now,
-            least_gap_ms=min((gap for _, gap, _ in gaps), default=None),
-            violations=[{"at_ms": at, "gap_ms": gap, "delay_ms": delay} for at, gap, delay in gaps if gap < delay],
+            fetches=len(log) + sum(hour["fetches"] for hour in hours),
+            since_ms=max(hours[0]["from_ms"], int(sums[b"from"])) if hours else log_since,
+            is_whole=log_reaches or _sums_reach(sums, len(kept), since, now),
+            least_gap_ms=min(least, default=None),
+            violations=violations,
+            log_fetches=len(log),
+            log_since_ms=log_since,
+            hours=hours,
+            too_soon=len(violations) + sum(hour["too_soon"] for hour in hours),
         )
 
     async def fetches(self, url_id: bytes, domain: str) -> list[dict[str, int | None]]:
-        """Its fetches among the last of its domain, oldest first: ``granted_ms``, ``ended_ms``, ``status`` (0: no
-        answer, ``None``: the worker never said)."""
+        """Its fetches among the last of its domain, oldest first: ``granted_ms``, ``ended_ms``,
+        ``status`` (0: no answer, ``None``: the worker never said)."""
         with translated():
             entries = await self.client.lrange(keys.log(self._shard(domain), domain), 0, -1)
         found = []
         for entry in entries:
-            if entry[records.LOG.size :] == url_id[:8]:
-                granted, ended, _, status = records.LOG.unpack_from(entry)
-                told = None if status == 65535 else status
-                found.append({"granted_ms": int(granted), "ended_ms": int(ended), "status": told})
+            if entry[LOG.size :] == url_id[:8]:
+                end = LOG.read(entry)
+                told = None if end.status == 65535 else end.status
+                found.append(
+                    {"granted_ms": int(end.granted), "ended_ms": int(end.ended), "status": told}
+                )
         return found
 
     # ------------------------------------------------------------------ steering
@@ -316,10 +400,12 @@ class Operator:
         """``None`` = that of sites.json again."""
         await self._verb(domain, "class", 9 if cls is None else CLASSES.index(cls))
 
-    async def set_quota(self, domain: str, pages: int | None, window_s: int = 86_400, *, policy_pages: int = 0) -> None:
-        """So many fetches in ``window_s`` (0 = from now on, without an end), beginning now. What is over it stays
-        queued until the window ends, or another quota is set. 0 pages = none at all; ``None`` = the policy's
-        ``policy_pages`` a day again.
+    async def set_quota(
+        self, domain: str, pages: int | None, window_s: int = 86_400, *, policy_pages: int = 0
+    ) -> None:
+        """So many fetches in ``window_s`` (0 = from now on, without an end), beginning now. What is
+        over it stays queued until the window ends, or another quota is set. 0 pages = none at all;
+        ``None`` = the policy's ``policy_pages`` a day again.
 
         :raises FrontierRefused: less than 0 or more than a counter holds
         """
@@ -327,15 +413,20 @@ class Operator:
             await self._verb(domain, "quota", policy_pages, 86_400, 0)
             return
         if not (0 <= pages < 2**32 and 0 <= window_s < 2**32):
-            raise FrontierRefused(f"a quota of {pages} pages in {window_s} s; both must be 0 or more, under 4 billion")
+            raise FrontierRefused(
+                f"a quota of {pages} pages in {window_s} s; both must be 0 or more, under 4 billion"
+            )
         await self._verb(domain, "quota", pages, window_s, 1)
 
     async def _verb(self, domain: str, verb: str, value: int = 0, *more: int) -> None:
         with translated():
-            done = await self.scripts.run("domain", keys.prefix(self._shard(domain)), domain, verb, value, *more)
+            done = await self.scripts.run(
+                "domain", keys.prefix(self._shard(domain)), domain, verb, value, *more
+            )
         if not done:
             raise FrontierRefused(
-                f"the frontier does not know the domain {domain}; `scrapy frontier report --top 0` lists its domains"
+                f"the frontier does not know the domain {domain}; `scrapy frontier report --top 0`"
+                " lists its domains"
             )
 
     async def purge(self, domain: str) -> int:
@@ -343,10 +434,13 @@ class Operator:
         removed, left = 0, 1
         while left:
             with translated():
-                answer = await self.scripts.run("purge", keys.prefix(self._shard(domain)), domain, BATCH)
+                answer = await self.scripts.run(
+                    "purge", keys.prefix(self._shard(domain)), domain, BATCH
+                )
             if answer is None:
                 raise FrontierRefused(
-                    f"the frontier does not know the domain {domain}; `scrapy frontier report --top 0` lists its domains"
+                    f"the frontier does not know the domain {domain}; `scrapy frontier report --top"
+                    " 0` lists its domains"
                 )
             n, left = answer
             removed += n
@@ -389,7 +483,9 @@ class Operator:
     async def set_clock(self, factor: float, offset_ms: int | None = None) -> None:
         """See Frontier.set_clock."""
         if not 0 < factor <= 5000:
-            raise FrontierRefused(f"a clock of {factor} times the real one; it must be above 0 and at most 5000")
+            raise FrontierRefused(
+                f"a clock of {factor} times the real one; it must be above 0 and at most 5000"
+            )
         if offset_ms is None:
             offset_ms = round(time.time() * 1000 * (1 - factor))
         with translated():
@@ -397,12 +493,17 @@ class Operator:
                 held, leased, public = await self.scripts.run("free", keys.prefix(shard))
                 if held or leased or public:
                     raise FrontierRefused(
-                        "the clock can be set only on an empty frontier whose domains are all in 127.0.0.0/8: "
-                        f"there are {held} URLs queued, {leased} leased, {public} domains elsewhere"
+                        "the clock can be set only on an empty frontier whose domains are all in"
+                        f" 127.0.0.0/8: there are {held} URLs queued, {leased} leased, {public}"
+                        " domains elsewhere"
                     )
             for shard in range(self.shards):
-                if not await self.scripts.run("set_clock", keys.prefix(shard), repr(float(factor)), offset_ms):
-                    raise FrontierRefused("the frontier was filled while its clock was being set; empty it and repeat")
+                if not await self.scripts.run(
+                    "set_clock", keys.prefix(shard), repr(float(factor)), offset_ms
+                ):
+                    raise FrontierRefused(
+                        "the frontier was filled while its clock was being set; empty it and repeat"
+                    )
 
     def _shard(self, domain: str) -> int:
         return keys.shard_of(domain, self.shards)
@@ -415,8 +516,8 @@ async def shards_of(client: Redis) -> int:
 
 
 def _quarantined(url_id: bytes, data: bytes) -> Quarantined:
-    since_s, domain_size, reason_size = records.QUARANTINE.unpack_from(data)
-    at = records.QUARANTINE.size
+    since_s, domain_size, reason_size = QUARANTINE.unpack_from(data)
+    at = QUARANTINE.size
     domain = data[at : at + domain_size].decode()
     reason = data[at + domain_size : at + domain_size + reason_size].decode("utf-8", "replace")
     try:
@@ -426,10 +527,53 @@ def _quarantined(url_id: bytes, data: bytes) -> Quarantined:
     return Quarantined(url_id, domain, url, reason, since_s * 1000)
 
 
+def _gaps(log: list[Any]) -> list[dict[str, int]]:
+    """Between every two fetches of a log, oldest first."""
+    return [
+        {
+            "at_ms": int(after.granted),
+            "gap_ms": int(after.granted - before.ended),
+            "delay_ms": before.delay,
+        }
+        for before, after in pairwise(log)
+    ]
+
+
+def _hours(sums: dict[bytes, bytes], since: int, now: int) -> list[dict[str, int]]:
+    """The sums that belong to the time from ``since``, oldest first. What is over 48 hours old has
+    not been written over yet, and is not complete."""
+    first = max(since // HOUR_MS, now // HOUR_MS - HOURS_KEPT + 1)
+    found = sorted(HOUR.unpack(data) for name, data in sums.items() if name != b"from")
+    return [
+        {
+            "from_ms": hour * HOUR_MS,
+            "fetches": fetches,
+            "least_gap_ms": gap,
+            "delay_ms": delay,
+            "too_soon": too_soon,
+        }
+        for hour, fetches, gap, delay, too_soon in found
+        if hour >= first
+    ]
+
+
+def _sums_reach(sums: dict[bytes, bytes], logged: int, since: int, now: int) -> bool:
+    """Whether nothing that came after ``since`` is missing before the oldest entry of the log."""
+    if not sums:
+        # A full log may have lost entries before there were sums, or before a purge.
+        return logged < FrontierConfig().log_entries
+    begin = int(sums[b"from"])
+    oldest = (now // HOUR_MS - HOURS_KEPT + 1) * HOUR_MS
+    return since >= max(begin, oldest)
+
+
 def _sums(rows: list[dict[str, Any]], now: int) -> dict[str, int]:
-    """Of a class or a shard: URLs, and how many domains may be fetched now, wait for their time, or are held."""
+    """Of a class or a shard: URLs, and how many domains may be fetched now, wait for their
+    time, or are held."""
     sums = {name: sum(row[name] for row in rows) for name in ("queued", "waiting", "leased")}
     sums["domains"] = len(rows)
-    sums["ready"] = sum(row["next_ms"] is not None and row["next_ms"] <= now and not row["note"] for row in rows)
+    sums["ready"] = sum(
+        row["next_ms"] is not None and row["next_ms"] <= now and not row["note"] for row in rows
+    )
     sums["held"] = sum(bool(row["note"]) for row in rows)
     return sums

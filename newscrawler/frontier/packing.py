@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_address
+from struct import Struct
 from typing import Any
 
 import msgpack
 
 from newscrawler.frontier import keys, records
+from newscrawler.frontier.schema import ACK, FETCHED, GRANT, NUMBERS
 from newscrawler.frontier.types import (
     AUTO,
     CLASSES,
@@ -22,34 +23,33 @@ from newscrawler.frontier.types import (
     Lease,
 )
 from newscrawler.items import LIST_KINDS, Kind, Link, Outcome
-from newscrawler.web.patterns import pattern_id
+from newscrawler.web.robots import within_limit
+from newscrawler.web.url_patterns import pattern_id
 from newscrawler.web.urls import domain_of
 
 #: Letters of add.lua -> AddResult.refused
 REFUSALS = {"f": "queue_full", "d": "dropped", "o": "offsite", "x": "disabled", "t": "trap"}
-#: RFC 9309 2.5: a crawler must read at least 500 KiB of a robots.txt; more is not kept.
-ROBOTS_BYTES = 500 * 1024
 #: A URL that wanders between the domains of a site under one id is given up after so many moves.
 MAX_MOVES = 5
-#: The same in _fetched.lua: url id, fence, latency ms, status, retry-after ms or -1, bytes received.
-FETCHED = struct.Struct(">16sddHdd")
-#: The same in _ack.lua: url id, fence, outcome, status, next visit ms (0 never, -1 by its kind), retry-after ms or -1,
-#: moved, scheme, offset and length of the raw page, header of the record, digest (both zeros = none), length of the
-#: reason; then the reason, and the raw page's file as TEXT.
-ACK = struct.Struct(">16sdBHddBBII37s16sH")
-#: The same in _lease.lua: url id, fence, robots version, scheme, length of the domain; then the domain, the site behind a
-#: byte with its length, and the record.
-GRANT = struct.Struct(">16sdIBB")
-#: Length of a text, which follows.
-TEXT = struct.Struct(">H")
+#: Length of a text of ACK, which follows.
+TEXT = Struct(">H")
 #: How many times as much the shape of an article may have as that of a page (_offer.lua).
 ARTICLE_SHARE = 10
 
 
 def config(conf: FrontierConfig) -> dict[str, Any]:
     """C of the scripts: numbers and truth values."""
-    here_only = {"shards", "loopback_only", "local_links", "local_capacity", "local_reset_s", "finished_limit"}
-    values: dict[str, Any] = {f.name: getattr(conf, f.name) for f in fields(conf) if f.name not in here_only}
+    here_only = {
+        "shards",
+        "loopback_only",
+        "local_links",
+        "local_capacity",
+        "local_reset_s",
+        "finished_limit",
+    }
+    values: dict[str, Any] = {
+        f.name: getattr(conf, f.name) for f in fields(conf) if f.name not in here_only
+    }
     # Each shard is steered by itself, so each has its part of the fleet's caps.
     values["requests_per_minute"] = conf.requests_per_minute / conf.shards
     values["bytes_per_minute"] = conf.bytes_per_minute / conf.shards
@@ -60,7 +60,8 @@ def config(conf: FrontierConfig) -> dict[str, Any]:
 
 
 def finished_per_bucket(conf: FrontierConfig) -> int:
-    """Records that a bucket may hold; -1 = any number. Url ids are hashes: all buckets fill alike."""
+    """Records that a bucket may hold; -1 = any number. Url ids are hashes: all
+    buckets fill alike."""
     return conf.finished_limit // conf.shards // keys.BUCKETS if conf.finished_limit > 0 else -1
 
 
@@ -78,37 +79,51 @@ def policy(row: DomainPolicy, *, loopback_only: bool) -> list[Any]:
     """:raises FrontierRefused: a delay of 0 where a host is not on this machine"""
     if row.floor_ms == 0 and not loopback_only:
         raise FrontierRefused(
-            f"the delay of {row.domain} is 0: that is accepted only where every host of the crawl is in 127.0.0.0/8; "
-            "set DOWNLOAD_DELAY above 0"
+            f"the delay of {row.domain} is 0: that is accepted only where every host of the crawl"
+            " is in 127.0.0.0/8; set DOWNLOAD_DELAY above 0"
         )
     loopback = loopback_only or is_loopback(row.domain)
     cls = len(CLASSES) if row.cls == AUTO else CLASSES.index(row.cls)
     group: Any = False if row.group is None else row.group
-    return [row.domain, row.site, cls, row.floor_ms, int(row.enabled), int(loopback), row.pages_per_day, group]
+    return [
+        row.domain,
+        row.site,
+        cls,
+        row.floor_ms,
+        int(row.enabled),
+        int(loopback),
+        row.pages_per_day,
+        group,
+    ]
 
 
 def check_groups(policies: Sequence[DomainPolicy], shards: int) -> None:
-    """:raises FrontierRefused: a group whose domains lie in several shards: no script could keep its gate"""
+    """:raises FrontierRefused: a group whose domains lie in several shards: no script
+    could keep its gate"""
     found: dict[str, tuple[str, int]] = {}
     for row in policies if shards > 1 else ():
         shard = keys.shard_of(row.domain, shards)
         if row.group and found.setdefault(row.group, (row.domain, shard))[1] != shard:
             raise FrontierRefused(
-                f"{found[row.group][0]} and {row.domain} share one gate (group {row.group!r}) but lie in two of the "
-                f"{shards} shards; groups need FRONTIER_SHARDS=1"
+                f"{found[row.group][0]} and {row.domain} share one gate (group {row.group!r}) but"
+                f" lie in two of the {shards} shards; groups need FRONTIER_SHARDS=1"
             )
 
 
 def group_links(
-    links: Sequence[Link], *, moved: bool = False, moved_last: Link | None = None, asked: bool = False
+    links: Sequence[Link],
+    *,
+    moved: bool = False,
+    moved_last: Link | None = None,
+    asked: bool = False,
 ) -> tuple[list[list[Any]], list[Link]]:
-    """Links by domain, as the scripts want them, and in the order of the letters that come back.
+    """Links by domain, as the scripts want them, and in the order of the statuses that come back.
 
     :param moved: all of them replace a URL of the same id under another domain
     :param moved_last: this one of them does, and must be the last
     :param asked: the archive of finished records was asked for them
     """
-    flags = (2 if moved else 0) + (4 if asked else 0)
+    flags = 2 * moved + 4 * asked
     groups: dict[str, list[Link]] = {}
     for link in links:
         if link is not moved_last:
@@ -127,7 +142,8 @@ def group_links(
 
 
 def look_ups(links: Sequence[Link]) -> tuple[list[Any], list[Link]]:
-    """The url ids of links by domain, as look.lua wants them, and the links in the order of its letters."""
+    """The url ids of links by domain, as look.lua wants them, and the links in the
+    order of its statuses."""
     groups: dict[str, list[Link]] = {}
     for link in links:
         groups.setdefault(link.domain, []).append(link)
@@ -140,7 +156,8 @@ def look_ups(links: Sequence[Link]) -> tuple[list[Any], list[Link]]:
 
 
 def shape_of(link: Link) -> int:
-    """What the budget of a URL's shape counts: pages that nobody named, and articles that differ by a parameter."""
+    """What the budget of a URL's shape counts: pages that nobody named, and articles that
+    differ by a parameter."""
     if link.kind is Kind.PAGE or (link.kind is Kind.ARTICLE and "?" in link.url):
         return pattern_id(link.url[link.url.find("/", 8) :])
     return 0
@@ -148,7 +165,9 @@ def shape_of(link: Link) -> int:
 
 def fetched(end: Fetched) -> bytes:
     lease, latency_ms = end.lease, max(0.0, end.latency_ms)
-    return FETCHED.pack(lease.url_id, lease.fence, latency_ms, end.status, _ms(end.retry_after_s), end.size)
+    return FETCHED.pack(
+        lease.url_id, lease.fence, latency_ms, end.status, _ms(end.retry_after_s), end.size
+    )
 
 
 def _ms(seconds: float | None) -> int:
@@ -156,7 +175,8 @@ def _ms(seconds: float | None) -> int:
 
 
 def resolve_move(ack: Ack) -> tuple[Ack, Link | None]:
-    """A move to another domain becomes a link under the same url id, which is added before the old one goes."""
+    """A move to another domain becomes a link under the same url id, which is added
+    before the old one goes."""
     lease = ack.lease
     if not ack.moved_to:
         return ack, None
@@ -182,7 +202,7 @@ def resolve_move(ack: Ack) -> tuple[Ack, Link | None]:
 
 @dataclass(slots=True)
 class PackedAck:
-    """ACK of _ack.lua, and what stands behind it."""
+    """ACK, and what stands behind it."""
 
     head: bytes
     rest: bytes
@@ -201,8 +221,8 @@ class PackedAck:
         return replace(self, groups=self.groups[-1:] if self.moved == MOVED_HERE else [])
 
 
-#: Where a URL went, see resolve_move(): its domain is the same; it is the last of the ack's links; another shard has it.
-MOVED_IN_DOMAIN, MOVED_HERE, MOVED_AWAY = 1, 2, 3
+#: Where a URL went, see resolve_move().
+MOVED_IN_DOMAIN, MOVED_HERE, MOVED_AWAY = NUMBERS["MOVED"].values()
 
 
 def ack(end: Ack, groups: list[list[Any]], *, moved_away: bool = False) -> PackedAck:
@@ -214,16 +234,18 @@ def ack(end: Ack, groups: list[list[Any]], *, moved_away: bool = False) -> Packe
     moved = scheme = 0
     rest = b""
     if end.moved_to and outcome is Outcome.RETRY:
-        is_same_domain = domain_of(end.moved_to) == lease.domain
-        moved = MOVED_IN_DOMAIN if is_same_domain else MOVED_AWAY if moved_away else MOVED_HERE
-        scheme, rest = _rest(end, end.moved_to if is_same_domain else lease.url)
+        if domain_of(end.moved_to) == lease.domain:
+            moved, url = MOVED_IN_DOMAIN, end.moved_to
+        else:
+            moved, url = MOVED_AWAY if moved_away else MOVED_HERE, lease.url
+        scheme, rest = _rest(end, url)
     elif _is_kept(end):
         rest = _rest(end, lease.url)[1]
     robots: Any = False
     if end.robots is not None:
         answer = end.robots
         delay = max(0, _ms(answer.crawl_delay_s))
-        robots = [answer.status, answer.body[:ROBOTS_BYTES], delay, _ms(answer.retry_after_s)]
+        robots = [answer.status, within_limit(answer.body), delay, _ms(answer.retry_after_s)]
     name, offset, length = records.split_raw_ref(end.raw_ref or lease.raw_ref)
     reason, file = end.reason[:100].encode(), name.encode()
     digest = end.digest or lease.digest
@@ -264,7 +286,7 @@ def _rest(end: Ack, url: str) -> tuple[int, bytes]:
         lease.etag if is_redone else end.etag or lease.etag,
         lease.last_modified if is_redone else end.last_modified or lease.last_modified,
         lease.digest if is_redone else end.digest or lease.digest,
-        lease.links_digest if is_redone else end.links_digest or lease.links_digest,
+        lease.content_state if is_redone else end.content_state or lease.content_state,
         end.raw_ref or lease.raw_ref,
     )
 
@@ -277,17 +299,21 @@ class Share:
     acks: list[tuple[Ack, PackedAck, list[Link]]] = field(default_factory=list)
 
     def batches(self, acks: int, fetched: int) -> Iterator[Share]:
-        """Pieces with at most so many of them, one at least. The end of a fetch goes with the ack of its URL, where both
-        are told now: so the domain is read and written once."""
+        """Pieces with at most so many of them, one at least. The end of a fetch goes with the ack
+        of its URL, where both are told now: so the domain is read and written once."""
         if len(self.acks) <= acks and len(self.fetched) <= fetched:
             yield self
             return
-        # url id and fence, with which both begin
-        ended = {packed[:24]: packed for packed in self.fetched}
+        same = FETCHED.at("latency")  # url id and fence, with which both begin
+        ended = {packed[:same]: packed for packed in self.fetched}
         pieces = []
         for start in range(0, len(self.acks), acks):
             piece = self.acks[start : start + acks]
-            own = [ended.pop(packed.head[:24]) for _, packed, _ in piece if packed.head[:24] in ended]
+            own = [
+                ended.pop(packed.head[:same])
+                for _, packed, _ in piece
+                if packed.head[:same] in ended
+            ]
             pieces.append(Share(own, piece))
         rest = list(ended.values())
         yield from (Share(rest[start : start + fetched]) for start in range(0, len(rest), fetched))
@@ -295,20 +321,28 @@ class Share:
 
 
 def fences(leases: Sequence[Lease]) -> bytes:
-    return msgpack.packb([x for lease in leases for x in (lease.url_id, lease.fence)], use_bin_type=False)  # type: ignore[no-any-return]
+    values = [x for lease in leases for x in (lease.url_id, lease.fence)]
+    return bytes(msgpack.packb(values, use_bin_type=False))
 
 
 def lease(granted: bytes, deadline_ms: int) -> tuple[Lease, records.BadRecord | None]:
-    """One of step.lua's leases; with an error where its record cannot be read (the lease can still be acked)."""
+    """One of step.lua's leases; with an error where its record cannot be read (the lease
+    can still be acked)."""
     url_id, number, robots_version, scheme, size = GRANT.unpack_from(granted)
     end = GRANT.size + size
     start = end + 1 + granted[end]
-    domain, site, data = granted[GRANT.size : end].decode(), granted[end + 1 : start].decode(), granted[start:]
+    domain, site, data = (
+        granted[GRANT.size : end].decode(),
+        granted[end + 1 : start].decode(),
+        granted[start:],
+    )
     fence = int(number)
     error = None
     if data:
         try:
-            lease = records.unpack_lease_record(data, url_id, domain, site, fence, deadline_ms, robots_version)
+            lease = records.unpack_lease_record(
+                data, url_id, domain, site, fence, deadline_ms, robots_version
+            )
             return lease, None
         except records.BadRecord as exc:
             error = exc

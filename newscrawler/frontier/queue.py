@@ -1,24 +1,26 @@
 """The frontier of the fleet: what to fetch next, for every worker, in Redis.
 
-One object per worker, one task that uses it. Everything that must be right is done by the scripts in
-``lua/``, each within one shard; here values are packed, calls are ordered so that a crash between two of
-them only repeats work, and errors become :class:`FrontierUnavailable`. docs/frontier.md has the states.
+One object per worker, one task that uses it. Everything that must be right is done by the scripts
+in ``lua/``, each within one shard; here values are packed, calls are ordered so that a crash
+between two of them only repeats work, and errors become :class:`FrontierUnavailable`.
+docs/frontier.md has the states.
 """
 
 from __future__ import annotations
 
 import logging
+import secrets
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import msgpack
 from redis.asyncio import Redis
 
-from newscrawler.frontier import keys, meta, packing, records
+from newscrawler.frontier import keys, packing, records, schema
 from newscrawler.frontier.archive import Archive, Mover
 from newscrawler.frontier.errors import translated
-from newscrawler.frontier.offers import MAX_ACKS, MAX_FETCHED, MAX_LEASES, MAX_LINKS, Offers
 from newscrawler.frontier.operator import Operator
 from newscrawler.frontier.scripts import Scripts
 from newscrawler.frontier.seen import LocalSeen
@@ -30,6 +32,7 @@ from newscrawler.frontier.types import (
     Fetched,
     FrontierConfig,
     FrontierError,
+    FrontierGone,
     FrontierRefused,
     FrontierUnavailable,
     Lease,
@@ -38,7 +41,7 @@ from newscrawler.frontier.types import (
     RobotsEntry,
     Step,
 )
-from newscrawler.items import Link, Outcome
+from newscrawler.items import Kind, Link, Outcome
 
 __all__ = [
     "Ack",
@@ -49,6 +52,7 @@ __all__ = [
     "Frontier",
     "FrontierConfig",
     "FrontierError",
+    "FrontierGone",
     "FrontierRefused",
     "FrontierUnavailable",
     "Lease",
@@ -60,15 +64,47 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T", Lease, Link)
 
-class Frontier(Offers):
+#: Most links, acks, ended fetches and leases of one script call: a script stops Redis for everybody
+#: while it runs. As many new links take 2 ms, the others together 1; three times that where Redis
+#: has just forked and each page it writes is copied first.
+MAX_LINKS = 64
+MAX_ACKS = 16
+MAX_FETCHED = 32
+MAX_LEASES = 16
+#: Most links that are only looked up in one call: half a millisecond.
+MAX_LOOKS = 256
+#: Of the links that were offered last, so many are remembered in known_share.
+LOOK_BACK = 500
+
+
+def _even_piece(links: Sequence[Link], most: int) -> tuple[Sequence[Link], Sequence[Link]]:
+    """What goes first, and the rest: as few calls as may be, all of them alike, so
+    that the longest is short."""
+    calls = -(-len(links) // most) if most else 0
+    piece = -(-len(links) // calls) if calls else 0
+    return links[:piece], links[piece:]
+
+
+class Frontier:
     """One worker's client of the shared frontier.
 
     :param client: from :func:`newscrawler.frontier.connect`; closed by :meth:`close`
-    :param worker: names this process in its leases; a process that restarts under the same name frees them
-    :param archive: takes the oldest finished records; the same for all of the fleet. None: they all stay in Redis
-    :param is_dead: whether a worker of another name is known to have ended; its leases are freed as well
+    :param worker: names this process in its leases; a process that restarts under the
+        same name frees them
+    :param archive: takes the oldest finished records; the same for all of the fleet. None:
+        they all stay in Redis
+    :param is_dead: whether a worker of another name is known to have ended; its
+        leases are freed as well
     """
+
+    #: Known links of a batch from which on it pays to ask first which ones are known, by their ids
+    #: alone and in a call of its own (look.lua): a known link that is not packed, sent and unpacked
+    #: saves some 4 us, the call costs some 130.
+    look_from: int = 32
+    #: Part of the links offered lately that was known.
+    known_share: float = 0.5
 
     def __init__(
         self,
@@ -94,18 +130,22 @@ class Frontier(Offers):
         self._held: dict[int, Lease] = {}  # by fence
         self._poisoned: list[Ack] = []
         self._server_id = ""
-        self._is_unsure = False  # a call ended in an error: it may have granted leases that never reached us
+        self._is_unsure = (
+            False  # a call ended in an error: it may have granted leases that never reached us
+        )
         self._turn = 0
         self._totals = [(0, 0, 0)] * config.shards  # queued, waiting, leased of each shard
 
     # ------------------------------------------------------------------ life
     async def open(self) -> None:
-        """Loads the scripts and frees what this worker id, or one that is known to be dead, still holds from before.
+        """Loads the scripts and frees what this worker id, or one that is known to be dead, still
+        holds from before.
 
-        :raises FrontierRefused: the frontier was filled with another number of shards or by a newer version
+        :raises FrontierRefused: the frontier was filled with another number of shards
+            or by a newer version
         """
         with translated():
-            await meta.check(self.client, self.config.shards, self.scripts)
+            await self._check_meta()
             await self.scripts.load_all()
             await self._is_another_server()
         if self.mover is not None:
@@ -113,21 +153,55 @@ class Frontier(Offers):
                 self.mover.note(shard)  # what a worker that died had not moved
         freed = await self._free(own_held=False, how="lost", is_dead=self.is_dead)
         if freed:
-            logger.info("Leases of an earlier run were freed worker=%s leases=%d", self.worker, freed)
+            logger.info(
+                "Leases of an earlier run were freed worker=%s leases=%d", self.worker, freed
+            )
 
     async def close(self) -> None:
-        """Gives back what is still held, then closes the client. A Redis that is away is only logged."""
+        """Gives back what is still held, then closes the client. A Redis that
+        is away is only logged."""
         held = list(self._held.values())
         try:
             if held:
                 await self.give_back(held)
         except FrontierError as exc:
-            logger.warning("Leases could not be given back, they run out by themselves error=%s", exc)
+            logger.warning(
+                "Leases could not be given back, they run out by themselves error=%s", exc
+            )
         finally:
             await self.client.aclose()
 
+    async def _check_meta(self) -> None:
+        """What must not change under a filled frontier: the schema of its records,
+        its number of shards.
+
+        :raises FrontierRefused: it was filled with another number of shards, or by a newer version
+        """
+        meta = await self.client.hgetall(keys.META)
+        wanted: dict[Any, Any] = {
+            b"schema": str(schema.SCHEMA).encode(),
+            b"shards": str(self.config.shards).encode(),
+        }
+        if not meta:
+            await self.client.hset(keys.META, mapping=wanted)
+            return
+        if int(meta[b"schema"]) > schema.SCHEMA:
+            raise FrontierRefused(
+                f"the frontier was written by a newer version (schema {meta[b'schema'].decode()}, "
+                f"this one reads {schema.SCHEMA}); update this worker"
+            )
+        if meta[b"shards"] != wanted[b"shards"]:
+            counts = await Operator(self.client, int(meta[b"shards"]), self.scripts).counts()
+            if counts.queued + counts.waiting + counts.leased:
+                raise FrontierRefused(
+                    f"FRONTIER_SHARDS is {self.config.shards}, but the frontier was filled with"
+                    f" {meta[b'shards'].decode()}; set it back, or purge the frontier first"
+                )
+            await self.client.hset(keys.META, mapping=wanted)
+
     async def _is_another_server(self) -> bool:
-        """Looks which process answers, and tells the shards: after a restart no domain is leased before its delay."""
+        """Looks which process answers, and tells the shards: after a restart no domain is
+        leased before its delay."""
         info = await self.client.info("server")
         server_id = str(info.get("run_id", ""))
         if server_id == self._server_id:
@@ -141,8 +215,8 @@ class Frontier(Offers):
     async def put_domains(self, policies: Iterable[DomainPolicy]) -> None:
         """Takes over the admin's policy; loading it again changes nothing and opens no gate.
 
-        :raises FrontierRefused: a delay of 0 on the open web, a public domain under a simulated clock, a group
-            over several shards
+        :raises FrontierRefused: a delay of 0 on the open web, a public domain under a simulated
+            clock, a group over several shards
         """
         by_shard: dict[int, list[list[Any]]] = {}
         policies = list(policies)
@@ -155,10 +229,13 @@ class Frontier(Offers):
             for shard, rows in by_shard.items():
                 for start in range(0, len(rows), MAX_LINKS):
                     batch = msgpack.packb(rows[start : start + MAX_LINKS], use_bin_type=False)
-                    refused = await self.scripts.run("put_domains", keys.prefix(shard), batch, throttle)
+                    refused = await self.scripts.run(
+                        "put_domains", keys.prefix(shard), batch, throttle
+                    )
                     if refused:
                         raise FrontierRefused(
-                            f"the frontier runs on a simulated clock, and {refused.decode()} is not on 127.0.0.0/8"
+                            f"the frontier runs on a simulated clock, and {refused.decode()} is not"
+                            " on 127.0.0.0/8"
                         )
 
     async def set_clock(self, factor: float, offset_ms: int | None = None) -> None:
@@ -167,6 +244,148 @@ class Frontier(Offers):
         :raises FrontierRefused: the frontier is not empty, or a domain is not on loopback
         """
         await self.operator.set_clock(factor, offset_ms)
+
+    # ------------------------------------------------------------------ links
+    async def add(self, links: Sequence[Link]) -> AddResult:
+        """Offers links; one round trip per shard, or two, and one more per MAX_LINKS of
+        them that are not known."""
+        result = AddResult()
+        by_shard = self._by_shard(links) if self.config.shards > 1 else {0: list(links)}
+        for shard, batch in by_shard.items():
+            result.merge(await self._add(shard, batch))
+        return result
+
+    async def _add(self, shard: int, links: Sequence[Link], *, moved: bool = False) -> AddResult:
+        result, doubtful = AddResult(), list[Link]()
+        unknown: Sequence[Link] = links
+        if not moved and self._pays_to_look(len(links)):
+            result, unknown, doubtful = await self._look(shard, links)
+        while unknown or doubtful:
+            asked, doubtful = doubtful[:MAX_LINKS], doubtful[MAX_LINKS:]
+            offered, unknown = _even_piece(unknown, MAX_LINKS - len(asked))
+            groups, order = packing.group_links(offered, moved=moved)
+            archived = b""
+            if asked:
+                archived = await self._archived(asked)
+                more, more_order = packing.group_links(asked, asked=True)
+                groups, order = groups + more, order + more_order
+            statuses = await self._offer(shard, groups, archived, may_stop=True)
+            result.merge(self._confirmed(order, statuses))
+            if b"?" in statuses:
+                result.merge(await self._ask_archive(shard, order, statuses))
+            if len(statuses) < len(order):  # the call got late
+                unknown = [*order[len(statuses) : len(offered)], *unknown]
+                doubtful = [*order[max(len(statuses), len(offered)) :], *doubtful]
+        self._learn(len(links), result.seen)
+        return result
+
+    def _pays_to_look(self, links: int) -> bool:
+        return links * self.known_share >= self.look_from
+
+    def _learn(self, links: int, known: int) -> None:
+        if links:
+            self.known_share += (known / links - self.known_share) * min(1.0, links / LOOK_BACK)
+
+    async def _look(
+        self, shard: int, links: Sequence[Link]
+    ) -> tuple[AddResult, list[Link], list[Link]]:
+        """What is known for certain, the links that are to be offered, and those that the archive
+        is to be asked for. What may be admitted though it is known is offered."""
+        unknown = [link for link in links if link.revisit]
+        doubtful: list[Link] = []
+        known: list[str] = []
+        rest = [link for link in links if not link.revisit]
+        for start in range(0, len(rest), MAX_LOOKS):
+            packed, order = packing.look_ups(rest[start : start + MAX_LOOKS])
+            with translated():
+                data = msgpack.packb(packed, use_bin_type=False)
+                statuses: bytes = await self.scripts.run("look", keys.prefix(shard), data)
+            for link, status in zip(order, statuses.decode(), strict=True):
+                if status == "s":
+                    known.append(link.url)
+                elif status == "?" and self.mover is not None:
+                    doubtful.append(link)
+                else:
+                    unknown.append(link)
+        self.local.add_all(known)
+        return AddResult(seen=len(known)), unknown, doubtful
+
+    async def _known(self, shard: int, links: Sequence[Link], result: AddResult) -> set[int]:
+        """Which of an ack's links need not go with it: ids of the objects.
+        Counted in ``result``."""
+        if not self._pays_to_look(len(links)):
+            return set()
+        looked, unknown, doubtful = await self._look(shard, links)
+        self._learn(len(links), looked.seen)
+        result.merge(looked)
+        return {id(link) for link in links} - {id(link) for link in unknown + doubtful}
+
+    async def _archived(self, links: Sequence[Link]) -> bytes:
+        """What the archive has of them, as the scripts want it.
+
+        :raises FrontierUnavailable: the archive does not answer; the links are to be offered again
+        """
+        assert self.mover is not None
+        found = await self.mover.look([link.url_id for link in links])
+        packed: bytes = msgpack.packb(found, use_bin_type=False)
+        return packed
+
+    async def _offer(
+        self, shard: int, groups: list[list[Any]], archived: bytes = b"", *, may_stop: bool = False
+    ) -> bytes:
+        """Letters of the links in their order; of the first ones where the call got
+        late and ``may_stop``."""
+        with translated():
+            data = msgpack.packb(groups, use_bin_type=False)
+            statuses: bytes = await self.scripts.run(
+                "add", keys.prefix(shard), data, archived, int(may_stop)
+            )
+        return statuses
+
+    async def _ask_archive(self, shard: int, order: Sequence[Link], statuses: bytes) -> AddResult:
+        """The filter knows these (status ?), and no record in Redis does: offered again
+        with what the archive says.
+
+        :raises FrontierUnavailable: see :meth:`_archived`
+        """
+        links = [link for link, status in zip(order, statuses, strict=True) if status == ord("?")]
+        archived = await self._archived(links)
+        groups, order = packing.group_links(links, asked=True)
+        return self._confirmed(order, await self._offer(shard, groups, archived))
+
+    def _confirmed(self, links: Sequence[Link], statuses: bytes) -> AddResult:
+        """``statuses``: of all links, or of the first ones where the script stopped to have
+        the archive asked."""
+        result = AddResult(added=statuses.count(b"a"), seen=statuses.count(b"s"))
+        answered = zip(links, statuses.decode(), strict=False)
+        self.local.add_all(
+            [link.url for link, status in answered if status in "asd" and not link.revisit]
+        )
+        for code, reason in packing.REFUSALS.items():
+            if n := statuses.count(code.encode()):
+                result.refused[reason] = result.refused.get(reason, 0) + n
+        return result
+
+    def seen_local(
+        self, url: str, link: Link | None = None, parent: bytes | None = None, depth: int = 0
+    ) -> bool:
+        """True: this canonical URL need not be offered. Never ask for ``revisit`` links.
+
+        :param link: what would be offered, under ``parent`` and ``depth``: only with it the whole
+            filter is asked, as its hits are verified later, see :class:`LocalSeen`
+        """
+        return self.local.knows(url, link, parent, depth)
+
+    def unseen_local(
+        self, links: Sequence[Link], parent: bytes, depth: int, *, verify: bool
+    ) -> list[Link]:
+        """Of a page's links, each a different URL, those that are to be offered, see
+        :meth:`LocalSeen.unknown`."""
+        return self.local.unknown(links, parent, depth, verify=verify)
+
+    def note_seen(self, url: str) -> None:
+        """The caller knows from elsewhere that the frontier has this canonical URL."""
+        self.local.add(url)
 
     # ------------------------------------------------------------------ the round
     async def step(self, k: int, acks: Sequence[Ack] = (), fetched: Sequence[Fetched] = ()) -> Step:
@@ -190,16 +409,20 @@ class Frontier(Offers):
                 await self.mover.move()
             await self._verify(step)
         except FrontierUnavailable:
-            for lease in step.leases:  # of other shards: the caller never sees them, so they are freed
+            for (
+                lease
+            ) in step.leases:  # of other shards: the caller never sees them, so they are freed
                 self._held.pop(lease.fence, None)
             raise
         step.server_id = self._server_id
         return step
 
     async def _serve(self, shard: int, k: int, share: packing.Share, step: Step) -> int:
-        """As many calls as the share and ``k`` URLs need, each of them short. Returns how many URLs came.
+        """As many calls as the share and ``k`` URLs need, each of them short. Returns
+        how many URLs came.
 
-        What is told later belongs to domains that are held until then, so no lease can come too early.
+        What is told later belongs to domains that are held until then, so no lease
+        can come too early.
         """
         wait_ms, left, got = step.wait_ms, k, 0
         for batch in share.batches(MAX_ACKS, MAX_FETCHED):
@@ -213,8 +436,11 @@ class Frontier(Offers):
         return k - left
 
     async def _verify(self, step: Step) -> None:
-        """Offers links that the local filter alone knew: what it lied about is queued now. Sums up the step."""
-        step.queued, step.waiting, step.leased = (sum(column) for column in zip(*self._totals, strict=True))
+        """Offers links that the local filter alone knew: what it lied about is queued
+        now. Sums up the step."""
+        step.queued, step.waiting, step.leased = (
+            sum(column) for column in zip(*self._totals, strict=True)
+        )
         links = self.local.to_verify(MAX_LINKS, is_idle=not step.leases)
         if not links:
             return
@@ -224,27 +450,31 @@ class Frontier(Offers):
             self.local.keep(links)  # the step itself is done; the next call says what is wrong
             logger.info("Links wait to be verified links=%d error=%s", len(links), exc)
             return
-        self.local.lies += result.added
+        self.local.false_positives += result.added
         step.added.merge(result)
         if result.added or self.local.unverified:  # there is more to do than the scripts knew
             step.queued += result.added
             step.wait_ms = 0
 
-    async def _plan(self, acks: Sequence[Ack], fetched: Sequence[Fetched], step: Step) -> dict[int, packing.Share]:
-        """Sorts by shard. Links that cannot go with their ack's call are added first: the ack comes last."""
-        plan: dict[int, packing.Share] = {}
+    async def _plan(
+        self, acks: Sequence[Ack], fetched: Sequence[Fetched], step: Step
+    ) -> dict[int, packing.Share]:
+        """Sorts by shard. Links that cannot go with their ack's call are added first:
+        the ack comes last."""
+        plan: defaultdict[int, packing.Share] = defaultdict(packing.Share)
         for end in fetched:
-            plan.setdefault(self._shard(end.lease.domain), packing.Share()).fetched.append(packing.fetched(end))
+            plan[self._shard(end.lease.domain)].fetched.append(packing.fetched(end))
         known = await self._known_links(acks, step)
         room = MAX_LINKS
         ahead: list[Link] = []
         for ack in acks:
             shard = self._shard(ack.lease.domain)
             if not (ack.links or ack.moved_to):
-                plan.setdefault(shard, packing.Share()).acks.append((ack, packing.ack(ack, []), []))
+                plan[shard].acks.append((ack, packing.ack(ack, []), []))
                 continue
-            own = [link for link in ack.links if self._shard(link.domain) == shard and id(link) not in known]
-            ahead += [link for link in ack.links if self._shard(link.domain) != shard]
+            own, others = self._parted(ack.links, shard)
+            own = [link for link in own if id(link) not in known]
+            ahead += others
             if len(own) > room:
                 ahead += own
                 own = []
@@ -253,26 +483,40 @@ class Frontier(Offers):
             is_away = False
             if moved is not None and self._shard(moved.domain) == shard:
                 own.append(moved)
-            elif moved is not None and (await self._add(self._shard(moved.domain), [moved], moved=True)).taken:
-                is_away = True
             elif moved is not None:
-                ack.outcome, ack.reason, ack.moved_to = Outcome.REFUSED, "queue_full", None
+                is_away = await self._move_away(ack, moved)
             groups, order = packing.group_links(own, moved_last=moved)
-            plan.setdefault(shard, packing.Share()).acks.append(
-                (ack, packing.ack(ack, groups, moved_away=is_away), order)
-            )
+            plan[shard].acks.append((ack, packing.ack(ack, groups, moved_away=is_away), order))
         if ahead:
             step.added.merge(await self.add(ahead))
         return plan
 
+    def _parted(self, links: Sequence[Link], shard: int) -> tuple[list[Link], list[Link]]:
+        """Those of the shard, and the others."""
+        own = [link for link in links if self._shard(link.domain) == shard]
+        if len(own) == len(links):
+            return own, []
+        return own, [link for link in links if self._shard(link.domain) != shard]
+
+    async def _move_away(self, ack: Ack, moved: Link) -> bool:
+        """Offers the other spelling to its own shard. False: that is full, and the visit ends
+        refused."""
+        if (await self._add(self._shard(moved.domain), [moved], moved=True)).taken:
+            return True
+        ack.outcome, ack.reason, ack.moved_to = Outcome.REFUSED, "queue_full", None
+        return False
+
     async def _known_links(self, acks: Sequence[Ack], step: Step) -> set[int]:
-        """Links of the acks' own shards that need not be sent, where many of them are likely to be known."""
+        """Links of the acks' own shards that need not be sent, where many of them are
+        likely to be known."""
         if not self._pays_to_look(sum([len(ack.links) for ack in acks])):
             return set()
         links: dict[int, list[Link]] = {}
         for ack in acks:
             shard = self._shard(ack.lease.domain)
-            links.setdefault(shard, []).extend(x for x in ack.links if self._shard(x.domain) == shard)
+            links.setdefault(shard, []).extend(
+                x for x in ack.links if self._shard(x.domain) == shard
+            )
         known = [await self._known(shard, found, step.added) for shard, found in links.items()]
         return set().union(*known)
 
@@ -290,22 +534,25 @@ class Frontier(Offers):
             acks = msgpack.packb([packed.sent() for _, packed, _ in share.acks], use_bin_type=False)
         try:
             with translated():
-                answer = await self.scripts.run("step", keys.prefix(shard), self.worker, k, fetched, acks, has_links)
+                answer = await self.scripts.run(
+                    "step", keys.prefix(shard), self.worker, k, fetched, acks, has_links
+                )
         except FrontierUnavailable:
             self._is_unsure = True
             raise
-        granted, deadline_ms, wait_ms, queued, waiting, leased, step.now_ms, step.server_ms, *answer = answer
-        rejected, letters, full = answer
-        again = packing.Share()
-        for (ack, packed, order), links in zip(share.acks, letters, strict=True):
-            if links:
-                confirmed = self._confirmed(order, links)
-                step.added.merge(confirmed)
-                self._learn(len(links), confirmed.seen)
-            if b"?" in links:
-                again.acks.append((ack, packed, order))
-            else:
-                self._held.pop(ack.lease.fence, None)
+        (
+            granted,
+            deadline_ms,
+            wait_ms,
+            queued,
+            waiting,
+            leased,
+            step.now_ms,
+            step.server_ms,
+            *answer,
+        ) = answer
+        rejected, statuses, full = answer
+        again = self._settle(share, statuses, step)
         if full and self.mover is not None:
             self.mover.note(shard)
         step.rejected += rejected
@@ -314,33 +561,60 @@ class Frontier(Offers):
         for data in granted:
             self._take(data, deadline_ms, step)
         if again.acks:
-            await self._finish_asked(shard, again, letters, step)
+            await self._finish_asked(shard, again, statuses, step)
         return len(granted)
 
-    async def _finish_asked(self, shard: int, again: packing.Share, letters: list[bytes], step: Step) -> None:
-        """Acks that wait for the archive's word on some of their links: those are offered first, then the ack is
-        sent without them. A crash between repeats the visit."""
+    def _settle(self, share: packing.Share, statuses: Sequence[bytes], step: Step) -> packing.Share:
+        """Takes over what became of the links of each ack; returns the acks that wait for the
+        archive's word on one of theirs."""
+        again = packing.Share()
+        for (ack, packed, order), links in zip(share.acks, statuses, strict=True):
+            if links:
+                confirmed = self._confirmed(order, links)
+                step.added.merge(confirmed)
+                self._learn(len(links), confirmed.seen)
+            if b"?" in links:
+                again.acks.append((ack, packed, order))
+            else:
+                self._held.pop(ack.lease.fence, None)
+        return again
+
+    async def _finish_asked(
+        self, shard: int, again: packing.Share, statuses: list[bytes], step: Step
+    ) -> None:
+        """Acks that wait for the archive's word on some of their links: those are offered first,
+        then the ack is sent without them. A crash between repeats the visit."""
         try:
-            for (_, _, order), links in zip(again.acks, [x for x in letters if b"?" in x], strict=True):
+            for (_, _, order), links in zip(
+                again.acks, [x for x in statuses if b"?" in x], strict=True
+            ):
                 step.added.merge(await self._ask_archive(shard, order[: len(links)], links))
         except FrontierUnavailable:
             self._is_unsure = True  # the leases of this call never reach the caller
             raise
-        again.acks = [(ack, packed.without_links(), order[-1:]) for ack, packed, order in again.acks]
+        again.acks = [
+            (ack, packed.without_links(), order[-1:]) for ack, packed, order in again.acks
+        ]
         await self._step_shard(shard, 0, again, step)
 
     def _take(self, granted: bytes, deadline_ms: int, step: Step) -> None:
         lease, error = packing.lease(granted, deadline_ms)
         if error is not None:
-            # Poison: it ends in quarantine with the next call instead of breaking every worker in turn.
-            logger.error("Record cannot be read, goes to quarantine url_id=%s error=%s", lease.url_id.hex(), error)
+            # Poison: it ends in quarantine with the next call instead of breaking
+            # every worker in turn.
+            logger.error(
+                "Record cannot be read, goes to quarantine url_id=%s error=%s",
+                lease.url_id.hex(),
+                error,
+            )
             self._poisoned.append(Ack(lease, Outcome.FAILED, "poison"))
             return
         self._held[lease.fence] = lease
         step.leases.append(lease)
 
     async def _after_error(self) -> None:
-        """Frees leases that a failed call granted, and finds out whether Redis is still the same process."""
+        """Frees leases that a failed call granted, and finds out whether Redis is
+        still the same process."""
         if not (self._is_unsure or self.scripts.is_cut or self.scripts.reloads):
             return
         if await self._is_another_server():
@@ -367,14 +641,20 @@ class Frontier(Offers):
         return lost
 
     def is_suspect(self, lease: Lease) -> bool:
-        """Whether it may be what kills workers: to be fetched by itself, after :meth:`begin_trial`."""
+        """Whether it may be what kills workers: to be fetched by itself, after
+        :meth:`begin_trial`."""
         return lease.crashes >= self.config.suspect_after
 
     async def begin_trial(self, lease: Lease) -> bool:
-        """From now until its ack the death of this worker counts against the URL. False: the lease is lost."""
+        """From now until its ack the death of this worker counts against the URL. False:
+        the lease is lost."""
         with translated():
             deadline: int = await self.scripts.run(
-                "trial", keys.prefix(self._shard(lease.domain)), self.config.lease_ms, lease.url_id, lease.fence
+                "trial",
+                keys.prefix(self._shard(lease.domain)),
+                self.config.lease_ms,
+                lease.url_id,
+                lease.fence,
             )
         if not deadline:
             return False
@@ -384,8 +664,9 @@ class Frontier(Offers):
     async def give_back(self, leases: Sequence[Lease], fetched: Sequence[Fetched] = ()) -> int:
         """Returns URLs untried, e.g. at a graceful stop; how many were still ours.
 
-        :param fetched: of those of them that were asked of the site although nothing came of it (a store
-            that is away): their gate must open late. Not needed where a step() told it before.
+        :param fetched: of those of them that were asked of the site although nothing came
+            of it (a store that is away): their gate must open late. Not needed where a
+            step() told it before.
         """
         if fetched:
             await self.step(0, (), fetched)
@@ -398,10 +679,15 @@ class Frontier(Offers):
 
     async def _give_back(self, shard: int, leases: Sequence[Lease], how: str) -> int:
         with translated():
-            return int(await self.scripts.run("give_back", keys.prefix(shard), how, packing.fences(leases)))
+            return int(
+                await self.scripts.run("give_back", keys.prefix(shard), how, packing.fences(leases))
+            )
 
-    async def _free(self, *, own_held: bool, how: str, is_dead: Callable[[str], bool] | None = None) -> int:
-        """Ends leases in this worker's name that it does not hold, and those of workers that are dead."""
+    async def _free(
+        self, *, own_held: bool, how: str, is_dead: Callable[[str], bool] | None = None
+    ) -> int:
+        """Ends leases in this worker's name that it does not hold, and those of
+        workers that are dead."""
         n = 0
         others: dict[str, bool] = {}
         for shard in range(self.config.shards):
@@ -421,6 +707,45 @@ class Frontier(Offers):
                     packed = msgpack.packb(stray, use_bin_type=False)
                     n += int(await self.scripts.run("give_back", keys.prefix(shard), how, packed))
         return n
+
+    async def reserve(self, domain: str, url: str) -> Lease | int:
+        """Asks once for a turn at one domain's gate, for a single fetch outside the queue
+        (`scrapy extract URL`).
+
+        A lease of kind ROBOTS means: fetch robots.txt first and ack it by ``step`` like the crawl
+        does. Any other lease is for ``url``: end it by :meth:`release`.
+
+        :returns: the lease, or the real milliseconds after which to ask again
+        :raises FrontierRefused: the domain is unknown to the frontier, paused by its operator, or
+            its quota is spent
+        """
+        turn_id = secrets.token_bytes(16)
+        shard = self._shard(domain)
+        with translated():
+            granted, deadline_ms, wait_ms = await self.scripts.run(
+                "reserve", keys.prefix(shard), self.worker, domain, turn_id
+            )
+        if wait_ms == -1:
+            raise FrontierRefused(f"{domain} is not known to the frontier")
+        if wait_ms == -2:
+            raise FrontierRefused(f"{domain} is paused; `scrapy frontier resume {domain}` opens it")
+        if wait_ms == -3:
+            raise FrontierRefused(
+                f"the quota of {domain} is spent; `scrapy frontier quota {domain}` shows and"
+                " sets it"
+            )
+        if not granted:
+            return int(wait_ms)
+        lease, _ = packing.lease(granted[0], deadline_ms)
+        if lease.url_id == turn_id:
+            lease.url, lease.kind = url, Kind.PAGE
+        self._held[lease.fence] = lease
+        return lease
+
+    async def release(self, lease: Lease, fetched: Fetched) -> None:
+        """The fetch ended: the gate opens after the domain's delay; nothing of it is
+        kept in the queue."""
+        await self.give_back([lease], [fetched])
 
     # ------------------------------------------------------------------ reading
     async def counts(self) -> Counts:
@@ -443,3 +768,13 @@ class Frontier(Offers):
         except FrontierUnavailable:
             self.scripts.is_cut = True
             raise
+
+    # ------------------------------------------------------------------ shards
+    def _by_shard(self, items: Sequence[T]) -> dict[int, list[T]]:
+        found: dict[int, list[T]] = {}
+        for item in items:
+            found.setdefault(self._shard(item.domain), []).append(item)
+        return found
+
+    def _shard(self, domain: str) -> int:
+        return keys.shard_of(domain, self.config.shards)

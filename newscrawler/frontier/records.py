@@ -1,15 +1,7 @@
-"""How URLs, domains and leases are packed. Pure. The same formats stand in lua/_records.lua.
-
-Packed because a hash with named fields costs 700 to 1,200 bytes a URL. All numbers are big-endian
-without padding, which Python's struct and Redis' Lua struct write alike.
-
-Schema number: the first byte (its upper half in FINISHED). A newer worker reads older schemas; a record
-that cannot be read at all goes to quarantine.
-"""
+"""From packed records (schema.py) to the frontier's values and back. Pure."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha1
@@ -17,43 +9,37 @@ from typing import Any
 
 import msgpack
 
-from newscrawler.frontier import extras
+from newscrawler.frontier import schema
+from newscrawler.frontier.schema import (
+    DOMAIN,
+    EXTRA,
+    FINISHED,
+    FINISHED_PARTS,
+    HEADER,
+    LEASE,
+    LINK,
+    SCHEMA,
+)
 from newscrawler.frontier.types import Lease, Record
 from newscrawler.items import Kind, Link, Outcome
+from newscrawler.utils.numbers import whole_number
 
-SCHEMA = 1
 KINDS = list(Kind)
 OUTCOMES = list(Outcome)  # packed as index + 1; 0 = never visited
-KIND_INDEX = {kind: i for i, kind in enumerate(KINDS)}
-OUTCOME_INDEX = {outcome: i + 1 for i, outcome in enumerate(OUTCOMES)}
+KIND_INDEX = {kind: schema.NUMBERS["KIND"][kind.name] for kind in KINDS}
+OUTCOME_INDEX = {outcome: schema.NUMBERS["OUT"][outcome.name] for outcome in OUTCOMES}
 NO_PARENT = bytes(16)
+NO_CLASS = 9  # of the operator
 
-#: Queued, waiting, leased: schema, kind + 16 * scheme, band, tries, crashes, depth, score, discovered_s,
-#: last outcome, last status, last visit_s, parent; then the rest as msgpack.
-HEADER = struct.Struct(">BBBBBBiIBHI16s")
-#: An offered link: url id, flags (1 revisit, 2 move), due ms, kind + 16 * scheme, band, depth, score, parent; rest.
-LINK = struct.Struct(">16sBdBBBi16s")
-#: schema * 16 + kind, outcome, depth * 16 + tries, flags (1 next, 2 digest, 4 raw, 8 robots version, 16 asked,
-#: 32 parent), status, discovered_s, last_s; then next_s, digest, file number + offset + length, robots version, the first
-#: three bytes of the parent's id (enough to know it among the lists of a site), when a link asked for it after it had gone
-#: to the archive (s), as flagged; reason.
-FINISHED = struct.Struct(">BBBBHII")
-#: fence, granted ms (clock), queue score, state (1 fetched, + 2 on trial), is robots.txt, length of the domain.
-LEASE = struct.Struct(">dddBBB")
-#: schema, class, operator's class (9 none), enabled, paused, loopback, scheme, floor, operator's delay,
-#: autothrottle's, crawl-delay, back-off step (all ms), gate, last fetch, back-off until, blocked until,
-#: robots expiry or next try, queue not empty since, place in the ready set, next due (all ms since the epoch),
-#: robots state (0 none, 1 rules, 2 free, 3 wait), robots tries, robots version, sequence, queued, due, fetched,
-#: errors, dropped, added, url id being fetched, length of the site's name.
-DOMAIN = struct.Struct(">BBBBBBBIIIIIddddddddBBIIIIIIII16sB")
-#: when_s, length of domain, length of reason; domain, reason, record
-QUARANTINE = struct.Struct(">IBB")
-#: granted ms, ended ms (clock), delay that followed ms, status (65535: the worker never said)
-LOG = struct.Struct(">ddIH")
+#: ``held`` of a quota that was spent and has no window.
+FOR_GOOD = 2**53 - 1
 
 _SCHEMES = ("", "https://", "http://")
 #: What may follow the host where a URL is scheme + domain + path.
 _TAIL = ("/", "?", "")
+
+
+_KIND, _OUTCOME = HEADER.names.index("kind"), HEADER.names.index("outcome")
 
 
 class BadRecord(ValueError):
@@ -70,7 +56,11 @@ def split_url(url: str, domain: str) -> tuple[int, str]:
     number = 1 if url.startswith("https://") else 2
     at = len(_SCHEMES[number])
     end = at + len(domain)
-    if url.startswith(domain, at) and url[end : end + 1] in _TAIL and url.startswith(_SCHEMES[number]):
+    if (
+        url.startswith(domain, at)
+        and url[end : end + 1] in _TAIL
+        and url.startswith(_SCHEMES[number])
+    ):
         return number, url[end:]
     return 0, url
 
@@ -80,18 +70,20 @@ def join_url(scheme: int, tail: str, domain: str) -> str:
 
 
 def pack_rest(tail: str, *fields: Any) -> bytes:
-    """tail, hint, etag, last-modified, digest, links digest, raw reference; what is empty at the end is left off.
+    """tail, hint, etag, last-modified, digest, links digest, raw reference; what is empty
+    at the end is left off.
 
     ``use_bin_type=False``: Redis' cmsgpack cannot read msgpack's bin type.
     """
     values: list[Any] = [tail, *(field or None for field in fields)]
     while len(values) > 1 and values[-1] is None:
         values.pop()
-    return msgpack.packb(values, use_bin_type=False)  # type: ignore[no-any-return]
+    return bytes(msgpack.packb(values, use_bin_type=False))
 
 
 def unpack_rest(data: bytes) -> list[Any]:
-    """Seven values, of which the URL's tail, hint, etag, last-modified and raw reference are text."""
+    """Seven values, of which the URL's tail, hint, etag, last-modified and raw
+    reference are text."""
     try:
         values = msgpack.unpackb(data, raw=True, strict_map_key=False)
         if len(values) == 1:  # never visited
@@ -123,8 +115,8 @@ def whole_score(score: float) -> int:
 
 
 def pack_links(domain: str, links: Sequence[Link], flags: int = 0) -> list[bytes]:
-    """Links of one domain. ``flags``: 2 they replace URLs of the same id under another domain, 4 the archive was asked
-    for them."""
+    """Links of one domain. ``flags``: 2 they replace URLs of the same id under another domain, 4
+    the archive was asked for them."""
     https = _SCHEMES[1] + domain
     size = len(https)
     pack, head = msgpack.Packer(use_bin_type=False).pack, LINK.pack
@@ -159,15 +151,18 @@ def unpack_header(data: bytes) -> tuple[Any, ...]:
     if len(data) < HEADER.size + 1 or not 1 <= data[0] <= SCHEMA:
         raise BadRecord("unknown schema or too short")
     header = HEADER.unpack_from(data)
-    if header[1] % 16 >= len(KINDS) or header[1] // 16 >= len(_SCHEMES) or header[8] > len(OUTCOMES):
+    kind, outcome = header[_KIND], header[_OUTCOME]
+    if kind % 16 >= len(KINDS) or kind // 16 >= len(_SCHEMES) or outcome > len(OUTCOMES):
         raise BadRecord("unknown kind, scheme or outcome")
     return header
 
 
 def unpack_queued(url_id: bytes, domain: str, data: bytes) -> Record:
     """A record of the domain's hash, as a Record in state "queued"."""
-    _, kind, band, tries, crashes, depth, score, discovered_s, outcome, status, last_s, parent = unpack_header(data)
-    tail, hint, etag, modified, digest, links_digest, raw_ref = unpack_rest(data[HEADER.size :])
+    _, kind, band, tries, crashes, depth, score, discovered_s, outcome, status, last_s, parent = (
+        unpack_header(data)
+    )
+    tail, hint, etag, modified, digest, content_state, raw_ref = unpack_rest(data[HEADER.size :])
     return Record(
         url_id=url_id,
         domain=domain,
@@ -187,18 +182,26 @@ def unpack_queued(url_id: bytes, domain: str, data: bytes) -> Record:
         etag=etag,
         last_modified=modified,
         digest=digest or b"",
-        links_digest=links_digest or b"",
+        content_state=content_state or b"",
         raw_ref=raw_ref,
         hint=hint,
     )
 
 
 def unpack_lease_record(
-    data: bytes, url_id: bytes, domain: str, site: str, fence: int, deadline_ms: int, robots_version: int
+    data: bytes,
+    url_id: bytes,
+    domain: str,
+    site: str,
+    fence: int,
+    deadline_ms: int,
+    robots_version: int,
 ) -> Lease:
     """:raises BadRecord: the URL goes to quarantine"""
-    _, kind, band, tries, crashes, depth, score, discovered_s, _, _, last_s, parent = unpack_header(data)
-    tail, hint, etag, modified, digest, links_digest, raw_ref = unpack_rest(data[HEADER.size :])
+    _, kind, band, tries, crashes, depth, score, discovered_s, _, _, last_s, parent = unpack_header(
+        data
+    )
+    tail, hint, etag, modified, digest, content_state, raw_ref = unpack_rest(data[HEADER.size :])
     return Lease(  # by position: a name for each of so many would take a third longer
         join_url(kind // 16, tail, domain),
         url_id,
@@ -212,7 +215,7 @@ def unpack_lease_record(
         etag,
         modified,
         digest or b"",
-        links_digest or b"",
+        content_state or b"",
         hint,
         discovered_s * 1000,
         robots_version,
@@ -226,66 +229,71 @@ def unpack_lease_record(
     )
 
 
-def unpack_finished(url_id: bytes, domain: str, data: bytes) -> tuple[Record, tuple[int, int, int] | None]:
+def unpack_finished(
+    url_id: bytes, domain: str, data: bytes
+) -> tuple[Record, tuple[Any, ...] | None]:
     """The record and, where a raw page was kept, (number of its file, offset, length)."""
-    schema_kind, outcome, depth_tries, flags, status, discovered_s, last_s = FINISHED.unpack_from(data)
-    at = FINISHED.size
-    next_s, digest, raw = 0, b"", None
-    if flags & 1:
-        next_s = int.from_bytes(data[at : at + 4], "big")
-        at += 4
-    if flags & 2:
-        digest = data[at : at + 16]
-        at += 16
-    if flags & 4:
-        raw = struct.unpack_from(">HII", data, at)
-        at += 10
-    if flags & 8:
-        at += 4
-    parent_start = data[at : at + 3] if flags & 32 else b""
-    at += len(parent_start) + (4 if flags & 16 else 0)
-    if schema_kind // 16 != SCHEMA or not 0 < outcome <= len(OUTCOMES) or schema_kind % 16 >= len(KINDS):
+    row = FINISHED.read(data)
+    parts, at = _finished_parts(data, row.flags)
+    version, kind = divmod(row.schema_kind, 16)
+    if version != SCHEMA or not 0 < row.outcome <= len(OUTCOMES) or kind >= len(KINDS):
         raise BadRecord("unknown schema, kind or outcome")
     record = Record(
         url_id=url_id,
         domain=domain,
         state="finished",
-        kind=KINDS[schema_kind % 16],
-        depth=depth_tries // 16,
-        tries=depth_tries % 16,
-        discovered_ms=discovered_s * 1000,
-        outcome=OUTCOMES[outcome - 1],
+        kind=KINDS[kind],
+        depth=row.depth_tries // 16,
+        tries=row.depth_tries % 16,
+        discovered_ms=row.discovered * 1000,
+        outcome=OUTCOMES[row.outcome - 1],
         reason=data[at:].decode("utf-8", "replace"),
-        status=status,
-        last_visit_ms=last_s * 1000,
-        next_visit_ms=next_s * 1000 or None,
-        parent_start=parent_start,
-        digest=digest,
+        status=row.status,
+        last_visit_ms=row.last * 1000,
+        next_visit_ms=parts.get("NEXT", (0,))[0] * 1000 or None,
+        parent_start=parts.get("PARENT", (b"",))[0],
+        digest=parts.get("DIGEST", (b"",))[0],
     )
-    return record, raw
+    return record, parts.get("RAW")
+
+
+def _finished_parts(data: bytes, flags: int) -> tuple[dict[str, tuple[Any, ...]], int]:
+    """What stands behind FINISHED, and where that ends."""
+    parts: dict[str, tuple[Any, ...]] = {}
+    at = FINISHED.size
+    for name, part in FINISHED_PARTS.items():
+        if flags & part.flag:
+            if len(data) < at + part.struct.size:
+                raise BadRecord("too short for its flags")
+            parts[name] = part.struct.unpack_from(data, at)
+            at += part.struct.size
+    return parts, at
 
 
 def finished_age(data: bytes) -> int:
-    """When the URL was last visited, or asked for after it had gone to the archive; seconds. Small = moved first."""
+    """When the URL was last visited, or asked for after it had gone to the archive;
+    seconds. Small = moved first."""
     if len(data) < FINISHED.size:
         return 0
-    flags = data[3]
-    if not flags & 16:
-        return int.from_bytes(data[10:14], "big")
-    sizes = ((1, 4), (2, 16), (4, 10), (8, 4), (32, 3))
-    at = FINISHED.size + sum(size for flag, size in sizes if flags & flag)
-    return int.from_bytes(data[at : at + 4], "big")
+    row = FINISHED.read(data)
+    if not row.flags & FINISHED_PARTS["ASKED"].flag:
+        return int(row.last)
+    try:
+        return int(_finished_parts(data, row.flags)[0]["ASKED"][0])
+    except BadRecord:
+        return 0
 
 
 def split_raw_ref(ref: str | None) -> tuple[str, int, int]:
-    """``file:offset:length`` -> its parts; ("", 0, 0) where there is none or it has another form."""
+    """``file:offset:length`` -> its parts; ("", 0, 0) where there is none or it
+    has another form."""
     if not ref:
         return "", 0, 0
     parts = ref.rsplit(":", 2)
-    if len(parts) != 3 or not (parts[1].isdigit() and parts[2].isdigit()):
+    if len(parts) != 3:
         return "", 0, 0
-    offset, length = int(parts[1]), int(parts[2])
-    return (parts[0], offset, length) if max(offset, length) < 2**32 else ("", 0, 0)
+    offset, length = whole_number(parts[1], 2**32 - 1), whole_number(parts[2], 2**32 - 1)
+    return ("", 0, 0) if offset is None or length is None else (parts[0], offset, length)
 
 
 @dataclass(slots=True)
@@ -300,10 +308,87 @@ class LeaseEntry:
 
 
 def unpack_lease_entry(data: bytes) -> LeaseEntry:
-    fence, granted, _, state, robots, size = LEASE.unpack_from(data)
-    domain = data[LEASE.size : LEASE.size + size].decode()
-    worker = data[LEASE.size + size :].decode()
-    return LeaseEntry(int(fence), int(granted), state % 2 == 1, robots == 1, domain, worker, state > 1)
+    row = LEASE.read(data)
+    end = LEASE.size + row.domain
+    return LeaseEntry(
+        fence=int(row.fence),
+        granted_ms=int(row.granted),
+        fetched=row.state % 2 == 1,
+        is_robots=row.robots == 1,
+        domain=data[LEASE.size : end].decode(),
+        worker=data[end:].decode(),
+        on_trial=row.state > 1,
+    )
+
+
+@dataclass(slots=True)
+class DomainExtra:
+    """What only some domains have: quota, group, how a class was worked out, failures in a row.
+    Defaults: none of it."""
+
+    is_class_worked_out: bool = False
+    is_quota_own: bool = False  # set by `scrapy frontier quota`, not by the policy
+    held_until: int = 0  # ms; the quota is spent
+    quota: int = 0  # pages, 0 = none
+    quota_window_s: int = 0  # 0 = since it was set
+    quota_from_s: int = 0
+    quota_base: int = 0  # fetches of the domain before the window began
+    articles: int = 0
+    judged_fetches: int = 0  # 0 = not judged yet
+    latency_ms: int = 0
+    yield_percent: int = 0
+    error_percent: int = 0
+    idle_h: int = 0
+    group: str = ""
+    failures: int = (
+        0  # fetches in a row, without a success between: 429, 503, no answer; at most 255
+    )
+
+    def quota_used(self, fetched: int, now_ms: int) -> int:
+        """Of the window that runs now."""
+        if self.quota_window_s and now_ms >= (self.quota_from_s + self.quota_window_s) * 1000:
+            return 0
+        return fetched - self.quota_base
+
+    @property
+    def class_reason(self) -> str:
+        """What spoke for the class that was worked out."""
+        said = []
+        if self.judged_fetches:
+            said.append(f"{self.yield_percent} % new articles")
+            said.append(f"answers in {self.latency_ms / 1000:.1f} s")
+            said.append(f"{self.error_percent} % errors")
+        if self.idle_h >= 24:
+            said.append(f"left alone for {self.idle_h} h")
+        return ", ".join(said) or "not judged yet"
+
+
+NO_EXTRA = DomainExtra()
+
+
+def unpack_extra(data: bytes) -> DomainExtra:
+    """``data``: what stands behind the site's name."""
+    if len(data) < EXTRA.size:
+        return NO_EXTRA
+    row = EXTRA.read(data)
+    end = EXTRA.size + row.group
+    return DomainExtra(
+        is_class_worked_out=row.flags & 1 == 1,
+        is_quota_own=row.flags & 4 == 4,
+        held_until=int(row.held),
+        quota=row.quota,
+        quota_window_s=row.quota_s,
+        quota_from_s=row.quota_from,
+        quota_base=row.quota_base,
+        articles=row.articles,
+        judged_fetches=row.judged_fetched,
+        latency_ms=row.latency,
+        yield_percent=row.yield_share,
+        error_percent=row.error_share,
+        idle_h=row.idle_h,
+        group=data[EXTRA.size : end].decode(),
+        failures=data[end] if len(data) > end else 0,
+    )
 
 
 @dataclass(slots=True)
@@ -338,7 +423,7 @@ class DomainState:
     dropped: int
     added: int
     fetching: bytes | None
-    extra: extras.DomainExtra  # quota, group, worked-out class
+    extra: DomainExtra  # quota, group, worked-out class
 
     @property
     def delay(self) -> int:
@@ -346,35 +431,36 @@ class DomainState:
 
 
 def unpack_domain(domain: str, data: bytes) -> DomainState:
-    v = DOMAIN.unpack_from(data)
+    row = DOMAIN.read(data)
+    end = DOMAIN.size + row.site
     return DomainState(
         domain=domain,
-        site=data[DOMAIN.size : DOMAIN.size + v[-1]].decode(),
-        cls=v[1] if v[2] == 9 else v[2],
-        operator_cls=None if v[2] == 9 else v[2],
-        enabled=v[3] == 1,
-        paused=v[4] == 1,
-        loopback=v[5] == 1,
-        floor=v[7],
-        operator_delay=v[8],
-        autothrottle=v[9],
-        crawl_delay=v[10],
-        backoff_step=v[11],
-        gate=int(v[12]),
-        last_fetch=int(v[13]),
-        backoff_until=int(v[14]),
-        blocked_until=int(v[15]),
-        robots_due=int(v[16]),
-        ready_at=int(v[18]),
-        next_due=int(v[19]),
-        robots_state=v[20],
-        robots_version=v[22],
-        queued=v[24],
-        due=v[25],
-        fetched=v[26],
-        errors=v[27],
-        dropped=v[28],
-        added=v[29],
-        fetching=None if v[30] == bytes(16) else v[30],
-        extra=extras.unpack(data[DOMAIN.size + v[-1] :]),
+        site=data[DOMAIN.size : end].decode(),
+        cls=row.cls if row.own_cls == NO_CLASS else row.own_cls,
+        operator_cls=None if row.own_cls == NO_CLASS else row.own_cls,
+        enabled=row.enabled == 1,
+        paused=row.paused == 1,
+        loopback=row.loopback == 1,
+        floor=row.floor,
+        operator_delay=row.set_delay,
+        autothrottle=row.throttle,
+        crawl_delay=row.crawl_delay,
+        backoff_step=row.step,
+        gate=int(row.gate),
+        last_fetch=int(row.last),
+        backoff_until=int(row.back_until),
+        blocked_until=int(row.blocked),
+        robots_due=int(row.robots_due),
+        ready_at=int(row.ready),
+        next_due=int(row.next_due),
+        robots_state=row.robots,
+        robots_version=row.robots_version,
+        queued=row.queued,
+        due=row.due,
+        fetched=row.fetched,
+        errors=row.errors,
+        dropped=row.dropped,
+        added=row.added,
+        fetching=None if row.id == bytes(16) else row.id,
+        extra=unpack_extra(data[end:]),
     )

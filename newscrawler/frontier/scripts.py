@@ -14,11 +14,14 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError, ResponseError
 
+from newscrawler.frontier import schema
+
 #: Everything that can be run. The files that begin with "_" are parts, joined in by "--@include".
 NAMES = (
     "add",
     "domain",
     "forget",
+    "found",
     "free",
     "give_back",
     "look",
@@ -33,11 +36,9 @@ NAMES = (
     "trial",
 )
 
-#: What the configuration replaces, in the scripts that need it: it is part of their text, as decoding it from an
-#: argument took longer than everything else that a call needs before its work.
+#: What the configuration replaces, in the scripts that need it: it is part of their text, as
+#: decoding it from an argument took longer than everything else that a call needs before its work.
 CONFIG = "--@config\n"
-#: The part whose locals all others use.
-BASE = "_base"
 
 
 @dataclass(frozen=True)
@@ -49,89 +50,149 @@ class Script:
 
 def _text(name: str) -> str:
     """Read through importlib.resources, as an egg is a zip."""
-    return (resources.files("newscrawler.frontier") / "lua" / f"{name}.lua").read_text(encoding="utf-8")
-
-
-def _declared(text: str) -> list[str]:
-    """The locals of a part that stand at the beginning of a line."""
-    found: list[str] = []
-    for line in text.splitlines():
-        if function := re.match(r"local function (\w+)", line):
-            found.append(function[1])
-        elif names := re.match(r"local (\w+(?:, \w+)*)(?: =|$)", line):
-            found += names[1].split(", ")
-    return list(dict.fromkeys(found))
-
-
-def _with_numbers(texts: dict[str, str]) -> dict[str, str]:
-    """Names that stand for numbers become numbers, as Lua has no constants and builds each table anew in each call.
-
-    ``local OUT = { DONE = 1 }`` (numbers only, named in capitals) goes, and ``OUT.DONE`` becomes 1. ``--@fields d raw
-    tail`` says that what is called d is a list: ``d.tail`` becomes d[2].
-
-    :raises ValueError: a name that was not declared
-    """
-    numbers: dict[str, dict[str, str]] = {}
-
-    def declare(match: re.Match[str]) -> str:
-        numbers[match[1]] = dict(re.findall(r"(\w+) = (\d+)", match[2]))
-        return ""
-
-    def number(match: re.Match[str]) -> str:
-        if match[2] not in numbers[match[1]]:
-            raise ValueError(f"{match[0]} is not declared")
-        value = numbers[match[1]][match[2]]
-        return f"{match[1]}[{value}]" if match[1].islower() else value
-
-    table = re.compile(r"^local ([A-Z]\w*) = \{((?:\s*\w+ = \d+,?)+\s*)\}\n", re.MULTILINE)
-    texts = {part: table.sub(declare, text) for part, text in texts.items()}
-    for text in texts.values():
-        for name, listed in re.findall(r"^--@fields (\w+) (.*)$", text, flags=re.MULTILINE):
-            known = numbers.setdefault(name, {})
-            known.update({field: str(len(known) + i) for i, field in enumerate(listed.split(), start=1)})
-    if not numbers:
-        return texts
-    use = re.compile(rf"(?<![\w.])({'|'.join(numbers)})\.(\w+)")
-    return {part: use.sub(number, text) for part, text in texts.items()}
+    return (resources.files("newscrawler.frontier") / "lua" / f"{name}.lua").read_text(
+        encoding="utf-8"
+    )
 
 
 @cache
 def load(name: str) -> str:
-    """The text with its parts.
+    """The text with its parts, and what schema.py declares put in."""
+    text = re.sub(
+        r"^--@include (\w+)\n", lambda part: _text(part[1]), _text(name), flags=re.MULTILINE
+    )
+    return with_schema(text)
 
-    Each part but the first becomes a function that is called at once and returns what the others use of it. Lua finds
-    a local of the function that it is in by walking over all that are in use, for each time a function inside names it:
-    with all the parts in one function that took a third of an idle call.
 
-    :raises ValueError: a part changes a local that others use: they would not see it
+# ---------------------------------------------------------------- records
+_RECORDS = {record.name: record for record in schema.RECORDS}
+_NAMES = "|".join(_RECORDS)
+
+
+def with_schema(text: str) -> str:
+    """A script whose records are those of schema.py.
+
+    ========================  ============================================================
+    ``LEASE.pack{ a = x }``   the record, of a value for each of its fields
+    ``LEASE.pack(e)``         the same of a list that has them, see below
+    ``LEASE.list{ a = x }``   the values in the record's order
+    ``LEASE.zeros``           the same, of zeros and ""
+    ``LEASE.unpack(raw)``     the values, and where the record ended
+    ``LEASE.size``            bytes up to the end of the first text's length
+    ``LEASE.at.fence``        the field's first byte, counted from 1
+    ``OUT.DONE``              a number of schema.NUMBERS or a format of schema.FORMATS
+    ``--@fields e a @LEASE``  e is a list: ``a``, then the fields of LEASE
+    ``e.fence``               its place in that list: e[2]
+    ========================  ============================================================
+
+    :raises ValueError: a name that was not declared, or a value that is missing
     """
-    main = _text(name)
-    parts = {part: _text(part) for part in re.findall(r"^--@include (\w+)\n", main, flags=re.MULTILINE)}
-    parts = _with_numbers({**parts, "": main})
-    main = parts.pop("")
-    code = {part: re.sub(r'--.*|"[^"\n]*"', "", text) for part, text in {**parts, "": main}.items()}
+    lists = _lists(text)
+    text = re.sub(r"^--@fields .*\n", "", text, flags=re.MULTILINE)
+    text = _with_values(text)
+    text = re.sub(rf"\b({_NAMES})\.pack\((\w+)\)", lambda m: _pack_list(m[1], m[2]), text)
+    text = re.sub(
+        rf"\b({_NAMES})\.unpack\(", lambda m: f'struct.unpack("{_RECORDS[m[1]].lua_format}", ', text
+    )
+    text = re.sub(rf"\b({_NAMES})\.(\w+)(?:\.(\w+))?", _place, text)
+    constants = schema.NUMBERS | schema.FORMATS
+    text = re.sub(rf"(?<![\w.])({'|'.join(constants)})\.(\w+)", _constant, text)
 
-    def include(match: re.Match[str]) -> str:
-        part = match[1]
-        if part == BASE:
-            return parts[part]
-        used = set(
-            re.findall(r"(?<![.\w])[A-Za-z_]\w*", " ".join(text for other, text in code.items() if other != part))
-        )
-        names = [x for x in _declared(code[part]) if x in used]
-        for text in code.values():  # a line that ends in a comma or a closing brace is one of a table
-            changed = [x for x in names if re.search(rf"^\s+{x}(, \w+)* = (?!.*(,| }})$)", text, re.MULTILINE)]
-            if changed:
-                raise ValueError(f"{part}.lua: {changed[0]} is used by other parts and changed; keep it in shared")
-        return f"local {', '.join(names)} = (function()\n{parts[part]}return {', '.join(names)}\nend)()\n"
+    def index(match: re.Match[str]) -> str:
+        fields = lists[match[1]]
+        if match[2] not in fields:
+            raise ValueError(f"{match[0]} is not declared")
+        return f"{match[1]}[{fields.index(match[2]) + 1}]"
 
-    return re.sub(r"^--@include (\w+)\n", include, main, flags=re.MULTILINE)
+    return re.sub(rf"(?<![\w.])({'|'.join(lists)})\.(\w+)", index, text) if lists else text
 
 
+def _lists(text: str) -> dict[str, list[str]]:
+    """What is declared by --@fields: name of the list -> its fields in order."""
+    found: dict[str, list[str]] = {}
+    for name, declared in re.findall(r"^--@fields (\w+) (.*)$", text, flags=re.MULTILINE):
+        found[name] = []
+        for word in declared.split():
+            found[name] += _RECORDS[word[1:]].names if word.startswith("@") else [word]
+        twice = [field for field in found[name] if found[name].count(field) > 1]
+        if twice:
+            raise ValueError(f"{name} has two fields {twice[0]}")
+    return found
+
+
+def _with_values(text: str) -> str:
+    """NAME.pack{...} and NAME.list{...}."""
+    opening = re.compile(rf"\b({_NAMES})\.(pack|list)\{{")
+    while match := opening.search(text):
+        parts, end = _split(text, match.end())
+        given = dict(part.strip().split(" = ", 1) for part in parts)
+        record = _RECORDS[match[1]]
+        if list(given) != record.names:
+            raise ValueError(
+                f"{match[0]}: {', '.join(given)} are not the fields {', '.join(record.names)}"
+            )
+        if match[2] == "list":
+            made = ", ".join(given.values())
+        else:
+            made = _packed(record, list(given.values()))
+        text = text[: match.start()] + made + text[end:]
+    return text
+
+
+def _split(text: str, start: int) -> tuple[list[str], int]:
+    """The parts between commas up to the brace that closes, and the place behind it."""
+    parts: list[str] = []
+    depth, begin = 0, start
+    for at in range(start, len(text)):
+        char = text[at]
+        if char == "}" and depth == 0:
+            return [*parts, text[begin:at]], at + 1
+        if char == "," and depth == 0:
+            parts.append(text[begin:at])
+            begin = at + 1
+        depth += (char in "({[") - (char in ")}]")
+    raise ValueError("a brace is not closed")
+
+
+def _packed(record: schema.Record, values: list[str]) -> str:
+    arguments: list[str] = []
+    for field, value in zip(record.fields, values, strict=True):
+        if field.is_text:
+            arguments.append(f"#{value}")  # a text stands behind its length
+        arguments.append(value)
+    return f'struct.pack("{record.lua_format}", {", ".join(arguments)})'
+
+
+def _pack_list(name: str, variable: str) -> str:
+    record = _RECORDS[name]
+    return _packed(record, [f"{variable}.{field}" for field in record.names])
+
+
+def _place(match: re.Match[str]) -> str:
+    record, what, field = _RECORDS[match[1]], match[2], match[3]
+    if what == "at" and field in record.names:
+        return str(record.at(field) + 1)
+    if what == "size" and not field:
+        return str(record.size)
+    if what == "zeros" and not field:
+        return ", ".join(one.lua_zero for one in record.fields)
+    raise ValueError(f"{match[0]} is not declared")
+
+
+def _constant(match: re.Match[str]) -> str:
+    if match[2] in schema.NUMBERS.get(match[1], {}):
+        return str(schema.NUMBERS[match[1]][match[2]])
+    if match[2] in schema.FORMATS.get(match[1], {}):
+        return f'"{schema.FORMATS[match[1]][match[2]]}"'
+    raise ValueError(f"{match[0]} is not declared")
+
+
+# ---------------------------------------------------------------- configuration
 def literal(value: Any) -> str:
     """Numbers, truth values, and lists and dictionaries of them, as Lua writes them.
 
-    :raises TypeError: anything else, a text above all: what comes from outside is no part of a script
+    :raises TypeError: anything else, a text above all: what comes from outside
+        is no part of a script
     """
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -145,8 +206,9 @@ def literal(value: Any) -> str:
 
 
 class Scripts:
-    """Runs scripts through one client. ``reloads`` counts the times that Redis had forgotten them; ``is_cut``: a call
-    ended in an error that is no answer, so that another process may answer the next.
+    """Runs scripts through one client. ``reloads`` counts the times that Redis had
+    forgotten them; ``is_cut``: a call ended in an error that is no answer, so that another
+    process may answer the next.
 
     :param config: C of the scripts that name it (packing.config); None: those cannot be run
     """
@@ -166,22 +228,9 @@ class Scripts:
             if CONFIG in text:
                 if self._config is None:
                     raise LookupError(f"{name}.lua needs the frontier's configuration")
-                text = self._configured(text)
+                text = text.replace(CONFIG, f"local C = {literal(self._config)}\n")
             made = self._made[name] = Script(name, text, hashlib.sha1(text.encode()).hexdigest())
         return made
-
-    def _configured(self, text: str) -> str:
-        """Single values stand where they are used; only lists are in C."""
-        assert self._config is not None
-        lists = {key: value for key, value in self._config.items() if not isinstance(value, (bool, int, float))}
-        text = text.replace(CONFIG, f"local C = {literal(lists)}\n")
-
-        def value(match: re.Match[str]) -> str:
-            assert self._config is not None
-            found = self._config.get(match[1])
-            return match[0] if found is None or match[1] in lists else f"({literal(found)})"
-
-        return re.sub(r"(?<![\w.])C\.(\w+)", value, text)
 
     async def load_all(self) -> None:
         for name in NAMES:

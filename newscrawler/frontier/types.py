@@ -1,8 +1,8 @@
 """The values that go in and out of the frontier. Plain data, no Redis.
 
-Times named ``_ms`` are milliseconds since the epoch by the frontier's clock (the server's TIME, or the
-simulated clock of a test web). Only a lease's deadline is in the server's real time: a worker dies in
-real time whatever the simulated day says.
+Times named ``_ms`` are milliseconds since the epoch by the frontier's clock (the server's TIME, or
+the simulated clock of a test web). Only a lease's deadline is in the server's real time: a worker
+dies in real time whatever the simulated day says.
 """
 
 from __future__ import annotations
@@ -22,12 +22,18 @@ class FrontierError(Exception):
 
 
 class FrontierUnavailable(FrontierError):
-    """Redis cannot be reached or cannot write now. Wait or stop; nothing was lost. One clear line."""
+    """Redis cannot be reached or cannot write now. Wait or stop; nothing was lost.
+    One clear line."""
+
+
+class FrontierGone(FrontierError):
+    """The data of the embedded Redis was deleted under a process that used it: waiting
+    brings nothing back."""
 
 
 class FrontierRefused(FrontierError):
-    """The frontier does not accept the order: a delay of 0 on the open web, a clock on a real crawl, a
-    changed number of shards. Says which value and what to do."""
+    """The frontier does not accept the order: a delay of 0 on the open web, a clock on a real
+    crawl, a changed number of shards. Says which value and what to do."""
 
 
 #: The classes of domains, in the order of their turns 5:3:1.
@@ -45,17 +51,23 @@ class DomainPolicy:
     cls: str = "mid"  # high | mid | low, or auto: worked out from what its fetches bring and cost
     floor_ms: int = 2000  # least time between two fetches, whole fleet
     enabled: bool = True  # False: what is queued stays, nothing is leased, links are refused
-    pages_per_day: int = 0  # fetches in 24 h, whole fleet; 0 = no quota. The operator's own quota wins
-    # Domains of one group share one gate, as they are one host or one CDN. "" = none, None = leave it as it is.
+    pages_per_day: int = (
+        0  # fetches in 24 h, whole fleet; 0 = no quota. The operator's own quota wins
+    )
+    # Domains of one group share one gate, as they are one host or one CDN. "" = none, None
+    # = leave it as it is.
     group: str | None = None
 
     def __post_init__(self) -> None:
         if self.cls not in (*CLASSES, AUTO):
             raise ValueError(
-                f"class of {self.domain} is {self.cls!r}; it must be one of {', '.join(CLASSES)} or {AUTO}"
+                f"class of {self.domain} is {self.cls!r}; it must be one of {', '.join(CLASSES)} or"
+                f" {AUTO}"
             )
         if not 0 <= self.pages_per_day < 2**32:
-            raise ValueError(f"pages a day of {self.domain} are {self.pages_per_day}; they must be 0 or more")
+            raise ValueError(
+                f"pages a day of {self.domain} are {self.pages_per_day}; they must be 0 or more"
+            )
         if len((self.group or "").encode()) > 255:
             raise ValueError(f"the group of {self.domain} has a name of more than 255 bytes")
         if self.floor_ms < 0:
@@ -64,8 +76,8 @@ class DomainPolicy:
             raise ValueError(f"domain {self.domain!r} must be a lower-case host or host:port")
 
 
-#: Time until a list page is looked at again when the ack does not say, and the least age at which an
-#: offer with ``revisit`` re-admits a finished URL. Milliseconds; discovery adapts them per seed.
+#: Time until a list page is looked at again when the ack does not say, and the least age at which
+#: an offer with ``revisit`` re-admits a finished URL. Milliseconds; discovery adapts them per seed.
 REVISIT_MS: Mapping[Kind, int] = {
     Kind.HOME: 15 * 60_000,
     Kind.FEED: 15 * 60_000,
@@ -83,9 +95,10 @@ class FrontierConfig:
     shards: int = 1
     lease_ms: int = 90_000
     max_tries: int = 4
-    # Deaths of workers that held a URL, among others, after which it is suspected to kill them and tried by itself;
-    # and deaths during such trials that prove it. Rests of 1, 4, 16 and 64 leases come before the trials, so that a
-    # storm that kills workers for another reason must last for two hours before an innocent URL can be proved guilty.
+    # Deaths of workers that held a URL, among others, after which it is suspected to kill them and
+    # tried by itself; and deaths during such trials that prove it. Rests of 1, 4, 16 and 64 leases
+    # come before the trials, so that a storm that kills workers for another reason must last for
+    # two hours before an innocent URL can be proved guilty.
     suspect_after: int = 3
     max_trials: int = 4
     queue_limit: int = 50_000  # per domain
@@ -98,28 +111,38 @@ class FrontierConfig:
     autothrottle_start_ms: int = 2_000
     autothrottle_max_ms: int = 60_000
     autothrottle_target: float = 1.0
+    # A robots.txt that fails is asked again after this, doubling: nothing of its domain is fetched
+    # until it answers.
+    robots_retry_ms: int = 5_000
     backoff_start_ms: int = 60_000
     backoff_max_ms: int = 86_400_000
     backoff_forgive_ms: int = 30 * 60_000
-    # Every admitted host is in 127.0.0.0/8: the only case where a delay of 0 or a simulated clock is accepted.
+    # Every admitted host is in 127.0.0.0/8: the only case where a delay of 0 or a simulated
+    # clock is accepted.
     loopback_only: bool = False
     revisit_ms: Mapping[Kind, int] = field(default_factory=lambda: dict(REVISIT_MS))
-    # A script call that lasts longer ends where it may, as Redis serves nobody else meanwhile; the rest comes with the next.
+    # A script call that lasts longer ends where it may, as Redis serves nobody else meanwhile; the
+    # rest comes with the next.
     call_ms: int = 3
     log_entries: int = 2_000  # fetches kept per domain for `scrapy frontier audit`
     # What the whole fleet may ask and read in any minute; 0 = no cap.
     requests_per_minute: int = 0
     bytes_per_minute: int = 0
-    pattern_budget: int = 0  # URLs of one shape per domain and day that are no article; 0 = no limit
-    # Seen filter: buckets of the first generation (each further one has twice as many), members per
-    # bucket until the next generation, bits kept of each id (32; tests force false positives with few).
+    pattern_budget: int = (
+        0  # URLs of one shape per domain and day that are no article; 0 = no limit
+    )
+    # Seen filter: buckets of the first generation (each further one has twice as many),
+    # members per bucket until the next generation, bits kept of each id (32; tests force
+    # false positives with few).
     seen_buckets: int = 4096
     seen_per_bucket: int = 256
     seen_bits: int = 32
     seen_window_ms: int = 90 * 86_400_000  # a generation is dropped this long after its end
-    # About so many finished records stay in Redis (whole fleet), the oldest go to the archive; 0 = all stay.
+    # About so many finished records stay in Redis (whole fleet), the oldest go to the
+    # archive; 0 = all stay.
     finished_limit: int = 0
-    # Worker's local filter: exact recent links, then pybloom-live; emptied after this many seconds.
+    # Worker's local filter: links met twice exactly, all in pybloom-live; emptied after
+    # this many seconds.
     local_links: int = 65_536
     local_capacity: int = 500_000
     local_reset_s: float = 3_600.0
@@ -128,7 +151,10 @@ class FrontierConfig:
         if not 1 <= self.shards <= 1024:
             raise ValueError(f"FRONTIER_SHARDS is {self.shards}; it must be 1 to 1024")
         if self.lease_ms < 1000:
-            raise ValueError(f"a lease of {self.lease_ms} ms is shorter than any fetch; FRONTIER_LEASE_S must be >= 1")
+            raise ValueError(
+                f"a lease of {self.lease_ms} ms is shorter than any fetch; FRONTIER_LEASE_S must be"
+                " >= 1"
+            )
         if not 1 <= self.max_tries <= 15:
             raise ValueError(f"FRONTIER_MAX_TRIES is {self.max_tries}; it must be 1 to 15")
         if self.queue_limit < 1:
@@ -137,14 +163,20 @@ class FrontierConfig:
             raise ValueError("ROBOTS_MAX_AGE_S is over 86400; RFC 9309 2.4 allows 24 h at most")
         for name in ("requests_per_minute", "bytes_per_minute", "pattern_budget"):
             if getattr(self, name) < 0:
-                raise ValueError(f"FRONTIER_{name.upper()} is {getattr(self, name)}; it must be 0 (no limit) or more")
+                raise ValueError(
+                    f"FRONTIER_{name.upper()} is {getattr(self, name)}; it must be 0 (no limit) or"
+                    " more"
+                )
         if 0 < self.requests_per_minute < self.shards:
             raise ValueError(
-                f"FRONTIER_REQUESTS_PER_MINUTE is {self.requests_per_minute}; each of the {self.shards} shards gets an "
-                "equal part of it, so it must be at least their number"
+                f"FRONTIER_REQUESTS_PER_MINUTE is {self.requests_per_minute}; each of the"
+                f" {self.shards} shards gets an equal part of it, so it must be at least their"
+                " number"
             )
         if self.autothrottle_target <= 0:
-            raise ValueError(f"AUTOTHROTTLE_TARGET_CONCURRENCY is {self.autothrottle_target}; it must be above 0")
+            raise ValueError(
+                f"AUTOTHROTTLE_TARGET_CONCURRENCY is {self.autothrottle_target}; it must be above 0"
+            )
 
 
 @dataclass(slots=True, eq=False)
@@ -163,10 +195,12 @@ class Lease:
     etag: str | None = None
     last_modified: str | None = None
     digest: bytes = b""
-    links_digest: bytes = b""
+    content_state: bytes = b""
     hint: dict[str, Any] | None = None
     discovered_ms: int = 0
-    robots_version: int = 0  # changes when the domain's robots.txt does; 0 = none is needed or known
+    robots_version: int = (
+        0  # changes when the domain's robots.txt does; 0 = none is needed or known
+    )
     site: str = ""
     band: int = 2
     score: int = 0
@@ -210,7 +244,7 @@ class Ack:
     etag: str | None = None
     last_modified: str | None = None
     digest: bytes = b""
-    links_digest: bytes = b""
+    content_state: bytes = b""
     raw_ref: str | None = None
     links: list[Link] = field(default_factory=list)
     robots: RobotsAnswer | None = None
@@ -221,7 +255,8 @@ class Ack:
 
 @dataclass(slots=True)
 class Fetched:
-    """The answer has come (or the fetch failed): the gate of the domain opens ``delay`` from now."""
+    """The answer has come (or the fetch failed): the gate of the domain opens
+    ``delay`` from now."""
 
     lease: Lease
     latency_ms: float
@@ -255,8 +290,8 @@ class Step:
     """The answer of one ``step()``."""
 
     leases: list[Lease]
-    # Real milliseconds until a call may give something (a gate opens, a due time comes, a lease runs out);
-    # 0 = call again at once, NOTHING_MS = nothing is scheduled.
+    # Real milliseconds until a call may give something (a gate opens, a due time comes, a lease
+    # runs out); 0 = call again at once, NOTHING_MS = nothing is scheduled.
     wait_ms: int
     queued: int  # URLs that this crawl still has to fetch: queued now, or a retry with a due time
     leased: int  # in the whole frontier
@@ -314,7 +349,7 @@ class Record:
     etag: str | None = None
     last_modified: str | None = None
     digest: bytes = b""
-    links_digest: bytes = b""
+    content_state: bytes = b""
     raw_ref: str | None = None
     hint: dict[str, Any] | None = None
     worker: str | None = None  # of the lease

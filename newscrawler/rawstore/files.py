@@ -118,5 +118,6 @@ def mend(path: Path) -> bool:
 
 
 def mend_folder(folder: Path) -> int:
-    """Mends what dead writers of this machine left in a folder; returns how many files that were."""
+    """Mends what dead writers of this machine left in a folder; returns how many
+    files that were."""
     return sum(mend(path) for path in sorted(folder.glob("*" + OPEN_SUFFIX)))

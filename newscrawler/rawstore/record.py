@@ -42,7 +42,8 @@ _PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
 
 @dataclass(slots=True)
 class RawPage:
-    """A stored answer of a site. ``body`` is decoded from its content coding; ``headers`` are as received."""
+    """A stored answer of a site. ``body`` is decoded from its content coding;
+    ``headers`` are as received."""
 
     url: str
     body: bytes
@@ -109,7 +110,9 @@ def encode_response(
         field is SHA-1, which tools know and check
     """
     http_head = _http_head(status, headers, len(body))
-    target = _NOT_URI.sub(lambda m: "".join(f"%{b:02X}" for b in m.group().encode("utf-8", "replace")), url)
+    target = _NOT_URI.sub(
+        lambda m: "".join(f"%{b:02X}" for b in m.group().encode("utf-8", "replace")), url
+    )
     head = (
         b"WARC-Type: response\r\nWARC-Record-ID: <urn:uuid:%s>\r\nWARC-Warcinfo-ID: %s\r\n"
         b"WARC-Target-URI: %s\r\nWARC-Date: %s\r\nWARC-Payload-Digest: sha1:%s\r\n%s"
@@ -127,7 +130,8 @@ def encode_response(
 
 
 def member_length(head: bytes) -> int | None:
-    """Bytes of the member that starts with ``head`` (HEAD_BYTES of it); None when the header does not say.
+    """Bytes of the member that starts with ``head`` (HEAD_BYTES of it); None when the
+    header does not say.
 
     :raises RecordError: no gzip member starts here
     """
@@ -140,7 +144,8 @@ def member_length(head: bytes) -> int | None:
 
 
 def inflate(member: bytes, max_bytes: int = 256 * 1024 * 1024) -> tuple[bytes, int]:
-    """The content of the gzip member at the start of ``member``, and the bytes that the member takes.
+    """The content of the gzip member at the start of ``member``, and the bytes
+    that the member takes.
 
     :raises RecordError: cut off, damaged (the checksum is compared) or larger than ``max_bytes``
     """

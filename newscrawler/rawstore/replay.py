@@ -1,4 +1,5 @@
-"""A folder of stored pages that answers instead of the network: ``gold.jsonl`` + ``html/<id>.html.gz``."""
+"""A folder of stored pages that answers instead of the network: ``gold.jsonl`` +
+``html/<id>.html.gz``."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ class ReplayIndex:
     """URL -> file. A URL is also found in its canonical form, as that is how the frontier asks."""
 
     folder: Path
-    pages: dict[str, tuple[str, Path]] = field(default_factory=dict)  # URL as written -> id and file, in their order
+    pages: dict[str, tuple[str, Path]] = field(
+        default_factory=dict
+    )  # URL as written -> id and file, in their order
     _canonical: dict[str, str] = field(default_factory=dict)
 
     def add(self, url: str, page_id: str, path: Path) -> None:
@@ -38,7 +41,9 @@ class ReplayIndex:
 
     def _find(self, url: str) -> tuple[str, Path] | None:
         if url not in self.pages:
-            url = self._canonical.get(url) or self._canonical.get(urls.canonicalize(url) or "") or ""
+            url = (
+                self._canonical.get(url) or self._canonical.get(urls.canonicalize(url) or "") or ""
+            )
         return self.pages.get(url)
 
     def page(self, url: str) -> bytes | None:
@@ -50,7 +55,8 @@ class ReplayIndex:
         return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
 
     def robots(self, host: str) -> bytes | None:
-        """robots.txt of a host, from ``robots/<host>`` or ``robots/<host>.txt``; None when there is none."""
+        """robots.txt of a host, from ``robots/<host>`` or ``robots/<host>.txt``; None
+        when there is none."""
         if "/" in host or host.startswith("."):
             return None
         for name in (host, host + ".txt"):
@@ -61,7 +67,8 @@ class ReplayIndex:
 
 
 def load_index(folder: Path) -> ReplayIndex:
-    """:raises ReplayError: no gold.jsonl, a line that is not JSON with ``url`` and ``id``, or a page that is missing"""
+    """:raises ReplayError: no gold.jsonl, a line that is not JSON with ``url`` and ``id``, or a
+    page that is missing"""
     gold = folder / "gold.jsonl"
     if not gold.is_file():
         raise ReplayError(f"{folder} is not a folder of stored pages: it has no gold.jsonl")
@@ -75,7 +82,9 @@ def load_index(folder: Path) -> ReplayIndex:
                 url, page_id = row["url"], str(row["id"])
                 path = folder / row.get("html", f"html/{page_id}.html.gz")
             except (ValueError, KeyError, TypeError) as exc:
-                raise ReplayError(f"{gold} line {number}: not a JSON object with url and id ({exc!r})") from exc
+                raise ReplayError(
+                    f"{gold} line {number}: not a JSON object with url and id ({exc!r})"
+                ) from exc
             if not path.is_file():
                 raise ReplayError(f"{gold} line {number}: {path.relative_to(folder)} is missing")
             index.add(url, page_id, path)

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from newscrawler.rawstore import files, record
-from newscrawler.rawstore.errors import RawStoreUnavailable
+from newscrawler.rawstore.errors import RawStoreGone, RawStoreUnavailable
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _SOFTWARE = "newscrawler"
@@ -28,17 +28,24 @@ def explain(exc: OSError, folder: Path) -> RawStoreUnavailable:
             free = ""
         advice = f"the disk is full{free}: free some space or set RAW_STORE to another place"
     elif exc.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        advice = "the folder cannot be written to: check its rights or set RAW_STORE to another place"
+        advice = (
+            "the folder cannot be written to: check its rights or set RAW_STORE to another place"
+        )
     elif exc.errno == errno.EFBIG:
-        advice = "the file is larger than allowed here: lower RAW_ROTATE_BYTES or raise the limit (ulimit -f)"
+        advice = (
+            "the file is larger than allowed here: lower RAW_ROTATE_BYTES or raise the limit"
+            " (ulimit -f)"
+        )
     else:
         advice = "check the disk or set RAW_STORE to another place"
-    return RawStoreUnavailable(f"raw pages cannot be written to {folder}: {exc.strerror or exc}; {advice}")
+    return RawStoreUnavailable(
+        f"raw pages cannot be written to {folder}: {exc.strerror or exc}; {advice}"
+    )
 
 
 class WarcWriter:
-    """The file of one worker in a folder: ``<worker>-<utc>-<serial>.warc.gz``, with ``.open`` behind the
-    name while it is written to. Every call may come from any thread.
+    """The file of one worker in a folder: ``<worker>-<utc>-<serial>.warc.gz``, with ``.open``
+    behind the name while it is written to. Every call may come from any thread.
 
     :param rotate_bytes: a new file is begun when this one has at least so many bytes
     :param rotate_s: or is so many seconds old
@@ -92,7 +99,9 @@ class WarcWriter:
             try:
                 if self._fd < 0:
                     self._begin()
-                member = record.encode_response(url, body, headers, status, fetched, digest, self._warcinfo_id)
+                member = record.encode_response(
+                    url, body, headers, status, fetched, digest, self._warcinfo_id
+                )
                 offset = self._append(member)
             except OSError as exc:
                 raise explain(exc, self.folder) from exc
@@ -109,10 +118,18 @@ class WarcWriter:
             if self._lost:
                 self._lost = False
                 raise RawStoreUnavailable(
-                    f"raw pages written to {self.folder} since the last flush may be lost: the file had to be given up"
+                    f"raw pages written to {self.folder} since the last flush may be lost: the file"
+                    " had to be given up"
                 )
             if self._fd < 0 or self._synced == self._end:
                 return
+            if not self._path.exists():
+                self._synced = self._end
+                self._abandon()
+                raise RawStoreGone(
+                    f"raw pages: {self._path} was deleted while it was written to; what it held is"
+                    " lost"
+                )
             end = self._end
             fd = os.dup(self._fd)  # so that a write may go on, and a rotation close it, meanwhile
         try:
@@ -146,7 +163,8 @@ class WarcWriter:
                 os.ftruncate(self._fd, offset)
                 os.lseek(self._fd, offset, os.SEEK_SET)
             except OSError:
-                self._abandon()  # mended at the next start; no later record stands behind the torn one
+                # Mended at the next start; no later record stands behind the torn one.
+                self._abandon()
             raise
         self._end = offset + len(member)
         return offset
@@ -163,17 +181,23 @@ class WarcWriter:
                 fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644)
             except FileExistsError:
                 continue
-            fcntl.flock(fd, fcntl.LOCK_EX)  # tells others, for as long as this process lives, not to mend it
+            fcntl.flock(
+                fd, fcntl.LOCK_EX
+            )  # tells others, for as long as this process lives, not to mend it
             if not path.exists():  # another worker mended it away between the two calls
                 os.close(fd)
-            elif (self.folder / name).exists():  # complete, of a process of the same name in the same millisecond
+            elif (
+                self.folder / name
+            ).exists():  # complete, of a process of the same name in the same millisecond
                 path.unlink()
                 os.close(fd)
             else:
                 break
         self._fd, self._path, self._name, self._end, self._synced = fd, path, name, 0, 0
         member, self._warcinfo_id = record.encode_warcinfo(
-            name, self._began, {"software": _SOFTWARE, "format": "WARC File Format 1.1", "host": self.worker}
+            name,
+            self._began,
+            {"software": _SOFTWARE, "format": "WARC File Format 1.1", "host": self.worker},
         )
         try:
             self._append(member)
@@ -208,7 +232,8 @@ class WarcWriter:
             self._on_closed(final)
 
     def _abandon(self) -> None:
-        """Stops writing to the file as it is; the next flush fails when part of it was not yet durable."""
+        """Stops writing to the file as it is; the next flush fails when part of it
+        was not yet durable."""
         with self._lock:
             if self._fd >= 0:
                 os.close(self._fd)

@@ -1,4 +1,5 @@
-"""Articles: stored, versioned, searched. ``base`` is the contract, ``local`` and ``elastic`` keep it."""
+"""Articles: stored, versioned, searched. ``base`` is the contract, ``sqlite`` and
+``elasticsearch`` keep it."""
 
 from newscrawler.store.base import (
     ArticleStore,
@@ -6,12 +7,15 @@ from newscrawler.store.base import (
     PutResult,
     Query,
     QueryError,
+    QueryTooLarge,
     SearchResult,
+    SearchTimeout,
     StoreError,
+    StoreGone,
     StoreRefused,
     StoreUnavailable,
-    open_store,
 )
+from newscrawler.store.factory import open_store
 
 __all__ = [
     "ArticleStore",
@@ -19,8 +23,11 @@ __all__ = [
     "PutResult",
     "Query",
     "QueryError",
+    "QueryTooLarge",
     "SearchResult",
+    "SearchTimeout",
     "StoreError",
+    "StoreGone",
     "StoreRefused",
     "StoreUnavailable",
     "open_store",

@@ -1,31 +1,30 @@
 """The contract of an article store: what is put in, what is asked, what comes back, how it fails.
 
-Two implementations, one contract suite (tests/contract): ``local`` (SQLite in the data folder) and
-``elastic`` (Elasticsearch 9). Coroutines throughout; neither blocks the event loop.
+Two implementations, one contract suite (tests/contract): ``sqlite`` (a file in the data folder) and
+``elasticsearch`` (version 9). Coroutines throughout; neither blocks the event loop.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 from newscrawler.items import Article
-from newscrawler.pickling import by_fields
 
-if TYPE_CHECKING:
-    from newscrawler.store.local.job import Elsewhere
-
-#: Totals are counted up to here and then said as "10,000+": counting on costs more than ranking.
+#: Elasticsearch counts totals up to here, which are then said as "10,000+"; the local store counts
+#: all.
 COUNT_CAP = 10_000
-#: ``page * size + size`` may not go beyond; Elasticsearch refuses it as well. Narrow the query instead.
+#: ``page * size + size`` may not go beyond; Elasticsearch refuses it as well. Narrow
+#: the query instead.
 DEEPEST = 10_000
 
 PutStatus = Literal["new", "updated", "unchanged", "twin"]
 Sort = Literal["relevance", "date"]
+#: How hits are looked for: by words alone, by meaning alone, by words and where they
+#: are weak by both.
+Mode = Literal["keyword", "semantic", "hybrid"]
 Relaxed = Literal["", "folded", "corrected", "any"]
 
 
@@ -34,25 +33,48 @@ class StoreError(Exception):
 
 
 class StoreUnavailable(StoreError):
-    """The store cannot take or answer anything now (away, disk full, read-only, overloaded). Nothing was
-    half-written: what raised is to be offered again. The text says what to do."""
+    """The store cannot take or answer anything now (away, disk full, read-only, overloaded).
+    Nothing was half-written: what raised is to be offered again. The text says what to do."""
+
+
+class StoreGone(StoreUnavailable):
+    """What was written to is not there any more or cannot be used: deleted, damaged, of a newer
+    version. Waiting brings nothing back."""
 
 
 class StoreRefused(StoreError):
-    """Some articles of a batch are not acceptable to the store; all the others of the batch are stored."""
+    """Some articles of a batch are not acceptable to the store; all the others
+    of the batch are stored."""
 
     def __init__(self, ids: Sequence[str], reason: str, results: Sequence[PutResult] = ()) -> None:
-        super().__init__(f"{len(ids)} article(s) refused by the store: {reason} ids={','.join(ids[:5])}")
+        super().__init__(
+            f"{len(ids)} article(s) refused by the store: {reason} ids={','.join(ids[:5])}"
+        )
         self.ids = list(ids)
         self.reason = reason
         self.results = list(results)  # of the articles that were stored
 
 
+class SearchTimeout(StoreUnavailable):
+    """The search took longer than its Query allows. The store is well; a narrower
+    query may be answered."""
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(
+            f"the search took longer than {limit_s:g} s: narrow it by more words, a site or dates"
+        )
+
+
 class QueryError(ValueError):
-    """The query cannot be answered as written (bad date, page too deep); the text says which part."""
+    """The query cannot be answered as written (bad date, page too deep); the text
+    says which part."""
 
 
-@by_fields
+class QueryTooLarge(QueryError):
+    """A part of the query is beyond what is searched for: a word of a thousand letters,
+    hundreds of sites."""
+
+
 @dataclass(frozen=True, slots=True)
 class PutResult:
     id: str
@@ -63,18 +85,24 @@ class PutResult:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked. ``text`` is what a person types, see store.search for its grammar; the other
-    restrictions are added to those inside the text. An empty text finds everything, newest first."""
+    """What is asked. ``text`` is what a person types, see store.query_language for its
+    grammar; the other restrictions are added to those inside the text. An empty text finds
+    everything, newest first."""
 
     text: str = ""
     page: int = 0  # from 0
     size: int = 20  # 1..100
     sort: Sort = "relevance"
     sites: tuple[str, ...] = ()  # any of these site ids
+    # (key, value) of fields that are declared ``facet``: all of them, compared folded
+    labels: tuple[tuple[str, str], ...] = ()
     after: datetime | None = None  # published at or after; aware
     before: datetime | None = None  # published before; aware
     facets: bool = False
     collapse: bool = False  # one hit per near-duplicate cluster
+    limit_s: float | None = None  # seconds until the search is given up; None = never
+    # "hybrid" is answered by words alone where a store has no vectors, "semantic" is refused there
+    mode: Mode = "hybrid"
 
 
 #: Start and end offsets (code points) of the matched words in a text.
@@ -89,35 +117,59 @@ class Hit:
     snippet_marks: Marks = field(default_factory=list)
     title_marks: Marks = field(default_factory=list)
     similar: int = 0  # other stored articles of its near-duplicate cluster
+    by_meaning: bool = False  # no word has found it, only its vector
+
+
+@dataclass(frozen=True, slots=True)
+class MeaningUsed:
+    """What part meaning had in an answer."""
+
+    model: str
+    words: float  # weights of the two orders, where they were joined
+    vectors: float
+    why_not: str = ""  # why it was not asked, "" = it was
+    found: int = 0  # of the total: articles that no word has found
 
 
 @dataclass(slots=True)
 class SearchResult:
     hits: list[Hit]
-    total: int  # at most COUNT_CAP
+    total: int
     total_is_capped: bool = False  # True: there are more than ``total``
-    # "site" -> {site id: articles}, "day" -> {"2026-08-31": articles (UTC day)}; most first / newest first.
+    # "site" -> {site id: articles}, "day" -> {"2026-08-31": articles (UTC day)}; most first
+    # / newest first. Key of a field that is declared ``facet`` -> {value: articles}, the 50
+    # with most articles.
     facets: dict[str, dict[str, int]] = field(default_factory=dict)
-    # How the query was relaxed to find something: "" all words as typed, "folded" without regard to
-    # diacritics, "corrected" some words replaced (``corrections``), "any" the rarest words, any of them.
+    # How the query was relaxed to find something: "" all words as typed, "folded" without
+    # regard to diacritics, "corrected" some words replaced (``corrections``), "any" the
+    # rarest words, any of them.
     relaxed: Relaxed = ""
     corrections: dict[str, str] = field(default_factory=dict)
     took_ms: float = 0.0
+    # How it was answered, and the part of meaning in it (None: the store has no vectors).
+    mode: Mode = "keyword"
+    meaning: MeaningUsed | None = None
+    # Changes that are stored and not searched yet, where the index of the local store is far
+    # behind: it is being made anew.
+    behind: int = 0
 
 
 class ArticleStore(Protocol):
-    """All coroutines may raise StoreUnavailable; each opens the store by itself when that was not done."""
+    """All coroutines may raise StoreUnavailable; each opens the store by itself when
+    that was not done."""
 
     async def open(self) -> None:
-        """Connect and create what is missing. Optional: fails early where there is no store to be had."""
+        """Connect and create what is missing. Optional: fails early where there
+        is no store to be had."""
         ...
 
     async def put(self, articles: Sequence[Article]) -> list[PutResult]:
-        """Store a batch, durable on return, one result per article in order. An article whose title, content,
-        published and authors equal the stored ones is "unchanged" and writes nothing (a gone one comes
-        back). A new one of which its site has the same text under an address that one of the two names as its
-        canonical one is a "twin" and not stored (store.twins). ``version`` and ``cluster`` of what is handed in
-        are not read. Raises StoreRefused."""
+        """Store a batch, durable on return, one result per article in order. An article whose
+        title, content, published and authors equal the stored ones is "unchanged" and writes
+        nothing (a gone one comes back). A new one of which its site has the same text under an
+        address that one of the two names as its canonical one is a "twin" and not stored
+        (store.canonical_duplicates). ``version`` and ``cluster`` of what is handed in are not read.
+        Raises StoreRefused."""
         ...
 
     async def get(self, article_id: str) -> Article | None:
@@ -133,61 +185,41 @@ class ArticleStore(Protocol):
         ...
 
     async def mark_gone(self, ids: Sequence[str]) -> int:
-        """The site answers 404 or 410 for good: kept, but no longer found. Returns how many were not gone yet."""
+        """The site answers 404 or 410 for good: kept, but no longer found. Returns how many
+        were not gone yet."""
         ...
 
     async def search(self, query: Query) -> SearchResult:
-        """Raises QueryError."""
+        """Raises QueryError, and SearchTimeout when ``limit_s`` is over."""
         ...
 
     async def facets(self, query: Query) -> dict[str, dict[str, int]]:
-        """As SearchResult.facets, over the newest 10,000 matches."""
+        """As SearchResult.facets."""
         ...
 
     async def cluster(self, cluster_id: str) -> list[Article]:
         """The articles of a near-duplicate cluster, first published first."""
         ...
 
+    async def related(self, article_id: str, size: int = 6) -> list[Article]:
+        """Articles that are near in meaning, the nearest first, without its copies and copies of
+        one another. Empty where there are no vectors, or none of this article yet."""
+        ...
+
     async def refresh(self) -> None:
-        """Make everything that was put so far findable by search (Elasticsearch needs up to a second)."""
+        """Make everything that was put so far findable by search (Elasticsearch
+        needs up to a second)."""
         ...
 
     async def stats(self) -> dict[str, int | str | None]:
-        """``articles``, ``gone``, ``versions`` (all versions), ``clusters`` (of 2 and more), ``bytes``,
-        ``newest`` (ISO time published, None when empty), ``kind`` ("sqlite" or "elasticsearch")."""
+        """``articles``, ``gone``, ``versions`` (all versions), ``clusters`` (of 2 and
+        more), ``bytes``, ``newest`` (ISO time published, None when empty), ``kind``
+        ("sqlite" or "elasticsearch")."""
         ...
 
     def scan(self, since: datetime | None = None) -> AsyncIterator[Article]:
-        """Every current, not gone article; with ``since`` only those stored or changed at or after it."""
+        """Every current, not gone article; with ``since`` only those stored or
+        changed at or after it."""
         ...
 
     async def close(self) -> None: ...
-
-
-def open_store(
-    uri: str,
-    data_dir: str | Path,
-    *,
-    index: str = "articles",
-    must_exist: bool = False,
-    elsewhere: Elsewhere | None = None,
-) -> ArticleStore:
-    """The store of ``ARTICLE_STORE``: "" is ``<data_dir>/articles.db``, ``http(s)://…`` Elasticsearch
-    (``index`` is its alias), ``sqlite:///path`` or a path that file. Nothing is opened yet.
-
-    ``must_exist``: readers do not create an empty store. ``elsewhere``: what a file is written by, when it is not
-    to be this process. Raises ValueError for another scheme and
-    StoreUnavailable when a store that must exist does not."""
-    if uri.startswith(("http://", "https://")):
-        from newscrawler.store.elastic_store import ElasticStore
-
-        # A secret, hence no setting. Only needed where the server asks for one.
-        return ElasticStore(uri, index=index, api_key=os.environ.get("ARTICLE_STORE_API_KEY") or None)
-    if "://" in uri and not uri.startswith("sqlite:///"):
-        raise ValueError(f'ARTICLE_STORE="{uri}": must be empty, a file, sqlite:///file or http(s)://host:9200')
-    from newscrawler.store.local import LocalStore
-
-    path = Path(uri.removeprefix("sqlite://")) if uri else Path(data_dir) / "articles.db"
-    if must_exist and not path.is_file():
-        raise StoreUnavailable(f"no articles stored yet: {path} does not exist (is DATA_DIR right? crawl first)")
-    return LocalStore(path, elsewhere=elsewhere)

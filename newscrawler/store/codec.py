@@ -1,9 +1,11 @@
-"""An article as bytes and back, what counts as a change, and the times that order articles. Pure."""
+"""An article as bytes and back, what counts as a change, and the times that order
+articles. Pure."""
 
 from __future__ import annotations
 
 import zlib
-from dataclasses import fields, replace
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
@@ -11,29 +13,25 @@ from typing import Any
 import orjson
 from isal import isal_zlib
 
-from newscrawler.items import Article
+from newscrawler.items import FIELDS, VERSIONED, Article
 from newscrawler.store.fold import nfc
 
-#: Set by the store, so not part of what is stored of an article.
-_STORES_OWN = ("version", "cluster", "gone")
-_KEPT = tuple(f.name for f in fields(Article) if f.name not in _STORES_OWN)
-_TIMES = ("published", "modified", "discovered", "fetched")
+_KEPT = tuple(f.name for f in FIELDS if f.stored)
+_TIMES = tuple(f.name for f in FIELDS if f.type == "time")
+#: Key of the query language -> the lists that it looks in.
+_BY_KEY: dict[str, list[str]] = {}
+for _field in FIELDS:
+    if _field.key and _field.type == "texts":
+        _BY_KEY.setdefault(_field.key, []).append(_field.name)
 _FIRST_MS, _LAST_MS = 0, 7_258_118_400_000  # 1970 .. 2200
 
 
 def cleaned(article: Article) -> Article:
-    """The same article in the form that is stored: NFC (offsets of highlights need it), aware times."""
-    times = {name: _aware(getattr(article, name)) for name in _TIMES}
-    return replace(
-        article,
-        title=nfc(article.title or ""),
-        content=nfc(article.content or ""),
-        summary=nfc(article.summary) if article.summary else article.summary,
-        section=nfc(article.section) if article.section else article.section,
-        authors=[nfc(a) for a in article.authors],
-        credits=[nfc(a) for a in article.credits],
-        **times,  # type: ignore[arg-type]
-    )
+    """The same article in the form that is stored: NFC (offsets of highlights
+    need it), aware times."""
+    values = {name: to(getattr(article, name)) for name, to in _CLEANED}
+    values |= {"title": values["title"] or "", "content": values["content"] or ""}
+    return replace(article, **values)
 
 
 def refusal(article: Article) -> str:
@@ -46,13 +44,15 @@ def refusal(article: Article) -> str:
 
 
 def digest(article: Article) -> bytes:
-    """16 bytes over the fields whose change makes a new version: title, content, published, authors.
+    """16 bytes over the fields whose change makes a new version (``items.VERSIONED``): title,
+    content, published, authors. A field more among them would give every stored article another
+    digest, and with it another version.
 
-    Not the credits: who re-labels an agency has not changed the article, and articles stored before there were
-    credits keep their digest. They come along with the next change, as summary and section do.
+    The others come along with the next change.
     """
-    values = (article.title, article.content, ms(article.published), article.authors)
-    return blake2b(orjson.dumps(values), digest_size=16).digest()
+    values = (getattr(article, name) for name in VERSIONED)
+    comparable = [ms(value) if isinstance(value, datetime) else value for value in values]
+    return blake2b(orjson.dumps(comparable), digest_size=16).digest()
 
 
 def to_dict(article: Article) -> dict[str, Any]:
@@ -71,11 +71,20 @@ def from_dict(plain: dict[str, Any], *, version: int, cluster: str | None, gone:
 
 
 def pack(article: Article) -> bytes:
-    return isal_zlib.compress(orjson.dumps(to_dict(article)), 1)  # a quarter of zlib's price, the same format
+    return isal_zlib.compress(
+        orjson.dumps(to_dict(article)), 1
+    )  # a quarter of zlib's price, the same format
 
 
 def unpack(data: bytes, *, version: int, cluster: str | None, gone: bool) -> Article:
-    return from_dict(orjson.loads(zlib.decompress(data)), version=version, cluster=cluster, gone=gone)
+    return from_dict(
+        orjson.loads(zlib.decompress(data)), version=version, cluster=cluster, gone=gone
+    )
+
+
+def values_of(article: Article, key: str) -> list[str]:
+    """The values of the fields that the query language knows by this key."""
+    return [value for name in _BY_KEY[key] for value in getattr(article, name)]
 
 
 def ms(when: datetime | None) -> int | None:
@@ -83,10 +92,23 @@ def ms(when: datetime | None) -> int | None:
 
 
 def order_ms(article: Article, now_ms: int) -> int:
-    """The time an article is sorted and filtered by: published, else when it was seen. 1970 to 2200."""
+    """The time an article is sorted and filtered by: published, else when it was
+    seen. 1970 to 2200."""
     at = ms(article.published or article.discovered or article.fetched)
     return min(max(now_ms if at is None else at, _FIRST_MS), _LAST_MS)
 
 
 def _aware(when: datetime | None) -> datetime | None:
     return when.replace(tzinfo=UTC) if when is not None and when.tzinfo is None else when
+
+
+def _text(text: str | None) -> str | None:
+    return nfc(text) if text else text
+
+
+def _texts(texts: list[str]) -> list[str]:
+    return [nfc(text) for text in texts]
+
+
+_BY_TYPE: dict[str, Callable[[Any], Any]] = {"text": _text, "texts": _texts, "time": _aware}
+_CLEANED = tuple((f.name, _BY_TYPE[f.type]) for f in FIELDS if f.type in _BY_TYPE)

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 import difflib
 
-from newscrawler.items import Article
-
-#: The fields whose change makes a version (codec.digest).
-VERSIONED = ("title", "content", "published", "authors")
-#: Those, then the ones that only come along with such a change.
-FIELDS = (
-    *VERSIONED,
-    "credits",
-    "modified",
-    "summary",
-    "section",
-    "image",
-    "canonical_url",
-)
+from newscrawler.items import COMPARED, Article
 
 
 def changed_fields(old: Article, new: Article) -> list[str]:
-    return [name for name in FIELDS if getattr(old, name) != getattr(new, name)]
+    return [name for name in COMPARED if getattr(old, name) != getattr(new, name)]
 
 
 def lines(old: Article, new: Article) -> list[str]:

@@ -1,4 +1,5 @@
-"""Writing many articles to one file: JSON lines, CSV, Parquet. A file appears whole or not at all."""
+"""Writing many articles to one file: JSON lines, CSV, Parquet. A file appears
+whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,15 +14,14 @@ from typing import IO, Any, Protocol
 
 import orjson
 
-from newscrawler.items import Article
+from newscrawler.items import FIELDS, Article
 from newscrawler.store import codec
+from newscrawler.utils.display import cell, json_shown
+from newscrawler.utils.optional import missing
 
 FORMATS = ("jsonl", "csv", "parquet")
-COLUMNS = (
-    "id", "url", "site", "title", "content", "published", "modified", "authors", "credits", "summary", "section",
-    "image", "language", "canonical_url", "discovered", "fetched", "version", "cluster",
-)  # fmt: skip
-_TIMES = ("published", "modified", "discovered", "fetched")
+EXPORTED = tuple(f for f in FIELDS if f.exported)
+COLUMNS = tuple(f.name for f in EXPORTED)
 _ROWS = 1_000  # of a Parquet row group
 
 
@@ -35,10 +35,15 @@ class _Sink(Protocol):
 
 
 async def export(articles: AsyncIterator[Article], format_: str, out: Path | None) -> int:
-    """Write all to ``out`` (None: stdout, not for Parquet). Returns how many. Raises ExportError, OSError."""
+    """Write all to ``out`` (None: stdout, not for Parquet). Returns how many. Raises
+    ExportError, OSError."""
     if format_ == "parquet" and out is None:
         raise ExportError("parquet is binary: name a file with --out FILE")
-    make: dict[str, Callable[[IO[bytes]], _Sink]] = {"jsonl": _JsonLines, "csv": _Csv, "parquet": _Parquet}
+    make: dict[str, Callable[[IO[bytes]], _Sink]] = {
+        "jsonl": _JsonLines,
+        "csv": _Csv,
+        "parquet": _Parquet,
+    }
     count = 0
     with _target(out) as file:
         sink = make[format_](file)
@@ -74,24 +79,25 @@ class _JsonLines:
 
     def add(self, article: Article) -> None:
         fields = codec.to_dict(article) | {"version": article.version, "cluster": article.cluster}
-        self._file.write(orjson.dumps(fields) + b"\n")
+        self._file.write(json_shown(orjson.dumps(fields).decode()).encode() + b"\n")
 
     def end(self) -> None: ...
 
 
 class _Csv:
-    """UTF-8, one row an article, authors and credits joined by "; "."""
+    """UTF-8, one row an article, lists joined by "; ". What a spreadsheet would take for a formula
+    has an apostrophe in front."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._writer = csv.writer(self)  # type: ignore[arg-type]
+        self._writer = csv.writer(self)
         self._writer.writerow(COLUMNS)
 
     def write(self, text: str) -> int:
-        return self._file.write(text.encode())
+        return self._file.write(text.encode("utf-8", "replace"))
 
     def add(self, article: Article) -> None:
-        self._writer.writerow(_flat(getattr(article, name)) for name in COLUMNS)
+        self._writer.writerow(cell(_flat(getattr(article, name))) for name in COLUMNS)
 
     def end(self) -> None: ...
 
@@ -102,10 +108,16 @@ class _Parquet:
             import pyarrow as pa
             import pyarrow.parquet as pq
         except ImportError as exc:
-            raise ExportError("parquet needs pyarrow, which is not installed: pip install pyarrow") from exc
-        types: dict[str, Any] = dict.fromkeys(_TIMES, pa.timestamp("ms", tz="UTC"))
-        types |= {"authors": pa.list_(pa.string()), "credits": pa.list_(pa.string()), "version": pa.int32()}
-        self._schema = pa.schema([(name, types.get(name, pa.string())) for name in COLUMNS])
+            raise ExportError(
+                f"parquet needs pyarrow, which is not installed: {missing('parquet')}"
+            ) from exc
+        types: dict[str, Any] = {
+            "time": pa.timestamp("ms", tz="UTC"),
+            "texts": pa.list_(pa.string()),
+            "number": pa.int32(),
+        }
+        columns = [(f.name, types.get(f.type, pa.string())) for f in EXPORTED]
+        self._schema = pa.schema(columns)
         self._table = pa.Table
         self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
         self._rows: list[dict[str, Any]] = []

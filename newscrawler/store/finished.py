@@ -1,7 +1,9 @@
-"""The oldest finished records of the frontier: out of Redis, still known. Small, keyed by url id, never searched.
+"""The oldest finished records of the frontier: out of Redis, still known. Small, keyed by
+url id, never searched.
 
-``open_finished`` picks what fits the article store: one SQLite file beside the local one, for all processes of a
-machine; an index beside the articles in Elasticsearch, for a fleet. Both keep the bytes as the frontier packed them.
+``open_finished`` picks what fits the article store: one SQLite file beside the local one, for all
+processes of a machine; an index beside the articles in Elasticsearch, for a fleet. Both keep the
+bytes as the frontier packed them.
 """
 
 from __future__ import annotations
@@ -61,7 +63,11 @@ class LocalFinished:
             for at in range(0, len(url_ids), _ASK):
                 part = url_ids[at : at + _ASK]
                 marks = ",".join("?" * len(part))
-                rows.update(db.execute(f"SELECT id, record FROM finished WHERE id IN ({marks})", tuple(part)))
+                rows.update(
+                    db.execute(
+                        f"SELECT id, record FROM finished WHERE id IN ({marks})", tuple(part)
+                    )
+                )
             return rows
 
         return await self._run(read)
@@ -90,7 +96,10 @@ class LocalFinished:
         db.set_busy_timeout(_BUSY_MS)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")  # what is here is nowhere else
-        db.execute("CREATE TABLE IF NOT EXISTS finished (id BLOB PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID")
+        db.execute(
+            "CREATE TABLE IF NOT EXISTS finished (id BLOB PRIMARY KEY, record BLOB NOT NULL)"
+            " WITHOUT ROWID"
+        )
         return db
 
     @contextmanager
@@ -102,10 +111,11 @@ class LocalFinished:
 
 
 class ElasticFinished:
-    """An index of its own beside the articles'. Documents are read by id, so they are found as soon as they are put."""
+    """An index of its own beside the articles'. Documents are read by id, so they are found
+    as soon as they are put."""
 
     def __init__(self, uri: str, *, index: str = "articles", api_key: str | None = None) -> None:
-        from newscrawler.store.elastic import Server
+        from newscrawler.store.elasticsearch.connection import Server
 
         self._server = Server(uri, index, api_key)
         self._index = f"{index}-finished"
@@ -117,10 +127,15 @@ class ElasticFinished:
         await self._make()
         operations: list[dict[str, object]] = []
         for url_id, record in found:
-            operations += [{"index": {"_id": url_id.hex()}}, {"data": base64.b64encode(record).decode()}]
+            operations += [
+                {"index": {"_id": url_id.hex()}},
+                {"data": base64.b64encode(record).decode()},
+            ]
         for status, reason in await self._server.bulk(self._index, operations):
             if status >= 300:
-                raise StoreUnavailable(f"{self._server.name}: a finished record is refused: {reason}")
+                raise StoreUnavailable(
+                    f"{self._server.name}: a finished record is refused: {reason}"
+                )
 
     async def get(self, url_ids: Sequence[bytes]) -> dict[bytes, bytes]:
         await self._make()
@@ -139,5 +154,7 @@ class ElasticFinished:
 def open_finished(uri: str, data_dir: Path, *, index: str | None = None) -> FinishedStore:
     """:param uri: that of the article store; "" = SQLite in ``data_dir``"""
     if uri.startswith(("http://", "https://")):
-        return ElasticFinished(uri, index=index or "articles", api_key=os.environ.get("ARTICLE_STORE_API_KEY"))
+        return ElasticFinished(
+            uri, index=index or "articles", api_key=os.environ.get("ARTICLE_STORE_API_KEY")
+        )
     return LocalFinished(data_dir / FILE)

@@ -1,12 +1,14 @@
-"""Folding and words: the one place that says when two spellings are the same. Pure; both stores use it.
+"""Folding and words: the one place that says when two spellings are the same. Pure;
+both stores use it.
 
-*Exact* form: NFC, lower case. *Folded* form: diacritics off as well, đ -> d, full-width -> ASCII. Both
-are one-to-one on NFC text (same length), so that offsets found in a folded text mark the original.
+*Exact* form: NFC, lower case. *Folded* form: diacritics off as well, đ -> d, full-width ->
+ASCII. Both are one-to-one on NFC text (same length), so that offsets found in a folded text
+mark the original.
 
-Words are runs of letters, digits and marks. Scripts written without spaces (Chinese, Japanese, Thai, Lao,
-Khmer, Burmese) and Hangul become one word per character: a piece of such a text is found as a phrase
-wherever it was cut. Marks of their own (Thai tones, Arabic vowels) are kept in the exact form and dropped
-from folded words.
+Words are runs of letters, digits and marks. Scripts written without spaces (Chinese, Japanese,
+Thai, Lao, Khmer, Burmese) and Hangul become one word per character: a piece of such a text is found
+as a phrase wherever it was cut. Marks of their own (Thai tones, Arabic vowels) are kept in the
+exact form and dropped from folded words.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ _STROKED = {
     "đ": "d", "Đ": "d", "ð": "d", "Ð": "d", "ø": "o", "Ø": "o", "ł": "l", "Ł": "l",
     "ħ": "h", "Ħ": "h", "ŧ": "t", "Ŧ": "t", "ı": "i", "İ": "i",
 }  # fmt: skip
-#: Scripts that are cut per character: kana, Bopomofo, ideographs, Hangul, Thai, Lao, Burmese, Khmer.
+#: Scripts that are cut per character: kana, Bopomofo, ideographs, Hangul, Thai, Lao,
+#: Burmese, Khmer.
 _PER_CHARACTER = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3005-\u3007\u3040-\u312f\u3130-\u318f\u31a0-\u31bf"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003134f"
@@ -79,7 +82,8 @@ def folded_words(text: str) -> list[str]:
 
 
 def fold_words(words: list[str]) -> list[str]:
-    """``folded_words`` of a text from its ``exact_words``: a third of the price, most words are known."""
+    """``folded_words`` of a text from its ``exact_words``: a third of the
+    price, most words are known."""
     return [folded for word in words if (folded := _fold_word(word))]
 
 
@@ -94,8 +98,8 @@ class IndexWords:
 def index_words(text: str) -> IndexWords:
     """Word by word the same as ``exact_words`` and ``fold_words``.
 
-    Text of the letters of :func:`_alphabet` is cut and folded as bytes, by tables: a look-up per word costs more
-    than all else that is done to an article, as each is a walk through cold memory.
+    Text of the letters of :func:`_alphabet` is cut and folded as bytes, by tables: a look-up per
+    word costs more than all else that is done to an article, as each is a walk through cold memory.
     """
     lower = exact(nfc(text))
     alphabet = _alphabet()
@@ -104,7 +108,9 @@ def index_words(text: str) -> IndexWords:
     except UnicodeEncodeError:
         words = _words(lower)
         return IndexWords(" ".join(words), " ".join(fold_words(words)))
-    found: str = codecs.charmap_decode(coded.translate(alphabet.words), "strict", alphabet.letters)[0]
+    found: str = codecs.charmap_decode(coded.translate(alphabet.words), "strict", alphabet.letters)[
+        0
+    ]
     return IndexWords(found, coded.translate(alphabet.folded).decode("ascii"))
 
 
@@ -120,7 +126,8 @@ class _Alphabet:
 
 @cache
 def _alphabet() -> _Alphabet:
-    """ASCII, the small letters of Vietnamese and of western Europe, and the signs that news are set with."""
+    """ASCII, the small letters of Vietnamese and of western Europe, and the signs
+    that news are set with."""
     other = "".join(
         dict.fromkeys(
             "ăâđêôơưàảãáạằẳẵắặầẩẫấậèẻẽéẹềểễếệìỉĩíịòỏõóọồổỗốộờởỡớợùủũúụừửữứựỳỷỹýỵ"
@@ -152,7 +159,8 @@ def _lower_one(char: str) -> str:
 
 
 def _words(lower: str) -> list[str]:
-    # The plain pattern is a third of the price and right for every alphabet without marks of its own.
+    # The plain pattern is a third of the price and right for every alphabet without
+    # marks of its own.
     return (_pattern() if _special().search(lower) else _PLAIN).findall(lower)
 
 
@@ -163,7 +171,9 @@ def _fold_word(word: str) -> str:
 
 @cache
 def _marks() -> str:
-    return "".join(_ranges(c for c in range(0x10000) if unicodedata.category(chr(c)) in ("Mn", "Mc")))
+    return "".join(
+        _ranges(c for c in range(0x10000) if unicodedata.category(chr(c)) in ("Mn", "Mc"))
+    )
 
 
 @cache
@@ -179,7 +189,8 @@ def _pattern() -> re.Pattern[str]:
 
 @cache
 def _tables() -> tuple[dict[int, str], dict[int, str | None]]:
-    """Two translation tables for lower-case text: one-to-one, and the same with the marks dropped."""
+    """Two translation tables for lower-case text: one-to-one, and the same with
+    the marks dropped."""
     one_to_one: dict[int, str] = {}
     marks: dict[int, str | None] = {}
     for code in range(0x80, 0x10000):

@@ -1,4 +1,5 @@
-"""Which words of an article answer a query, and the piece of its text to show. Pure; both stores use it."""
+"""Which words of an article answer a query, and the piece of its text to show. Pure;
+both stores use it."""
 
 from __future__ import annotations
 
@@ -6,12 +7,13 @@ import re
 
 from newscrawler.store.base import Marks
 from newscrawler.store.fold import exact, folded, has_marks, word_spans
-from newscrawler.store.search import Plan, Term
+from newscrawler.store.query_language import Plan, Term
 
 SNIPPET = 240  # characters
-#: Highlighting stops looking for a better place after this many characters of content.
-LOOKED_AT = 20_000
-LOOKED_AT_MARKED = 6_000  # the same for scripts that need the slow way
+#: Highlighting looks for the best place in so many characters of a content; further down only for
+#: words that are not there.
+LOOKED_AT, LONGEST_LOOKED_AT = 20_000, 500_000
+LOOKED_AT_MARKED = 6_000  # the first of these for scripts that need the slow way
 
 
 def title_marks(title: str, plan: Plan) -> Marks:
@@ -19,9 +21,14 @@ def title_marks(title: str, plan: Plan) -> Marks:
 
 
 def snippet(content: str, plan: Plan) -> tuple[str, Marks]:
-    """About ``SNIPPET`` characters around the densest match, cut at spaces, and what to mark in them."""
+    """About ``SNIPPET`` characters around the densest match, cut at spaces, and
+    what to mark in them."""
+    terms = plan.terms + plan.any_of
     text = content[:LOOKED_AT]
-    marks = _marks(text, plan.terms + plan.any_of, plan)
+    marks = _marks(text, terms, plan)
+    if len(content) > LOOKED_AT and len({text[a:b].lower() for a, b in marks}) < len(terms):
+        text = content[:LONGEST_LOOKED_AT]  # a word of the query stands further down, perhaps
+        marks = _marks(text, terms, plan)
     start, end = _window(text, marks)
     piece = text[start:end].replace("\n", " ")
     inside = [(a - start, b - start) for a, b in marks if start <= a and b <= end]
@@ -40,7 +47,8 @@ def mark(text: str, marks: Marks, before: str, after: str) -> str:
 
 
 def _marks(text: str, terms: tuple[Term, ...], plan: Plan) -> Marks:
-    """Spans of the terms. Where the query was typed with diacritics, and the text has it so, only those."""
+    """Spans of the terms. Where the query was typed with diacritics, and the text has
+    it so, only those."""
     if not terms or not text:
         return []
     typed = any(t.has_diacritics for t in terms)
@@ -50,7 +58,15 @@ def _marks(text: str, terms: tuple[Term, ...], plan: Plan) -> Marks:
             if found or plan.is_exact:
                 return found
         return _search(folded(text), [t.folded for t in terms])
-    spans = list(word_spans(text[:LOOKED_AT_MARKED]))
+    found = _slowly(text[:LOOKED_AT_MARKED], terms, plan, typed)
+    if len(text) > LOOKED_AT_MARKED and not found:
+        found = _slowly(text, terms, plan, typed)
+    return found
+
+
+def _slowly(text: str, terms: tuple[Term, ...], plan: Plan, typed: bool) -> Marks:
+    """For texts with marks inside of words and with characters that are words by themselves."""
+    spans = list(word_spans(text))
     if plan.is_exact or typed:
         found = _find([(a, b, e) for a, b, e, _ in spans], [t.exact for t in terms])
         if found or plan.is_exact:
@@ -87,7 +103,8 @@ def _find(spans: list[tuple[int, int, str]], phrases: list[tuple[str, ...]]) -> 
 
 
 def _window(text: str, marks: Marks) -> tuple[int, int]:
-    """The stretch of ``SNIPPET`` characters with the most marked characters, moved to word borders."""
+    """The stretch of ``SNIPPET`` characters with the most marked characters,
+    moved to word borders."""
     if len(text) <= SNIPPET:
         return 0, len(text)
     best, best_weight, j, weight = 0, 0, 0, 0

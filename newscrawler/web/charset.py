@@ -41,8 +41,20 @@ _BY_LANGUAGE = {
     "fa": ("windows-1256",),
     "th": ("cp874",),
 }
-_MEASURED = ("windows-1252", "cp932", "euc_jp", "gb18030", "big5", "cp949", "windows-1251", "iso8859_2", "windows-1258")
-_MIXED = re.compile("(?<=[A-Za-z])[\u0370-\u04ff\u3040-\u9fff\uac00-\ud7a3]|[\u0370-\u04ff](?=[a-z])")
+_MEASURED = (
+    "windows-1252",
+    "cp932",
+    "euc_jp",
+    "gb18030",
+    "big5",
+    "cp949",
+    "windows-1251",
+    "iso8859_2",
+    "windows-1258",
+)
+_MIXED = re.compile(
+    "(?<=[A-Za-z])[\u0370-\u04ff\u3040-\u9fff\uac00-\ud7a3]|[\u0370-\u04ff](?=[a-z])"
+)
 _LANG = re.compile(rb"""<html[^>]{0,300}\blang\s*=\s*["']?([A-Za-z]{2})""", re.IGNORECASE)
 _TAG = re.compile(rb"<[^>]{0,2000}>")
 
@@ -52,7 +64,9 @@ def decode(body: bytes, content_type: str | None = None, language: str | None = 
     return decode_named(body, content_type, language)[0]
 
 
-def decode_named(body: bytes, content_type: str | None = None, language: str | None = None) -> tuple[str, str]:
+def decode_named(
+    body: bytes, content_type: str | None = None, language: str | None = None
+) -> tuple[str, str]:
     """``(text, encoding)``: as :func:`decode`, with the name of the charset that was used."""
     for bom, name in _BOMS:
         if body.startswith(bom):
@@ -68,14 +82,18 @@ def decode_named(body: bytes, content_type: str | None = None, language: str | N
         return body.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
         pass
+    is_declared = declared == "utf-8"
     text = body.decode("utf-8", "replace")
-    bad = text.count("�")
-    good = sum(1 for b in body[:SAMPLE_BYTES] if b >= 0xC2) or 1
-    # A cut at the end or one bad advertisement does not make a UTF-8 page another charset.
-    if bad <= 2 + (0.02 if declared != "utf-8" else 0.1) * good:
+    if _is_nearly_utf8(text, body, 0.1 if is_declared else 0.02):
         return text, "utf-8"
-    name = _measure(body, None if declared == "utf-8" else declared, language)
+    name = _measure(body, None if is_declared else declared, language)
     return body.decode(name, "replace"), name
+
+
+def _is_nearly_utf8(text: str, body: bytes, share: float) -> bool:
+    """A cut at the end or one bad advertisement does not make a UTF-8 page another charset."""
+    good = sum(1 for b in body[:SAMPLE_BYTES] if b >= 0xC2) or 1
+    return text.count("�") <= 2 + share * good
 
 
 def _declared(body: bytes, content_type: str | None) -> str | None:
@@ -126,43 +144,48 @@ def _plausible(sample: bytes, name: str, language: str) -> float:
     other = [c for c in text if c > "\x7f"]
     if not other:
         return 0.5
-    points = 0.0
-    # A Cyrillic, Greek or Chinese letter inside a Latin word is a Latin letter that was read wrongly.
-    points -= 2.0 * len(_MIXED.findall(text))
+    # A Cyrillic, Greek or Chinese letter inside a Latin word is a Latin letter that
+    # was read wrongly.
+    points = -2.0 * len(_MIXED.findall(text))
     for c in other:
-        code = ord(c)
-        kind = unicodedata.category(c)
-        if c == "�" or kind in ("Cc", "Cn", "Co", "Mn"):
-            points -= 2.0  # a combining mark that did not compose stands for a wrong charset
-        elif kind[0] == "L":
-            points += _letter_points(code, language)
-        elif "\u3000" <= c <= "\u3002" or c in "，！？：；（）":
-            points += 1.0  # the full stop and comma of Chinese and Japanese
-        elif kind[0] in "PZ":
-            points += 0.6
-        else:
-            points += 0.1
+        points += _points(c, language)
     # Korean news has next to no Chinese characters, Japanese and Chinese have no Hangul at all.
     hangul = sum("\uac00" <= c <= "\ud7a3" for c in other)
     han = sum("\u4e00" <= c <= "\u9fff" for c in other)
-    if hangul and han:
-        points -= 2.0 * min(hangul, han)
+    points -= 2.0 * min(hangul, han)
     return points / len(other)
 
 
+def _points(c: str, language: str) -> float:
+    """How much one character speaks for the charset."""
+    kind = unicodedata.category(c)
+    if c == "�" or kind in ("Cc", "Cn", "Co", "Mn"):
+        return -2.0  # a combining mark that did not compose stands for a wrong charset
+    if kind[0] == "L":
+        return _letter_points(ord(c), language)
+    if "\u3000" <= c <= "\u3002" or c in "，！？：；（）":
+        return 1.0  # the full stop and comma of Chinese and Japanese
+    return 0.6 if kind[0] in "PZ" else 0.1
+
+
+# First and last letter of a range, and how much one of them speaks for the charset.
+_LETTER_POINTS = (
+    (0x1EA0, 0x1EF9, 0.9),  # Vietnamese letters exist only where they are meant
+    (0x3040, 0x30FF, 1.0),
+    (0xAC00, 0xD7A3, 1.0),
+    (0x4E00, 0x9FFF, 0.9),
+    (0x3105, 0x312F, -1.0),  # Bopomofo stands in school books only
+    (0xFF61, 0xFF9F, 0.2),  # half-width kana: what other charsets look like read as Shift_JIS
+    (0x0410, 0x044F, 0.9),
+    (0x0400, 0x04FF, 0.3),
+    (0xC0, 0x24F, 0.8),
+)
+
+
 def _letter_points(code: int, language: str) -> float:
-    if 0x1EA0 <= code <= 0x1EF9:
-        return 1.2 if language == "vi" else 0.9  # Vietnamese letters exist only where they are meant
-    if 0x3040 <= code <= 0x30FF or 0xAC00 <= code <= 0xD7A3:
-        return 1.0
-    if 0x4E00 <= code <= 0x9FFF:
-        return 0.9
-    if 0x3105 <= code <= 0x312F:
-        return -1.0  # Bopomofo stands in school books only
-    if 0xFF61 <= code <= 0xFF9F:
-        return 0.2  # half-width kana: what other charsets look like when read as Shift_JIS
-    if 0x0400 <= code <= 0x04FF:
-        return 0.9 if 0x0410 <= code <= 0x044F else 0.3
-    if 0xC0 <= code <= 0x24F:
-        return 0.8
+    if 0x1EA0 <= code <= 0x1EF9 and language == "vi":
+        return 1.2
+    for first, last, points in _LETTER_POINTS:
+        if first <= code <= last:
+            return points
     return 0.7

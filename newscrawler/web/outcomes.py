@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from newscrawler.items import Outcome
+from newscrawler.utils.numbers import is_digits, whole_number
 
 #: Errors (by their ``reason``) that say no to the URL itself; every other one is worth another try.
-REFUSING = frozenset({"ssrf", "size", "type", "robots", "offsite", "scheme", "trap", "quota", "noindex", "age"})
+REFUSING = frozenset(
+    {"ssrf", "size", "type", "robots", "offsite", "scheme", "trap", "quota", "noindex", "age"}
+)
+
+#: What a Retry-After may ask at most: 30 years. The gate has a limit of its own (BACKOFF_MAX_S).
+_LONGEST_S = 10**9
 
 
 def judge_status(status: int) -> tuple[Outcome, str]:
     """What an answer's status says. DONE = read the body; the reason is empty for it.
 
-    401, 403, 407 and 451 are tried again like errors: news sites answer 403 in bursts, and the tries
-    that a URL has end it. 405, 406, 414 ... will not change by asking again.
+    401, 403, 407 and 451 are tried again like errors: news sites answer 403 in bursts, and the
+    tries that a URL has end it. 405, 406, 414 ... will not change by asking again.
     """
     if status in (200, 203, 206):
         return Outcome.DONE, ""
@@ -24,7 +31,11 @@ def judge_status(status: int) -> tuple[Outcome, str]:
         return Outcome.REDIRECTED, ""
     if status in (404, 410):
         return Outcome.GONE, f"status {status}"
-    if status in (401, 403, 407, 408, 409, 421, 423, 425, 429, 451) or status >= 500 or status < 200:
+    if (
+        status in (401, 403, 407, 408, 409, 421, 423, 425, 429, 451)
+        or status >= 500
+        or status < 200
+    ):
         return Outcome.RETRY, f"status {status}"
     if status in (204, 205):
         return Outcome.NOT_ARTICLE, f"status {status}"
@@ -32,7 +43,8 @@ def judge_status(status: int) -> tuple[Outcome, str]:
 
 
 def judge_error(error: BaseException) -> tuple[Outcome, str]:
-    """What a refused request or a failed fetch says; ``error.reason`` is a word where our own code raised it."""
+    """What a refused request or a failed fetch says; ``error.reason`` is a word where our
+    own code raised it."""
     reason = getattr(error, "reason", None)
     if not isinstance(reason, str) or not reason:
         return Outcome.RETRY, type(error).__name__
@@ -42,13 +54,21 @@ def judge_error(error: BaseException) -> tuple[Outcome, str]:
 
 
 def retry_after_s(value: bytes | None, now_ms: int) -> float | None:
-    """``Retry-After`` as seconds from now: a number or an HTTP date (RFC 9110 10.2.3). None when unreadable."""
+    """``Retry-After`` as seconds from now: a number or an HTTP date (RFC 9110 10.2.3), at
+    most _LONGEST_S. None when it is unreadable; never raises, as the caller tells the gate
+    the status with it."""
     if not value:
         return None
     text = value.decode("latin-1").strip()
-    if text.isdigit():
-        return float(text)
+    if is_digits(text):
+        seconds = whole_number(text, _LONGEST_S)
+        return float(_LONGEST_S if seconds is None else seconds)
     try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now_ms / 1000)
-    except (TypeError, ValueError):
+        date = parsedate_to_datetime(text)
+        if date.tzinfo is None:  # "-0000"; an HTTP date is in GMT whatever the zone of this machine
+            date = date.replace(tzinfo=UTC)
+        return min(max(0.0, date.timestamp() - now_ms / 1000), _LONGEST_S)
+    except (
+        Exception
+    ):  # the parser raises TypeError, ValueError, IndexError, OverflowError ... for what is no date
         return None

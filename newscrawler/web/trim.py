@@ -1,8 +1,9 @@
-"""A page cut down for a model, so that a selector written for the cut page still fits the whole one. Pure.
+"""A page cut down for a model, so that a selector written for the cut page still fits
+the whole one. Pure.
 
-Tags, ids and classes stay as they are; nodes are never unwrapped or merged, text is shortened, never
-the markup. What must not get lost is handed in as ``protect``: those nodes and all their ancestors
-stay, whatever the size. Selectors are always executed on the whole page, never on this.
+Tags, ids and classes stay as they are; nodes are never unwrapped or merged, text is shortened,
+never the markup. What must not get lost is handed in as ``protect``: those nodes and all their
+ancestors stay, whatever the size. Selectors are always executed on the whole page, never on this.
 """
 
 from __future__ import annotations
@@ -12,24 +13,35 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from newscrawler.extraction import lexicon
 from newscrawler.web.hostile import hides, without_unsafe
 
 _DROP = frozenset(
-    {"script", "style", "svg", "iframe", "noscript", "template", "form", "link", "object", "embed", "canvas", "select",
+    {"script", "style", "svg", "iframe", "noscript", "template", "form", "link", "object", "embed",
+     "canvas", "select",
      "button", "input", "video", "audio", "source", "picture", "map", "head", "base"}
 )  # fmt: skip
 _CHROME_TAGS = frozenset({"nav", "footer", "aside", "menu", "dialog"})
-_CHROME = re.compile(
-    r"share|social|comment|advert|\bads?\b|related|lien-quan|tin-khac|newsletter|cookie|menu|breadcrumb|sidebar|"
-    r"banner|promo|popup|modal|footer|most-?read|trending|widget|sponsor",
-    re.I,
-)
+_CHROME = lexicon.Pattern(r"<class.cut>")
 _KEPT = frozenset(
-    {"id", "class", "type", "itemprop", "itemtype", "rel", "role", "datetime", "property", "name", "content"}
+    {
+        "id",
+        "class",
+        "type",
+        "itemprop",
+        "itemtype",
+        "rel",
+        "role",
+        "datetime",
+        "property",
+        "name",
+        "content",
+    }
 )
 _BYLINE = re.compile(r"author|byline|tac-?gia|writer|journalist|nguoi-viet", re.I)
 _VOID = frozenset({"meta", "img", "br", "hr", "wbr", "col", "area", "track", "param"})
@@ -75,12 +87,19 @@ class _Out:
 def natural_protect(tree: LexborHTMLParser) -> list[LexborNode]:
     """Nodes that are worth keeping on any page: headings, times, itemprops, bylines."""
     nodes = list(tree.css("h1, time, [itemprop], [rel~=author], address"))
-    nodes += [n for n in tree.css("[class]") if _BYLINE.search(n.attributes.get("class") or "") and _text_len(n) < 200]
+    nodes += [
+        n
+        for n in tree.css("[class]")
+        if _BYLINE.search(n.attributes.get("class") or "") and _text_len(n) < 200
+    ]
     return nodes
 
 
-def trim(tree: LexborHTMLParser, protect: Iterable[LexborNode] = (), *, max_chars: int = 40_000) -> Trimmed:
-    """The body of ``tree`` as short HTML of at most ``max_chars`` where the protected nodes allow it."""
+def trim(
+    tree: LexborHTMLParser, protect: Iterable[LexborNode] = (), *, max_chars: int = 40_000
+) -> Trimmed:
+    """The body of ``tree`` as short HTML of at most ``max_chars`` where the
+    protected nodes allow it."""
     body = tree.body
     if body is None:
         return Trimmed("", 0, False)
@@ -126,25 +145,27 @@ class _Walker:
         for run in _runs(children):
             if run[0].is_text_node:
                 for child in run:
-                    text = _short(
-                        child.text_content or "",
-                        full=kept and child.parent is not None and child.parent.mem_id in self.targets,
-                    )
-                    if text:
+                    parent = child.parent
+                    full = kept and parent is not None and parent.mem_id in self.targets
+                    if text := _short(child.text_content or "", full=full):
                         out.parts.append(text)
+            else:
+                self._elements(out, run, depth)
+
+    def _elements(self, out: _Out, run: list[LexborNode], depth: int) -> None:
+        """Neighbours that are alike: the first and the last ones, and what must stay."""
+        middle = range(_RUN_ENDS, len(run) - _RUN_ENDS)
+        skipped = 0
+        for index, child in enumerate(run):
+            if index in middle and child.mem_id not in self.keep:
+                skipped += 1
+                self.dropped += 1
                 continue
-            middle = set(range(_RUN_ENDS, len(run) - _RUN_ENDS))
-            skipped = 0
-            for index, child in enumerate(run):
-                if index in middle and child.mem_id not in self.keep:
-                    skipped += 1
-                    self.dropped += 1
-                    continue
-                skipped = self._flush(out, skipped, child)
-                inner = self.element(child, depth + 1)
-                if inner is not None:
-                    out.parts.append(inner)
-            self._flush(out, skipped, run[-1])
+            skipped = self._flush(out, skipped, child)
+            inner = self.element(child, depth + 1)
+            if inner is not None:
+                out.parts.append(inner)
+        self._flush(out, skipped, run[-1])
 
     @staticmethod
     def _flush(out: _Out, skipped: int, like: LexborNode) -> int:
@@ -165,27 +186,23 @@ class _Walker:
 
 
 def _runs(children: list[LexborNode]) -> Iterator[list[LexborNode]]:
-    """Neighbours of the same tag and class together; text nodes of only white space between them do not part them."""
-    run: list[LexborNode] = []
-    key: tuple[str, str] | None = None
-    for child in children:
-        if child.is_comment_node:
-            continue
-        if child.is_text_node:
-            if not (child.text_content or "").strip():
-                continue
-            this = ("#text", "")
-        elif child.is_element_node:
-            this = (child.tag or "", child.attributes.get("class") or "")
-        else:
-            continue
-        if this != key and run:
-            yield run
-            run = []
-        key = this
-        run.append(child)
-    if run:
-        yield run
+    """Neighbours of the same tag and class together; text nodes of only white space between
+    them do not part them."""
+    shown = (child for child in children if _is_shown(child))
+    for _, run in groupby(shown, key=_likeness):
+        yield list(run)
+
+
+def _is_shown(node: LexborNode) -> bool:
+    if node.is_text_node:
+        return bool((node.text_content or "").strip())
+    return node.is_element_node
+
+
+def _likeness(node: LexborNode) -> tuple[str, str]:
+    if node.is_text_node:
+        return "#text", ""
+    return node.tag or "", node.attributes.get("class") or ""
 
 
 _CUT = "<!--cut-->"
@@ -202,15 +219,19 @@ def _shrink(root: _Out, max_chars: int, walker: _Walker) -> bool:
 
 
 def _shrink_once(root: _Out, excess: int, walker: _Walker) -> None:
-    """One round over sizes that were measured before it: what was cut inside a node makes its size too large."""
-    candidates = sorted(((p, c) for p, c in _pairs(root) if not c.kept), key=lambda pair: pair[1].size)
+    """One round over sizes that were measured before it: what was cut inside a node makes
+    its size too large."""
+    candidates = sorted(
+        ((p, c) for p, c in _pairs(root) if not c.kept), key=lambda pair: pair[1].size
+    )
     gone: set[int] = set()
     while excess > 0:
         while candidates and id(candidates[-1][1]) in gone:
             candidates.pop()
         if not candidates:
             break
-        # The smallest that is enough alone, else the largest: a page's one enormous container is the last to go.
+        # The smallest that is enough alone, else the largest: a page's one enormous
+        # container is the last to go.
         at = bisect_left(candidates, excess + len(_CUT), key=lambda pair: pair[1].size)
         while at < len(candidates) and id(candidates[at][1]) in gone:
             at += 1
@@ -221,7 +242,8 @@ def _shrink_once(root: _Out, excess: int, walker: _Walker) -> None:
 
 
 def _leave_out(parent: _Out, child: _Out) -> int:
-    """Puts one mark in the place of neighbours that are left out; returns the characters that it saves."""
+    """Puts one mark in the place of neighbours that are left out; returns the
+    characters that it saves."""
     at = next(i for i, part in enumerate(parent.parts) if part is child)
     marked = [i for i in (at - 1, at + 1) if 0 <= i < len(parent.parts) and parent.parts[i] == _CUT]
     if not marked:
@@ -245,16 +267,22 @@ def _pairs(root: _Out) -> Iterator[tuple[_Out, _Out]]:
 
 
 def _start_tag(tag: str, attributes: dict[str, Any], kept: bool) -> str:
-    pairs = []
-    for name, value in attributes.items():
-        value = value or ""
-        plain = name in _KEPT or (name.startswith("data-") and len(value) < 40)
-        if not plain and not (kept and name in ("href", "title") and len(value) < 80):
-            continue
-        if name == "content" and len(value) > 120:
-            continue
-        pairs.append(f'{name}="{html.escape(value, quote=True)}"')
+    stays = ((name, value or "") for name, value in attributes.items())
+    pairs = [
+        f'{name}="{html.escape(value, quote=True)}"'
+        for name, value in stays
+        if _is_telling(name, value, kept)
+    ]
     return f"<{tag} {' '.join(pairs)}>" if pairs else f"<{tag}>"
+
+
+def _is_telling(name: str, value: str, kept: bool) -> bool:
+    """An attribute that a selector may be made of, or that a kept node shows."""
+    if name == "content" and len(value) > 120:
+        return False
+    if name in _KEPT or (name.startswith("data-") and len(value) < 40):
+        return True
+    return kept and name in ("href", "title") and len(value) < 80
 
 
 def _label(tag: str, attributes: dict[str, Any]) -> str:

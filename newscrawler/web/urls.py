@@ -85,10 +85,12 @@ _TRACKING_NAMES = frozenset(
 )
 _TRACKING_PREFIXES = ("utm_", "pk_", "mtm_", "hmb_", "stm_", "ga_", "fb_", "__cf_")
 
-# A URL that is canonical as it stands: the common case, one match instead of taking it apart. No
-# nested repetition: it has to fail in linear time. Dot segments and ";jsessionid" are left to the rest.
+# A URL that is canonical as it stands: the common case, one match instead of taking it
+# apart. No nested repetition: it has to fail in linear time. Dot segments and ";jsessionid"
+# are left to the rest.
 _CLEAN = re.compile(
-    r"https?://[a-z0-9][a-z0-9.-]{0,250}[a-z0-9](?::(?!80/|443/)[1-9][0-9]{0,3})?/[A-Za-z0-9._~!$&'()*+,=:@/-]*"
+    r"https?://[a-z0-9][a-z0-9.-]{0,250}[a-z0-9]"
+    r"(?::(?!80/|443/)[1-9][0-9]{0,3})?/[A-Za-z0-9._~!$&'()*+,=:@/-]*"
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
@@ -107,19 +109,23 @@ class Base:
 
     url: str
     scheme: str = field(init=False)
-    origin: str = field(init=False)  # "" when ``url`` is not a usable http URL: every join then is None
+    origin: str = field(
+        init=False
+    )  # "" when ``url`` is not a usable http URL: every join then is None
 
     def __post_init__(self) -> None:
         parts = _split(self.url)
         usable = parts is not None and parts.scheme in _DEFAULT_PORT and bool(parts.netloc)
         object.__setattr__(self, "scheme", parts.scheme if parts and usable else "")
-        object.__setattr__(self, "origin", f"{parts.scheme}://{parts.netloc}" if parts and usable else "")
+        object.__setattr__(
+            self, "origin", f"{parts.scheme}://{parts.netloc}" if parts and usable else ""
+        )
 
 
 def join(base: Base, href: str) -> str | None:
-    """``href`` as an absolute http(s) URL, not yet canonical (white space, dot segments and escapes are
-    left to :func:`canonicalize`). None where it leads to no other page: mailto:, javascript:, data:, a lone
-    fragment, nothing, or something unreadable."""
+    """``href`` as an absolute http(s) URL, not yet canonical (white space, dot segments and escapes
+    are left to :func:`canonicalize`). None where it leads to no other page: mailto:, javascript:,
+    data:, a lone fragment, nothing, or something unreadable."""
     first = href[:1]
     if first == "/" and base.origin:
         second = href[1:2]
@@ -154,7 +160,8 @@ def is_http(url: str) -> bool:
 
 
 def domain_of(url: str) -> str:
-    """Lower-case ``host`` or ``host:port`` (default ports left off), the unit of politeness. "" if unreadable."""
+    """Lower-case ``host`` or ``host:port`` (default ports left off), the unit of
+    politeness. "" if unreadable."""
     parts = _split(url)
     return (_netloc(parts) or "") if parts else ""
 
@@ -165,26 +172,26 @@ def url_id(canonical_url: str) -> bytes:
 
 
 def canonicalize(url: str) -> str | None:
-    """The one spelling of a URL: scheme and host lower case and ASCII (IDNA), no default port, user,
-    fragment or tracking parameter, dot segments resolved, percent-encoding normalised (RFC 3986 6.2.2),
-    the remaining parameters sorted by name. None for what is not a usable http(s) URL of MAX_URL characters.
+    """The one spelling of a URL: scheme and host lower case and ASCII (IDNA), no default port,
+    user, fragment or tracking parameter, dot segments resolved, percent-encoding normalised (RFC
+    3986 6.2.2), the remaining parameters sorted by name. None for what is not a usable http(s) URL
+    of MAX_URL characters.
     """
     if len(url) <= MAX_URL and _CLEAN.fullmatch(url) and "/." not in url and ".." not in url:
         return url
     if len(url) > MAX_URL * 2:  # parameters may still be dropped; far longer ones are not looked at
         return None
     url = url.strip("\x00\t\n\x0c\r ").translate(_NO_LINE_ENDS)
-    if _CONTROL.search(url):
-        return None
-    parts = _split(url)
+    parts = None if _CONTROL.search(url) else _split(url)
     if parts is None or parts.scheme not in _DEFAULT_PORT:
         return None
     netloc = _netloc(parts)
     if not netloc:
         return None
-    path = _path(parts.path)
-    query = _query(parts.query) if parts.query else ""
-    result = f"{parts.scheme}://{netloc}{path}{'?' + query if query else ''}"
+    query = _query(parts.query)
+    if query:
+        query = f"?{query}"
+    result = f"{parts.scheme}://{netloc}{_path(parts.path)}{query}"
     return result if len(result) <= MAX_URL else None
 
 
@@ -202,17 +209,22 @@ def _netloc(parts: SplitResult) -> str | None:
         return None
     if not host or port == 0:
         return None
-    host = host.rstrip(".")
+    name = _host(host.rstrip("."))
+    if name is None or port is None or str(port) == _DEFAULT_PORT.get(parts.scheme):
+        return name
+    return f"{name}:{port}"
+
+
+def _host(host: str) -> str | None:
+    """The name in ASCII; None for one that no server can have."""
     if ":" in host:  # IPv6; urlsplit checked the brackets
-        host = f"[{host}]"
-    elif not host.isascii():
-        try:
-            host = idna.encode(host, uts46=True).decode("ascii")
-        except (idna.IDNAError, UnicodeError):
-            return None
-    elif len(host) > 253 or not _HOST.fullmatch(host):
+        return f"[{host}]"
+    if host.isascii():
+        return host if len(host) <= 253 and _HOST.fullmatch(host) else None
+    try:
+        return idna.encode(host, uts46=True).decode("ascii")
+    except (idna.IDNAError, UnicodeError):
         return None
-    return host if port is None or str(port) == _DEFAULT_PORT.get(parts.scheme) else f"{host}:{port}"
 
 
 def _decode_unreserved(match: re.Match[str]) -> str:
@@ -255,7 +267,8 @@ def _remove_dot_segments(path: str) -> str:
 
 
 def is_tracking(name: str) -> bool:
-    """Whether a query parameter says where a reader came from (or how the page is dressed), not what is shown."""
+    """Whether a query parameter says where a reader came from (or how the page is dressed),
+    not what is shown."""
     name = name.lower()
     return name in _TRACKING_NAMES or name.startswith(_TRACKING_PREFIXES)
 

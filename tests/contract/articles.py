@@ -72,13 +72,20 @@ def article(name: str, title: str = "", content: str = "", **fields: Any) -> Art
     site = fields.pop("site", "vnexpress.net")
     fields.setdefault("published", START + timedelta(hours=1))
     return Article(
-        id=article_id(name), url=f"https://{site}/{name}.html", site=site, title=title, content=content, **fields
+        id=article_id(name),
+        url=f"https://{site}/{name}.html",
+        site=site,
+        title=title,
+        content=content,
+        **fields,
     )
 
 
 def filler(seed: int, words: int = 120) -> str:
     rng = random.Random(seed)
-    return " ".join(rng.choice(FILLER) + rng.choice(["", "", f"{rng.randrange(10_000)}"]) for _ in range(words))
+    return " ".join(
+        rng.choice(FILLER) + rng.choice(["", "", f"{rng.randrange(10_000)}"]) for _ in range(words)
+    )
 
 
 CORPUS = [

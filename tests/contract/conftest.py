@@ -1,4 +1,5 @@
-"""``store``: an empty store of each kind, open; ``twin`` makes a second one over the same data, as another worker would."""
+"""``store``: an empty store of each kind, open; ``twin`` makes a second one over the same data, as
+another worker would."""
 
 from __future__ import annotations
 
@@ -8,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from newscrawler.crawl.processes import StoreProcess
 from newscrawler.store.base import ArticleStore
-from newscrawler.store.elastic_store import ElasticStore
-from newscrawler.store.local import LocalStore
-from newscrawler.storing import StoreProcess
+from newscrawler.store.elasticsearch.article_store import ElasticStore
+from newscrawler.store.sqlite import LocalStore
 
 Twin = Callable[[], ArticleStore]
 
@@ -22,7 +23,7 @@ def open_one(request: pytest.FixtureRequest, tmp_path: Path) -> Twin:
         return lambda: LocalStore(tmp_path / "articles.db")
     if request.param == "sqlite elsewhere":
         return lambda: LocalStore(tmp_path / "articles.db", elsewhere=StoreProcess())
-    url = request.getfixturevalue("elasticsearch_server").url
+    url = request.getfixturevalue("elasticsearch_server")
     index = f"t{uuid.uuid4().hex[:12]}"
     return lambda: ElasticStore(url, index=index)
 

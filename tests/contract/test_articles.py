@@ -1,4 +1,5 @@
-"""What every store does with articles: idempotent writes, versions, gone, near-duplicates, scan, stats."""
+"""What every store does with articles: idempotent writes, versions, gone,
+near-duplicates, scan, stats."""
 
 from __future__ import annotations
 
@@ -17,7 +18,11 @@ async def test_putting_twice_changes_nothing(store: ArticleStore) -> None:
     one = article("a", "Tiêu đề", "Nội dung", authors=["An"])
     assert [(r.status, r.version) for r in await store.put([one])] == [("new", 1)]
     again = replace(
-        one, fetched=datetime(2026, 9, 1, tzinfo=UTC), raw_ref="other:1:2", section="Khác", credits=["TTXVN"]
+        one,
+        fetched=datetime(2026, 9, 1, tzinfo=UTC),
+        raw_ref="other:1:2",
+        section="Khác",
+        credits=["TTXVN"],
     )
     assert [(r.status, r.version) for r in await store.put([again])] == [("unchanged", 1)]
     assert len(await store.versions(one.id)) == 1
@@ -35,14 +40,27 @@ async def test_putting_twice_changes_nothing(store: ArticleStore) -> None:
     ],
     ids=str,
 )
-async def test_one_changed_digit_is_a_new_version(store: ArticleStore, change: dict[str, object]) -> None:
-    one = article("a", "Giá xăng tăng 120 đồng", "Từ 15 giờ, giá là 20.000 đồng.", authors=["An"], published=START)
+async def test_one_changed_digit_is_a_new_version(
+    store: ArticleStore, change: dict[str, object]
+) -> None:
+    one = article(
+        "a",
+        "Giá xăng tăng 120 đồng",
+        "Từ 15 giờ, giá là 20.000 đồng.",
+        authors=["An"],
+        published=START,
+    )
     await store.put([one])
     changed = replace(one, **change)  # type: ignore[arg-type]
     assert [(r.status, r.version) for r in await store.put([changed])] == [("updated", 2)]
     old, new = await store.versions(one.id)
     assert (old.version, new.version) == (1, 2)
-    assert (old.title, old.content, old.authors, old.published) == (one.title, one.content, one.authors, START)
+    assert (old.title, old.content, old.authors, old.published) == (
+        one.title,
+        one.content,
+        one.authors,
+        START,
+    )
     for name, value in change.items():
         assert getattr(new, name) == value
 
@@ -55,7 +73,9 @@ async def test_the_same_instant_in_another_zone_is_unchanged(store: ArticleStore
 
 async def test_composed_and_decomposed_letters_are_the_same_text(store: ArticleStore) -> None:
     await store.put([article("a", "Hà Nội", "Đường phố")])
-    assert (await store.put([article("a", "Ha\u0300 No\u0323\u0302i", "Đường phố")]))[0].status == "unchanged"
+    assert (await store.put([article("a", "Ha\u0300 No\u0323\u0302i", "Đường phố")]))[
+        0
+    ].status == "unchanged"
 
 
 async def test_an_article_twice_in_a_batch_ends_as_its_last(store: ArticleStore) -> None:
@@ -72,7 +92,7 @@ async def test_an_article_twice_in_a_batch_ends_as_its_last(store: ArticleStore)
 async def test_every_field_comes_back(store: ArticleStore) -> None:
     full = article(
         "a", "T", "C", authors=["An"], credits=["TTXVN"], published=START, modified=START + timedelta(hours=2), summary="Tóm tắt",
-        section="Thời sự", image="https://x/i.jpg", language="vi", canonical_url="https://x/canonical",
+        section="Thời sự", keywords=["Mưa", "Huế"], image="https://x/i.jpg", language="vi", canonical_url="https://x/canonical",
         discovered=START, fetched=START + timedelta(minutes=3), origins={"title": "selector:h1"},
         confidence={"title": 0.9}, selector_version="x@1", raw_ref="f:1:2",
     )  # fmt: skip
@@ -102,7 +122,9 @@ async def test_a_gone_article_is_kept_but_not_found_and_can_come_back(store: Art
     assert await store.mark_gone([one.id]) == 0
     await store.refresh()
     assert (await store.search(Query("tin"))).total == 1
-    assert (await store.search(Query("biến mất"))).total == 0 or (await store.search(Query("biến mất"))).relaxed
+    assert (await store.search(Query("biến mất"))).total == 0 or (
+        await store.search(Query("biến mất"))
+    ).relaxed
     got = await store.get(one.id)
     assert got is not None and got.gone and got.content == "Nội dung"
     stats = await store.stats()
@@ -127,7 +149,9 @@ async def test_a_faulty_article_is_refused_and_the_rest_is_stored(store: Article
     assert await store.get(bad.id) is None
 
 
-@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # one article of 2 MB is one request
+@pytest.mark.filterwarnings(
+    "ignore:Sending a large body:ResourceWarning"
+)  # one article of 2 MB is one request
 async def test_odd_text_is_stored(store: ArticleStore) -> None:
     odd = [
         article("surrogate", "Lone \ud800 surrogate", "x \udfff y"),
@@ -147,7 +171,9 @@ async def test_odd_text_is_stored(store: ArticleStore) -> None:
     assert (await store.search(Query(""))).total == len(odd)
 
 
-async def test_two_workers_with_one_article_store_it_once(store: ArticleStore, twin: ArticleStore) -> None:
+async def test_two_workers_with_one_article_store_it_once(
+    store: ArticleStore, twin: ArticleStore
+) -> None:
     batch = [article(f"n{i}", f"Tin {i}", filler(i, 30)) for i in range(20)]
     results = await asyncio.gather(store.put(batch), twin.put(list(reversed(batch))))
     flat = [r for half in results for r in half]
@@ -158,18 +184,26 @@ async def test_two_workers_with_one_article_store_it_once(store: ArticleStore, t
     assert (stats["articles"], stats["versions"]) == (20, 20)
 
 
-async def test_two_workers_with_two_texts_make_two_versions(store: ArticleStore, twin: ArticleStore) -> None:
-    results = await asyncio.gather(*(s.put([article("a", t, "x")]) for s, t in ((store, "Một"), (twin, "Hai"))))
+async def test_two_workers_with_two_texts_make_two_versions(
+    store: ArticleStore, twin: ArticleStore
+) -> None:
+    results = await asyncio.gather(
+        *(s.put([article("a", t, "x")]) for s, t in ((store, "Một"), (twin, "Hai")))
+    )
     assert sorted(r.version for half in results for r in half) == [1, 2]
     assert len({v.title for v in await store.versions(article_id("a"))}) == 2
 
 
-async def test_near_duplicates_share_a_cluster_whose_first_publisher_is_canonical(store: ArticleStore) -> None:
+async def test_near_duplicates_share_a_cluster_whose_first_publisher_is_canonical(
+    store: ArticleStore,
+) -> None:
     text = filler(7, 300).split()
     copy = list(text)
     for i in range(0, 300, 20):  # 5 % of the words
         copy[i] = "khác"
-    late = article("late", "Bản sao", " ".join(copy), site="b.vn", published=START + timedelta(hours=5))
+    late = article(
+        "late", "Bản sao", " ".join(copy), site="b.vn", published=START + timedelta(hours=5)
+    )
     early = article("early", "Bản gốc", " ".join(text), site="a.vn", published=START)
     other = article("other", "Tin khác", filler(8, 300))
     await store.put([late, other])
@@ -198,7 +232,9 @@ async def test_near_duplicates_share_a_cluster_whose_first_publisher_is_canonica
 
 async def test_near_duplicates_in_one_batch(store: ArticleStore) -> None:
     text = filler(7, 200)
-    await store.put([article("one", "A", text), article("two", "B", text + " thêm vài từ", site="b.vn")])
+    await store.put(
+        [article("one", "A", text), article("two", "B", text + " thêm vài từ", site="b.vn")]
+    )
     await store.refresh()
     clusters = {a.cluster for a in [await store.get(article_id(n)) for n in ("one", "two")] if a}
     assert len(clusters) == 1 and None not in clusters
@@ -233,7 +269,7 @@ async def test_scan_since_gives_what_was_stored_later(store: ArticleStore) -> No
 async def test_an_empty_store_answers(store: ArticleStore) -> None:
     result = await store.search(Query("hà nội", facets=True))
     assert (result.hits, result.total) == ([], 0)
-    assert result.facets == {"site": {}, "day": {}}
+    assert result.facets == {"site": {}, "day": {}, "keyword": {}}
     stats = await store.stats()
     assert (stats["articles"], stats["newest"]) == (0, None)
     assert [a async for a in store.scan()] == []
@@ -245,7 +281,11 @@ async def test_stats_count_what_was_put(store: ArticleStore) -> None:
     await store.put([replace(CORPUS[0], title="Khác")])
     await store.refresh()
     stats = await store.stats()
-    assert (stats["articles"], stats["versions"], stats["gone"]) == (len(CORPUS), len(CORPUS) + 1, 0)
+    assert (stats["articles"], stats["versions"], stats["gone"]) == (
+        len(CORPUS),
+        len(CORPUS) + 1,
+        0,
+    )
     assert stats["newest"] == (START + timedelta(days=5)).isoformat()
     assert isinstance(stats["bytes"], int) and stats["bytes"] > 1000
 
@@ -255,11 +295,17 @@ def _at(key: str, url: str, content: str, canonical: str | None = None) -> Artic
 
 
 @pytest.mark.parametrize("named_by", ["the second", "the first", "both, a third"])
-async def test_an_article_at_two_addresses_is_stored_once(store: ArticleStore, named_by: str) -> None:
-    here, there, third = (f"https://{article('a', 'T', 'C').site}/{path}" for path in ("a-1.html", "b/a-1", "c"))
-    names = {"the second": (None, here), "the first": (there, there), "both, a third": (third, third + "#top")}[
-        named_by
-    ]
+async def test_an_article_at_two_addresses_is_stored_once(
+    store: ArticleStore, named_by: str
+) -> None:
+    here, there, third = (
+        f"https://{article('a', 'T', 'C').site}/{path}" for path in ("a-1.html", "b/a-1", "c")
+    )
+    names = {
+        "the second": (None, here),
+        "the first": (there, there),
+        "both, a third": (third, third + "#top"),
+    }[named_by]
     text = filler(1, 200)
     first, second = _at("a", here, text, names[0]), _at("b", there, text + " Cập nhật.", names[1])
     assert [r.status for r in await store.put([first])] == ["new"]
@@ -281,7 +327,8 @@ async def test_twins_in_one_batch_are_stored_once(store: ArticleStore) -> None:
 
 
 async def test_a_canonical_address_alone_proves_nothing(store: ArticleStore) -> None:
-    """One address named by a whole template, a first page named by the second: other texts are other articles."""
+    """One address named by a whole template, a first page named by the second: other texts
+    are other articles."""
     here = f"https://{article('a', 'T', 'C').site}/a-1.html"
     pages = [_at("a", here, filler(1, 200)), _at("b", here + "?trang=2", filler(2, 200), here)]
     pages.append(_at("c", "https://x.vn/c", "Ngắn.", here))
@@ -289,7 +336,9 @@ async def test_a_canonical_address_alone_proves_nothing(store: ArticleStore) -> 
         assert [r.status for r in await store.put([page])] == ["new"]
         await store.refresh()
     elsewhere = replace(_at("d", "https://khac.vn/d", pages[0].content, here), site="khac.vn")
-    assert [r.status for r in await store.put([elsewhere])] == ["new"]  # another site's copy: a cluster, not a twin
+    assert [r.status for r in await store.put([elsewhere])] == [
+        "new"
+    ]  # another site's copy: a cluster, not a twin
 
 
 async def test_a_twin_of_what_is_gone_is_stored(store: ArticleStore) -> None:

@@ -1,4 +1,5 @@
-"""Stores of finished records: the file beside the local articles and the index beside those in Elasticsearch."""
+"""Stores of finished records: the file beside the local articles and the index beside
+those in Elasticsearch."""
 
 from __future__ import annotations
 
@@ -13,13 +14,15 @@ from newscrawler.store.finished import ElasticFinished, FinishedStore, LocalFini
 
 
 @pytest.fixture(params=["sqlite", "elasticsearch"])
-async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[list[FinishedStore]]:
+async def pair(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> AsyncIterator[list[FinishedStore]]:
     """Two workers' hands on one store."""
     made: list[FinishedStore]
     if request.param == "sqlite":
         made = [LocalFinished(tmp_path / "a" / "finished.db") for _ in range(2)]
     else:
-        url = request.getfixturevalue("elasticsearch_server").url
+        url = request.getfixturevalue("elasticsearch_server")
         index = f"t{uuid.uuid4().hex[:12]}"
         made = [ElasticFinished(url, index=index) for _ in range(2)]
     yield made

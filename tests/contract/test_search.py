@@ -1,4 +1,5 @@
-"""What every store finds, and in which order: the query language, diacritics, scripts without spaces, the ladder."""
+"""What every store finds, and in which order: the query language, diacritics, scripts without
+spaces, the ladder."""
 
 from __future__ import annotations
 
@@ -13,12 +14,20 @@ from pathlib import Path
 import pytest
 
 from newscrawler.items import Article
-from newscrawler.store.base import ArticleStore, Query, QueryError
+from newscrawler.store.base import (
+    ArticleStore,
+    Query,
+    QueryError,
+    QueryTooLarge,
+    SearchTimeout,
+)
 from newscrawler.store.fold import folded_words
 from newscrawler.store.highlight import mark
 from tests.contract.articles import CORPUS, START, article, article_id, filler
 
-NAMES = {article_id(n): n for n in ("bao", "vang", "ma", "ma-mới", "covid", "zh", "ja", "th", "ko", "de")}
+NAMES = {
+    article_id(n): n for n in ("bao", "vang", "ma", "ma-mới", "covid", "zh", "ja", "th", "ko", "de")
+}
 
 
 async def found(store: ArticleStore, text: str, **more: object) -> list[str]:
@@ -33,7 +42,8 @@ async def corpus(store: ArticleStore) -> ArticleStore:
     return store
 
 
-# One store, many questions: the table is asked in one test, as an index of Elasticsearch costs half a second.
+# One store, many questions: the table is asked in one test, as an index of Elasticsearch
+# costs half a second.
 QUESTIONS = [
     ("Hà Nội", {"bao"}),
     ("ha noi", {"bao"}),
@@ -62,6 +72,17 @@ QUESTIONS = [
     ("nhà site:tuoitre.vn", {"ma"}),
     ("site:tuoitre.vn site:news.cn", {"vang", "ma", "covid", "zh"}),
     ("SITE:TuoiTre.vn vàng", {"vang"}),
+    ("chuyện -site:tuoitre.vn", {"ma-mới"}),
+    ("-site:tuoitre.vn -site:vnexpress.net", {"zh", "ja", "th", "ko", "de"}),
+    ("-site:tuoitre.vn site:tuoitre.vn", set()),
+    ("kể -title:má", {"ma"}),
+    ("kể -title:ma", set()),  # typed without diacritics: every spelling
+    ('-title:"giá vàng" site:tuoitre.vn', {"ma", "covid"}),
+    ("nội -author:an", set()),
+    ("kể -author:an", {"ma", "ma-mới"}),
+    ("site:tuoitre.vn -author:an", {"ma", "covid"}),
+    ("-after:2026-08-03", {"bao", "zh", "ja", "th", "ko", "de"}),
+    ("-before:2026-08-05", {"ma-mới", "covid"}),
     ("after:2026-08-05", {"ma-mới", "covid"}),
     ("before:2026-08-03", {"bao", "zh", "ja", "th", "ko", "de"}),
     ("after:2026-08-03 before:2026-08-05", {"vang", "ma"}),
@@ -88,7 +109,11 @@ async def test_questions_and_answers(corpus: ArticleStore) -> None:
     wrong = {}
     for text, expected in QUESTIONS:
         result = await corpus.search(Query(text, size=50))
-        got = {NAMES[h.article.id] for h in result.hits} if result.relaxed in ("", "folded") else set()
+        got = (
+            {NAMES[h.article.id] for h in result.hits}
+            if result.relaxed in ("", "folded")
+            else set()
+        )
         if got != expected or (not result.relaxed and result.total != len(expected)):
             wrong[text] = (got, expected, result.relaxed, result.total)
     assert not wrong
@@ -103,9 +128,16 @@ async def test_exact_comes_before_folded(corpus: ArticleStore) -> None:
     assert (await found(corpus, "má kể"))[0] == "ma-mới"
 
 
-async def test_one_exact_word_in_an_old_text_comes_before_folded_titles(store: ArticleStore) -> None:
-    rivals = [article(f"r{i}", "Ma ma ma", "ma " * 20, published=START + timedelta(days=20 + i)) for i in range(5)]
-    await store.put([*rivals, article("exact", "Chuyện nhà", f"{filler(1, 200)} má {filler(2, 200)}")])
+async def test_one_exact_word_in_an_old_text_comes_before_folded_titles(
+    store: ArticleStore,
+) -> None:
+    rivals = [
+        article(f"r{i}", "Ma ma ma", "ma " * 20, published=START + timedelta(days=20 + i))
+        for i in range(5)
+    ]
+    await store.put(
+        [*rivals, article("exact", "Chuyện nhà", f"{filler(1, 200)} má {filler(2, 200)}")]
+    )
     await store.refresh()
     assert (await found(store, "má"))[0] == article_id("exact")
     assert (await store.search(Query("má"))).total == 6
@@ -114,7 +146,10 @@ async def test_one_exact_word_in_an_old_text_comes_before_folded_titles(store: A
 async def test_a_quotation_comes_before_the_same_words_in_a_title(store: ArticleStore) -> None:
     words = "công an tỉnh bắt giữ hai nghi phạm"
     mixed = "nghi phạm hai công an giữ tỉnh bắt"
-    rivals = [article(f"r{i}", mixed, f"{mixed}. " * 9, published=START + timedelta(days=20 + i)) for i in range(5)]
+    rivals = [
+        article(f"r{i}", mixed, f"{mixed}. " * 9, published=START + timedelta(days=20 + i))
+        for i in range(5)
+    ]
     await store.put([*rivals, article("said", "Tin", f"{filler(1, 200)} {words} {filler(2, 200)}")])
     await store.refresh()
     for text in (words, _without_marks(words)):
@@ -122,7 +157,9 @@ async def test_a_quotation_comes_before_the_same_words_in_a_title(store: Article
 
 
 async def test_enough_exact_answers_hide_the_folded_ones(store: ArticleStore) -> None:
-    await store.put([article(f"e{i}", f"Má {i}", "x") for i in range(12)] + [article("f", "Ma", "x")])
+    await store.put(
+        [article(f"e{i}", f"Má {i}", "x") for i in range(12)] + [article("f", "Ma", "x")]
+    )
     await store.refresh()
     assert (await store.search(Query("má"))).total == 12
     assert (await store.search(Query("ma"))).total == 13
@@ -136,7 +173,9 @@ async def test_a_whole_title_is_first(corpus: ArticleStore) -> None:
 async def test_words_next_to_one_another_come_first(store: ArticleStore) -> None:
     # "ha noi" folded is in nearly every Vietnamese text as "hạ ... nói".
     apart = [article(f"x{i}", "Tin", f"hạ cánh {filler(i, 20)} người nói") for i in range(20)]
-    await store.put([*apart, article("hn", "Tin", f"{filler(99, 30)} tại Hà Nội hôm qua", published=START)])
+    await store.put(
+        [*apart, article("hn", "Tin", f"{filler(99, 30)} tại Hà Nội hôm qua", published=START)]
+    )
     await store.refresh()
     assert (await found(store, "ha noi"))[0] == article_id("hn")
 
@@ -149,12 +188,22 @@ async def test_without_diacritics_in_the_text_is_found_with_them(store: ArticleS
 
 
 async def test_typing_errors_are_corrected(store: ArticleStore) -> None:
-    await store.put(CORPUS + [article(f"n{i}", "Tin", "vaccine " + filler(i, 30)) for i in range(5)])
+    await store.put(
+        CORPUS + [article(f"n{i}", "Tin", "vaccine " + filler(i, 30)) for i in range(5)]
+    )
     await store.refresh()
-    for typed in ("vacine approved", "vaccin approved", "vaccnie approved", "vaccinee approved", "vakcine approved"):
+    for typed in (
+        "vacine approved",
+        "vaccin approved",
+        "vaccnie approved",
+        "vaccinee approved",
+        "vakcine approved",
+    ):
         result = await store.search(Query(typed))
         assert result.hits[0].article.id == article_id("covid"), typed
-        assert (result.relaxed, list(result.corrections.values())) == ("corrected", ["vaccine"]), typed
+        assert (result.relaxed, list(result.corrections.values())) == ("corrected", ["vaccine"]), (
+            typed
+        )
 
 
 async def test_one_word_too_many_still_finds_the_rest(store: ArticleStore) -> None:
@@ -163,8 +212,12 @@ async def test_one_word_too_many_still_finds_the_rest(store: ArticleStore) -> No
     result = await store.search(Query("ngập tuyến zzzzqqq"))
     assert result.relaxed == "any"
     assert result.hits[0].article.id == article_id("bao")
-    assert (await store.search(Query('"ngập tuyến zzzzqqq"'))).total == 0, "a phrase is not given up"
-    assert (await store.search(Query("ngập zzzzqqq site:nhk.or.jp"))).total == 0, "a filter is not given up"
+    assert (await store.search(Query('"ngập tuyến zzzzqqq"'))).total == 0, (
+        "a phrase is not given up"
+    )
+    assert (await store.search(Query("ngập zzzzqqq site:nhk.or.jp"))).total == 0, (
+        "a filter is not given up"
+    )
 
 
 async def test_a_chinese_question_finds_its_parts(corpus: ArticleStore) -> None:
@@ -175,7 +228,9 @@ async def test_a_chinese_question_finds_its_parts(corpus: ArticleStore) -> None:
 async def test_matches_are_marked_in_the_original_text(corpus: ArticleStore) -> None:
     async def marked(text: str) -> tuple[str, str]:
         hit = (await corpus.search(Query(text))).hits[0]
-        return mark(hit.article.title, hit.title_marks, "[", "]"), mark(hit.snippet, hit.snippet_marks, "[", "]")
+        return mark(hit.article.title, hit.title_marks, "[", "]"), mark(
+            hit.snippet, hit.snippet_marks, "[", "]"
+        )
 
     assert await marked("ha noi") == (
         "Bão số 5 đổ bộ [Hà] [Nội]", "Mưa lớn gây ngập nhiều tuyến đường ở thủ đô [Hà] [Nội]."
@@ -198,7 +253,11 @@ async def test_facets_count_sites_and_days(corpus: ArticleStore) -> None:
     result = await corpus.search(Query("site:tuoitre.vn site:vnexpress.net", facets=True, size=1))
     assert result.facets["site"] == {"tuoitre.vn": 3, "vnexpress.net": 2}
     assert list(result.facets["day"].items()) == [(f"2026-08-0{d}", 1) for d in (6, 5, 4, 3, 2)]
-    assert await corpus.facets(Query("giá vàng")) == {"site": {"tuoitre.vn": 1}, "day": {"2026-08-03": 1}}
+    assert await corpus.facets(Query("giá vàng")) == {
+        "site": {"tuoitre.vn": 1},
+        "day": {"2026-08-03": 1},
+        "keyword": {},
+    }
 
 
 async def test_restrictions_outside_the_text_are_added(corpus: ArticleStore) -> None:
@@ -210,17 +269,24 @@ async def test_restrictions_outside_the_text_are_added(corpus: ArticleStore) -> 
 
 async def test_after_is_included_and_before_is_not(store: ArticleStore) -> None:
     at = datetime(2026, 8, 3, tzinfo=UTC)
-    await store.put([article(str(m), "Tin", "x", published=at + timedelta(minutes=m)) for m in (-1, 0, 1)])
+    await store.put(
+        [article(str(m), "Tin", "x", published=at + timedelta(minutes=m)) for m in (-1, 0, 1)]
+    )
     await store.refresh()
     assert {h.article.id for h in (await store.search(Query("tin after:2026-08-03"))).hits} == {
         article_id("0"), article_id("1")
     }  # fmt: skip
-    assert {h.article.id for h in (await store.search(Query("tin before:2026-08-03"))).hits} == {article_id("-1")}
+    assert {h.article.id for h in (await store.search(Query("tin before:2026-08-03"))).hits} == {
+        article_id("-1")
+    }
 
 
 @pytest.mark.parametrize("sort", ["date", "relevance"])
 async def test_pages_show_every_match_once(store: ArticleStore, sort: str) -> None:
-    many = [article(f"n{i}", f"Tin số {i}", filler(i, 15), published=START + timedelta(minutes=i)) for i in range(57)]
+    many = [
+        article(f"n{i}", f"Tin số {i}", filler(i, 15), published=START + timedelta(minutes=i))
+        for i in range(57)
+    ]
     await store.put(many)
     await store.refresh()
     seen: list[Article] = []
@@ -243,6 +309,60 @@ async def test_an_update_is_found_by_its_new_words_only(store: ArticleStore) -> 
     assert (await store.search(Query("before:2026-07-30"))).total == 1
 
 
+@pytest.mark.parametrize("text", ["-bão", '-"giá vàng" -ma', "!!! ???", '""', "😀"])
+async def test_a_query_without_a_word_is_refused_with_a_hint(
+    store: ArticleStore, text: str
+) -> None:
+    with pytest.raises(QueryError, match="no word to look for"):
+        await store.search(Query(text))
+
+
+async def test_a_title_with_one_wrong_word_is_found_among_texts_that_have_them_all(
+    store: ArticleStore,
+) -> None:
+    wanted = article("w", "Công an tỉnh bắt giữ hai nghi phạm", filler(1, 60))
+    typed = "công an tỉnh bắt giữ hai nghi phàm"  # another real word
+    words = [*typed.split(), "phàm"]
+    rng = random.Random(1)
+    rivals = []
+    for i in range(15):
+        text = filler(i, 200).split()
+        for word in words:
+            text.insert(rng.randrange(len(text)), word)
+        rivals.append(article(f"r{i}", f"Tin {i}", " ".join(text)))
+    await store.put([*rivals, wanted])
+    await store.refresh()
+    for text in (typed, typed.replace("nghi", "nghỉ thêm"), " ".join(typed.split()[1:])):
+        assert (await found(store, text))[0] == wanted.id, text
+
+
+async def test_a_sentence_with_one_wrong_word_is_found(store: ArticleStore) -> None:
+    said = "chị kể rằng lúc ấy trời mưa rất to ngoài hiên"
+    rivals = [
+        article(f"r{i}", f"Tin {i}", f"chị kể {filler(i, 90)} trời mưa rất {filler(i + 50, 90)}")
+        for i in range(20)
+    ]
+    await store.put([*rivals, article("w", "Tin", f"{filler(99, 90)} {said} {filler(98, 90)}")])
+    await store.refresh()
+    for wrong in ("rắng", "mùa", "thêm"):
+        text = said.replace("rằng" if wrong == "rắng" else "mưa", wrong)
+        result = await store.search(Query(text))
+        assert result.hits[0].article.id == article_id("w"), text
+
+
+async def test_words_far_down_in_a_long_text_are_marked(store: ArticleStore) -> None:
+    await store.put(
+        [
+            article("a", "T", f"{filler(1, 8_000)} kim trong đống rơm {filler(2, 100)}"),
+            article("b", "T", "国" * 9_000 + "经济增长" + "家" * 50),
+        ]
+    )
+    await store.refresh()
+    for text, marked in (('"đống rơm"', "[đống rơm]"), ("rơm", "[rơm]"), ("经济", "[经济]")):
+        hit = (await store.search(Query(text))).hits[0]
+        assert marked in mark(hit.snippet, hit.snippet_marks, "[", "]"), text
+
+
 @pytest.mark.parametrize(
     ("query", "says"),
     [
@@ -255,7 +375,9 @@ async def test_an_update_is_found_by_its_new_words_only(store: ArticleStore) -> 
     ],
     ids=str,
 )
-async def test_what_cannot_be_answered_is_said(store: ArticleStore, query: Query, says: str) -> None:
+async def test_what_cannot_be_answered_is_said(
+    store: ArticleStore, query: Query, says: str
+) -> None:
     with pytest.raises(QueryError, match=says):
         await store.search(query)
 
@@ -267,7 +389,9 @@ async def test_the_deepest_page_is_answered(store: ArticleStore) -> None:
 
 def _without_marks(text: str) -> str:
     """As somebody would take the diacritics off, without this program's help."""
-    plain = "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
+    plain = "".join(
+        c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn"
+    )
     return unicodedata.normalize("NFC", plain.replace("đ", "d").replace("Đ", "D"))
 
 
@@ -307,7 +431,8 @@ _ORDER = re.compile(r"""["“”]|(?:^|\s)-\w|(?:title|author|site|after|before)
 
 
 def _unique_phrases(pages: list[tuple[Article, str]], rng: random.Random) -> list[tuple[str, str]]:
-    """Per page one phrase of 8 words (12 characters in scripts without spaces) that no other page has: id, phrase."""
+    """Per page one phrase of 8 words (12 characters in scripts without spaces) that no
+    other page has: id, phrase."""
     flat = [" " + " ".join(folded_words(a.content)) + " " for a, _ in pages]
     phrases = []
     for one, language in pages:
@@ -328,7 +453,9 @@ def _unique_phrases(pages: list[tuple[Article, str]], rng: random.Random) -> lis
     return phrases
 
 
-async def test_a_phrase_of_one_real_page_finds_that_page_first(store: ArticleStore, shared_pages: Path) -> None:
+async def test_a_phrase_of_one_real_page_finds_that_page_first(
+    store: ArticleStore, shared_pages: Path
+) -> None:
     pages = _gold(shared_pages)
     await store.put([a for a, _ in pages])
     await store.refresh()
@@ -342,3 +469,27 @@ async def test_a_phrase_of_one_real_page_finds_that_page_first(store: ArticleSto
             if not hits or hits[0].article.id != wanted:
                 wrong.append(text)
     assert not wrong, f"seed={seed}"
+
+
+async def test_a_search_keeps_to_its_time(corpus: ArticleStore) -> None:
+    in_time = await corpus.search(Query("Hà Nội", facets=True, limit_s=60))
+    assert in_time.total == 1
+    for text in ("Hà Nội", "khongcogica", "hanoj noj", ""):
+        with pytest.raises(SearchTimeout, match="longer than 1e-09 s"):
+            await corpus.search(Query(text, facets=True, limit_s=1e-9))
+    assert (await corpus.search(Query("Hà Nội"))).total == 1
+
+
+async def test_words_of_any_length_are_searched_or_refused(corpus: ArticleStore) -> None:
+    for length in (32, 33, 100):
+        assert (await corpus.search(Query("x" * length))).total == 0
+    for text in ("x" * 101, "x" * 2000, "title:" + "x" * 101, "site:" + "x" * 256):
+        with pytest.raises(QueryTooLarge):
+            await corpus.search(Query(text))
+
+
+async def test_hundreds_of_words_are_searched(corpus: ArticleStore) -> None:
+    words = [f"từ{n}" for n in range(400)]
+    for joint in (" ", "-", " -", " title:", " author:"):
+        result = await corpus.search(Query("Hà " + joint.join(words)[:1900]))
+        assert result.total <= 10

@@ -1,4 +1,5 @@
-"""Several workers on one Redis of the test's own, what kills them, and what a judge needs to know of it."""
+"""Several workers on one Redis of the test's own, what kills them, and what a judge
+needs to know of it."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from typing import Any
 import redis as redis_py
 
 from newscrawler.discovery.sites import Sites
-from newscrawler.frontier import connect, keys, records, server
+from newscrawler.frontier import connect, keys, records, redis_server
 from newscrawler.frontier.operator import Operator
 from newscrawler.frontier.queue import Counts, DomainPolicy, Frontier, FrontierConfig
 from newscrawler.frontier.records import LeaseEntry
@@ -38,8 +39,8 @@ UP_S = 30.0
 
 
 def free_port() -> int:
-    """Below the range that clients' ends of connections come from, so that it is still free after a restart; a
-    cluster's node takes the port 10,000 higher as well."""
+    """Below the range that clients' ends of connections come from, so that it is still free after a
+    restart; a cluster's node takes the port 10,000 higher as well."""
     while True:
         port = random.SystemRandom().randrange(12_000, 22_000)
         with contextlib.suppress(OSError), socket.socket() as sock, socket.socket() as bus:
@@ -49,7 +50,8 @@ def free_port() -> int:
 
 
 class RedisServer:
-    """A redis-server with an append-only file, on a port of its own: to be killed and started again."""
+    """A redis-server with an append-only file, on a port of its own: to be
+    killed and started again."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
         """``options``: further settings of redis.conf, underscores for hyphens."""
@@ -76,12 +78,19 @@ class RedisServer:
             "maxmemory-policy": "noeviction",
             **{name.replace("_", "-"): value for name, value in self.options.items()},
         }
-        command = [server.find_binary(), *(str(p) for name, value in settings.items() for p in (f"--{name}", value))]
+        command = [
+            redis_server.find_binary(),
+            *(str(p) for name, value in settings.items() for p in (f"--{name}", value)),
+        ]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
-        until(self.is_up, f"redis-server on port {self.port}, see {self.folder / 'redis.log'}", UP_S)
+        until(
+            self.is_up, f"redis-server on port {self.port}, see {self.folder / 'redis.log'}", UP_S
+        )
 
     def is_up(self) -> bool:
-        assert self.process is not None and self.process.poll() is None, (self.folder / "redis.log").read_text()[-800:]
+        assert self.process is not None and self.process.poll() is None, (
+            self.folder / "redis.log"
+        ).read_text()[-800:]
         try:
             with redis_py.Redis(port=self.port, socket_timeout=2) as client:
                 return bool(client.ping())
@@ -104,7 +113,8 @@ class RedisServer:
             self.kill()
 
     def remembered(self) -> dict[bytes, str]:
-        """url id -> place, of what its file holds: read by another server from a copy, while this one is dead."""
+        """url id -> place, of what its file holds: read by another server from a copy,
+        while this one is dead."""
         assert self.process is not None and self.process.poll() is not None
         with tempfile.TemporaryDirectory(prefix="newscrawler-aof-") as folder:
             shutil.copytree(self.folder, folder, dirs_exist_ok=True)
@@ -125,8 +135,8 @@ class RedisServer:
         return self.ask(lambda frontier, client: Operator(client, 1).leases())
 
     def to_do(self) -> int:
-        """URLs that are leased, queued, or tried in vain and to be tried again; not those behind a challenge page,
-        which rest for hours, and not revisits."""
+        """URLs that are leased, queued, or tried in vain and to be tried again; not those behind a
+        challenge page, which rest for hours, and not revisits."""
 
         async def count(frontier: Frontier, client: Any) -> int:
             n = await client.zcard(keys.deadlines(0))
@@ -146,7 +156,9 @@ def ask(url: str, work: Callable[[Frontier, Any], Any], shards: int = 1) -> Any:
     async def run() -> Any:
         client = connect(url, single=False)
         try:
-            return await work(Frontier(client, FrontierConfig(loopback_only=True, shards=shards), "test"), client)
+            return await work(
+                Frontier(client, FrontierConfig(loopback_only=True, shards=shards), "test"), client
+            )
         finally:
             await client.aclose()
 
@@ -160,7 +172,9 @@ class Webs:
         self.webs = webs
         self.sites_file, self.selectors_dir = folder / "sites.json", folder / "selectors"
         self.selectors_dir.mkdir(parents=True)
-        entries = [entry for web in webs for entry in json.loads(web.sites_file.read_text())["sites"]]
+        entries = [
+            entry for web in webs for entry in json.loads(web.sites_file.read_text())["sites"]
+        ]
         self.sites_file.write_text(json.dumps({"sites": entries}))
         for web in webs:
             for path in web.selectors_dir.glob("*.json"):
@@ -177,8 +191,8 @@ class Webs:
         return [row for web in self.webs for row in web.truth()]
 
     def articles_fetched(self, until_s: float = math.inf) -> Counter[bytes]:
-        """url id -> how often its page was sent whole, of requests up to a moment (seconds since the epoch); every
-        spelling of an article counts as the one URL."""
+        """url id -> how often its page was sent whole, of requests up to a moment (seconds since
+        the epoch); every spelling of an article counts as the one URL."""
         urls = [row["url"] for row in self.truth() if row["type"] == "article"]
         wanted = {link.url_id for url in urls if isinstance(link := self.sites.identify(url), Link)}
         assert wanted
@@ -193,7 +207,8 @@ class Webs:
 
 
 class Fleet:
-    """Worker processes of one crawl. ``toll``: url id -> how often it may be fetched again, as kills explain."""
+    """Worker processes of one crawl. ``toll``: url id -> how often it may be fetched
+    again, as kills explain."""
 
     def __init__(self, scrapy: Scrapy, redis: RedisServer, workers: int) -> None:
         self.scrapy, self.redis = scrapy, redis
@@ -211,18 +226,25 @@ class Fleet:
         self.running.append(self.scrapy.start("crawl", "news"))
 
     def at_work(self) -> list[Running]:
-        return [run for run in self.running if run.process.poll() is None and "Visit ended" in run.text()]
+        return [
+            run
+            for run in self.running
+            if run.process.poll() is None and "Visit ended" in run.text()
+        ]
 
     def kill_one(self, moments: random.Random) -> None:
-        """kill -9 of one that is at work, if any is. It is stopped first, for as long as it takes to read from Redis
-        what it holds: no other worker can take that away meanwhile, and exactly that may be fetched again."""
+        """kill -9 of one that is at work, if any is. It is stopped first, for as long as it takes
+        to read from Redis what it holds: no other worker can take that away meanwhile, and exactly
+        that may be fetched again."""
         victim = moments.choice(self.at_work() or self.running)
         self.running.remove(victim)
         if victim.process.poll() is None:
             os.killpg(victim.process.pid, signal.SIGSTOP)
             until(lambda: is_stopped(victim.process.pid), "the worker stands still")
         mine = f"-{victim.process.pid}-"
-        held = [(url_id, entry.fetched) for url_id, entry in self.redis.leases() if mine in entry.worker]
+        held = [
+            (url_id, entry.fetched) for url_id, entry in self.redis.leases() if mine in entry.worker
+        ]
         victim.kill()
         self.kills += 1
         self.toll.update(url_id for url_id, _ in held)
@@ -230,10 +252,10 @@ class Fleet:
         self.held_fetched.append(sum(is_fetched for _, is_fetched in held))
 
     def kill_redis(self, outage_s: float, webs: Webs, delay_s: float) -> None:
-        """kill -9, away for a while, started again on its file. The last things that it was told need not be in there:
-        an article that was fetched, and that the file has as queued, leased or not at all, is fetched once more. What
-        was granted and forgotten is fetched while Redis is away, and nothing of a domain is granted within its delay
-        after the start."""
+        """kill -9, away for a while, started again on its file. The last things that it was told
+        need not be in there: an article that was fetched, and that the file has as queued, leased
+        or not at all, is fetched once more. What was granted and forgotten is fetched while Redis
+        is away, and nothing of a domain is granted within its delay after the start."""
         self.redis.kill()
         places = self.redis.remembered()
         time.sleep(outage_s)  # the outage itself, not a wait for something
@@ -247,15 +269,19 @@ class Fleet:
                 self.toll[url_id] = fetches
 
     def replace_ended(self) -> None:
-        """One that could not start, as Redis was just away, is started again; anything else is a failure."""
+        """One that could not start, as Redis was just away, is started again;
+        anything else is a failure."""
         for run in [run for run in self.running if run.process.poll() is not None]:
             self.running.remove(run)
             text = run.text()
-            assert could_not_start(run.process.returncode, text), f"a worker ended by itself:\n{text[-2000:]}"
+            assert could_not_start(run.process.returncode, text), (
+                f"a worker ended by itself:\n{text[-2000:]}"
+            )
             self.start_one()
 
     def wait(self, timeout: float) -> None:
-        """Until each has ended by itself; each must end with 0, those excepted that Redis' last outage let not start."""
+        """Until each has ended by itself; each must end with 0, those excepted that Redis' last
+        outage let not start."""
         deadline = time.monotonic() + timeout
         while self.running:
             done = self.running.pop().wait(max(1.0, deadline - time.monotonic()))
@@ -290,12 +316,15 @@ def could_not_start(returncode: int, text: str) -> bool:
 
 
 def hold(redis_url: str, sites: Sites, floor_s: float) -> list[str]:
-    """Makes the frontier's domains and pauses them, so that a fleet can gather. Returns the domains."""
+    """Makes the frontier's domains and pauses them, so that a fleet can gather.
+    Returns the domains."""
     site_of = {host: site.id for site in sites.enabled() for host in site.hosts}
 
     async def work(frontier: Frontier, client: Any) -> None:
         await frontier.open()
-        await frontier.put_domains([DomainPolicy(d, site_of[d], "mid", round(floor_s * 1000)) for d in site_of])
+        await frontier.put_domains(
+            [DomainPolicy(d, site_of[d], "mid", round(floor_s * 1000)) for d in site_of]
+        )
         for domain in site_of:
             await frontier.operator.pause(domain)
 
@@ -311,29 +340,47 @@ def let_go(redis_url: str, domains: Iterable[str]) -> None:
     ask(redis_url, work)
 
 
-#: Seconds of Retry-After that these faults of the simulated web send; its robots.txt of kind 5xx says 1 as well.
+#: Seconds of Retry-After that these faults of the simulated web send; its robots.txt of kind 5xx
+#: says 1 as well.
 RETRY_AFTER = {"429-once": 2.0, "503-once": 1.0, "robots": 1.0}
 
 
-def too_soon(hits: Iterable[dict[str, Any]], truth: Iterable[dict[str, Any]], backoff_s: float) -> list[str]:
-    """What each host could complain of by its own clock, without any tolerance: a request sooner after the one
-    before than its delay, or, where that was answered 429 or 503 or dropped, than Retry-After or the back-off."""
+def too_soon(
+    hits: Iterable[dict[str, Any]], truth: Iterable[dict[str, Any]], backoff_s: float
+) -> list[str]:
+    """What each host could complain of by its own clock, without any tolerance: a request sooner
+    after the one before than its delay, or, where that was answered 429, with Retry-After or was
+    the third failure in a row, than Retry-After or the back-off."""
     rows = list(truth)
-    delays = {host: row["delay_s"] for row in rows if row["type"] == "site" for host in row["hosts"]}
-    faults = {row["url"].partition("://")[2]: row["fault"] for row in rows if row["type"] == "fault"}
+    delays = {
+        host: row["delay_s"] for row in rows if row["type"] == "site" for host in row["hosts"]
+    }
+    faults = {
+        row["url"].partition("://")[2]: row["fault"] for row in rows if row["type"] == "fault"
+    }
     by_host: dict[str, list[dict[str, Any]]] = {}
     for hit in sorted(hits, key=lambda h: h["time"]):
         by_host.setdefault(hit["host"], []).append(hit)
     found = []
     for host, visits in by_host.items():
+        failures = 0  # in a row, of pages: three are the domain's
         for before, after in pairwise(visits):
-            needed = delays[host]
-            if before["status"] in (0, 429, 503):
-                fault = "robots" if before["path"] == "/robots.txt" else faults.get(host + before["path"], "")
+            needed, status = delays[host], before["status"]
+            is_robots = before["path"] == "/robots.txt"
+            fault = "robots" if is_robots else faults.get(host + before["path"], "")
+            if status in (0, 429, 503):
+                failures += not is_robots
+            elif status < 400 or status in (404, 410):
+                failures = 0
+            if status == 429 or (status == 503 and fault in RETRY_AFTER):
                 needed = max(needed, RETRY_AFTER.get(fault, backoff_s))
+            elif status in (0, 503) and not is_robots and failures >= 3:
+                needed = max(needed, backoff_s)
             gap = after["time"] - before["time"]
             if gap < needed - 0.0001:  # the log has four places
-                found.append(f"{host} gap={gap:.4f} s, {needed} s asked: {before['path']} then {after['path']}")
+                found.append(
+                    f"{host} gap={gap:.4f} s, {needed} s asked: {before['path']} then {after['path']}"
+                )
     return found
 
 
@@ -348,8 +395,11 @@ def backed_off(hits: Iterable[dict[str, Any]]) -> int:
 
 
 def unreadable(articles: Iterable[Any], data: Path) -> list[str]:
-    """Articles whose raw page cannot be read back; pages that forbid it (noarchive) were not kept."""
-    raw = RawStore.open(str(data / "warc"), "reader", rotate_bytes=1, rotate_s=1, spool=data / "warc-spool")
+    """Articles whose raw page cannot be read back; pages that forbid it
+    (noarchive) were not kept."""
+    raw = RawStore.open(
+        str(data / "warc"), "reader", rotate_bytes=1, rotate_s=1, spool=data / "warc-spool"
+    )
     found = []
     for article in articles:
         if article.raw_ref is None:
@@ -366,7 +416,8 @@ def unreadable(articles: Iterable[Any], data: Path) -> list[str]:
 
 
 def cpu_s(session: int) -> float:
-    """User and system seconds so far of the living processes of a session: a worker and those that read for it."""
+    """User and system seconds so far of the living processes of a session: a worker and
+    those that read for it."""
     ticks = 0
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

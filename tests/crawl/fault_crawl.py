@@ -1,6 +1,8 @@
-"""Run by test_fetch_faults in a process of its own: a real Scrapy crawl of the URLs on stdin, one JSON line each.
+"""Run by test_fetch_faults in a process of its own: a real Scrapy crawl of the URLs on
+stdin, one JSON line each.
 
-Our settings, handlers and middlewares; only the frontier and the stores are left out. argv: NAME=value settings.
+Our settings, handlers and middlewares; only the frontier and the stores are left out. argv:
+NAME=value settings.
 """
 
 from __future__ import annotations
@@ -16,11 +18,7 @@ from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.settings import Settings
 
 OFF: dict[str, Any] = {
-    "SCHEDULER": "scrapy.core.scheduler.Scheduler",
-    "DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter",
     "SPIDER_MODULES": [],
-    "ITEM_PIPELINES": {},
-    "EXTENSIONS": {},
     "ROBOTSTXT_OBEY": False,
     "LOG_LEVEL": "ERROR",
 }
@@ -33,7 +31,9 @@ class FaultSpider(Spider):
     async def start(self) -> AsyncIterator[Any]:
         for url, kind in self.urls:
             lease = SimpleNamespace(kind=kind, digest=b"", etag=None, last_modified=None)
-            yield Request(url, self.parse, errback=self.failed, dont_filter=True, meta={"lease": lease})
+            yield Request(
+                url, self.parse, errback=self.failed, dont_filter=True, meta={"lease": lease}
+            )
 
     def parse(self, response: Any) -> None:
         say(
@@ -41,7 +41,9 @@ class FaultSpider(Spider):
             status=response.status,
             bytes=len(response.body),
             flags=response.flags,
-            headers={k.decode("latin-1"): v[0].decode("latin-1") for k, v in response.headers.items()},
+            headers={
+                k.decode("latin-1"): v[0].decode("latin-1") for k, v in response.headers.items()
+            },
             raw=[k.decode("latin-1") for k, _ in response.meta["raw_headers"]],
             latency=response.meta["download_latency"],
             type=type(response).__name__,
@@ -64,6 +66,8 @@ def say(url: str, **values: Any) -> None:
 def main() -> None:
     settings = Settings()
     settings.setmodule("newscrawler.settings", priority="project")
+    for name in ("DOWNLOADER_MIDDLEWARES", "RETRY_ENABLED", "HTTPERROR_ALLOW_ALL"):
+        settings.set(name, settings["NEWS_SPIDER"][name], priority="spider")
     settings.update(OFF, priority="cmdline")
     for argument in sys.argv[1:]:
         name, _, value = argument.partition("=")

@@ -1,4 +1,5 @@
-"""A web server with one fault per path, on raw sockets: a real framework would not let us send these."""
+"""A web server with one fault per path, on raw sockets: a real framework would not
+let us send these."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
+import brotli
+
 PAGE = (
     b"<!doctype html><html><head><title>Tin</title></head><body><h1>Tin</h1>"
     + b"<p>Noi dung.</p>" * 200
@@ -18,7 +21,9 @@ PAGE = (
 MEGA = 1024 * 1024
 
 
-def head(status: str = "200 OK", *lines: str, length: int | None = None, kind: str = "text/html") -> bytes:
+def head(
+    status: str = "200 OK", *lines: str, length: int | None = None, kind: str = "text/html"
+) -> bytes:
     all_lines = [f"HTTP/1.1 {status}", f"Content-Type: {kind}", *lines]
     if length is not None:
         all_lines.append(f"Content-Length: {length}")
@@ -39,10 +44,16 @@ def simple_answers() -> dict[str, bytes]:
         "/announced-50mb": head(length=50 * MEGA) + PAGE,
         "/binary": whole(bytes(range(256)) * 64, kind="text/html"),
         "/bomb": whole(bomb, "Content-Encoding: gzip"),
+        # some dozens of bytes on the wire, 100,000 empty gzip members below
+        "/members": whole(
+            brotli.compress(gzip.compress(b"") * 100_000, quality=5), "Content-Encoding: gzip, br"
+        ),
         "/lying-gzip": whole(PAGE, "Content-Encoding: gzip"),
         "/cut-gzip": whole(gzip.compress(PAGE)[:-20], "Content-Encoding: gzip"),
         "/odd-coding": whole(PAGE, "Content-Encoding: compress"),
-        "/to-private": whole(b"", "Location: http://169.254.169.254/latest/meta-data/", status="302 Found"),
+        "/to-private": whole(
+            b"", "Location: http://169.254.169.254/latest/meta-data/", status="302 Found"
+        ),
         "/long-headers": whole(PAGE, "Content-Security-Policy: " + "x" * 20_000),
         "/odd-headers": whole(PAGE, "X-Odd: caf\xe9 \xff", "Set-Cookie: visit=1"),
         "/huge-header": whole(PAGE, "X-Huge: " + "x" * 100_000),
@@ -100,8 +111,10 @@ CLOSING: dict[str, Callable[[], AsyncIterator[bytes]]] = {
 
 @dataclass
 class FaultServer:
-    """Runs in a thread of its own. ``hits``: (path, Host header, all request headers); ``connections`` opened;
-    ``times``: (path, monotonic seconds) of each hit; ``sent``: bytes by path, of the long answers."""
+    """Runs in a thread of its own. ``hits``: (path, Host header, all request headers);
+    ``connections`` opened;
+    ``times``: (path, monotonic seconds) of each hit; ``sent``: bytes by path, of the long answers.
+    """
 
     hits: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
     times: list[tuple[str, float]] = field(default_factory=list)
@@ -112,14 +125,18 @@ class FaultServer:
     def start(self, listeners: dict[str, tuple[str, ssl.SSLContext | None]]) -> None:
         """Listeners by name: address, and a TLS context or None. The ports are free ones."""
         self._loop = asyncio.new_event_loop()
-        self._loop.set_exception_handler(lambda loop, context: None)  # clients that hang up are what we are here for
+        self._loop.set_exception_handler(
+            lambda loop, context: None
+        )  # clients that hang up are what we are here for
         self._answers = simple_answers()
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(listeners, started), daemon=True)
         self._thread.start()
         assert started.wait(20), "fault server did not start"
 
-    def _run(self, listeners: dict[str, tuple[str, ssl.SSLContext | None]], started: threading.Event) -> None:
+    def _run(
+        self, listeners: dict[str, tuple[str, ssl.SSLContext | None]], started: threading.Event
+    ) -> None:
         asyncio.set_event_loop(self._loop)
 
         async def listen() -> None:
@@ -165,7 +182,10 @@ class FaultServer:
             return False
         request = (first + await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         path = request[0].split(" ")[1]
-        headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in request[1:] if line)}
+        headers = {
+            k.lower(): v.strip()
+            for k, _, v in (line.partition(":") for line in request[1:] if line)
+        }
         self.times.append((path, time.monotonic()))
         self.hits.append((path, headers.get("host", ""), headers))
         if path in CLOSING:

@@ -1,4 +1,8 @@
-"""Crawls as a user starts them: `scrapy ...` in a process of its own, with a data folder of its own."""
+"""Crawls as a user starts them: `scrapy ...` in a process of its own, with a data
+folder of its own.
+
+The process is forked from one that has its imports behind it (tests/warm.py).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,31 +46,45 @@ class Scrapy:
     """`scrapy <args>` in ``folder``'s data. Settings are strings, as on a command line."""
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        settings: Mapping[str, Any] | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.data = folder / "data"
         self.settings = {**TEST_SETTINGS, "DATA_DIR": str(self.data), **(settings or {})}
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("SCRAPY_", "LLM_", "REDIS_URL"))}
+        self.env = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("SCRAPY_", "LLM_", "REDIS_URL"))
+        }
         self.env.update(env or {})
         self._serial = 0
 
-    def command(self, *args: str) -> tuple[list[str], Path]:
+    def arguments(self, *args: str) -> tuple[list[str], Path]:
         self._serial += 1
         stats = self.folder / f"stats-{self._serial}.json"
         settings = {**self.settings, "STATS_FILE": str(stats)}
         options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-        return [sys.executable, "-m", "scrapy", *args, *options], stats
+        return [*args, *options], stats
+
+    def command(self, *args: str) -> tuple[list[str], Path]:
+        """For a test that executes it itself."""
+        arguments, stats = self.arguments(*args)
+        return [sys.executable, "-m", "scrapy", *arguments], stats
 
     def run(self, *args: str, timeout: float = 120) -> Finished:
-        command, stats = self.command(*args)
-        done = subprocess.run(command, cwd=ROOT, env=self.env, capture_output=True, text=True, timeout=timeout)
+        arguments, stats = self.arguments(*args)
+        done = warm.run(arguments, env=self.env, text=True, timeout=timeout)
         return Finished(done.returncode, done.stdout, done.stderr, read_stats(stats))
 
     def start(self, *args: str) -> Running:
-        command, stats = self.command(*args)
+        arguments, stats = self.arguments(*args)
         with (self.folder / f"run-{self._serial}.log").open("wb") as log:
-            process = subprocess.Popen(command, cwd=ROOT, env=self.env, stdout=log, stderr=log, start_new_session=True)
+            process = warm.popen(
+                arguments, env=self.env, stdout=log, stderr=log, start_new_session=True
+            )
         return Running(process, Path(log.name), stats)
 
 
@@ -89,7 +109,9 @@ class Running:
             code = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise AssertionError(f"still running after {timeout} s:\n{self.text()[-3000:]}") from None
+            raise AssertionError(
+                f"still running after {timeout} s:\n{self.text()[-3000:]}"
+            ) from None
         return Finished(code, self.text(), self.text(), read_stats(self.stats_file))
 
 
@@ -98,7 +120,8 @@ def read_stats(path: Path) -> dict[str, Any]:
 
 
 def until(condition: Callable[[], Any], what: str, timeout: float = 90) -> Any:
-    """Polls until the condition is true and returns its value; fails with ``what`` at the deadline."""
+    """Polls until the condition is true and returns its value; fails with
+    ``what`` at the deadline."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         value = condition()

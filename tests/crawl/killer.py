@@ -1,4 +1,5 @@
-"""A pipeline that brings its worker down: what a parser's fault, or a page of more memory than there is, would do."""
+"""A pipeline that brings its worker down: what a parser's fault, or a page of more memory than
+there is, would do."""
 
 from __future__ import annotations
 
@@ -8,13 +9,8 @@ from typing import Any
 
 from scrapy.crawler import Crawler
 
-#: For the crawl's settings; KILLER_PATH is the path of the page.
-PIPELINES = {
-    "newscrawler.pipelines.CleanPipeline": 100,
-    "tests.crawl.killer.Killer": 150,
-    "newscrawler.pipelines.RawStorePipeline": 200,
-    "newscrawler.pipelines.ArticleStorePipeline": 300,
-}
+#: For the crawl's settings, beside the spider's own pipelines; KILLER_PATH is the path of the page.
+PIPELINES = {"tests.crawl.killer.Killer": 150}
 
 
 class Killer:

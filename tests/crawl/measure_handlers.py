@@ -30,14 +30,21 @@ HANDLERS = {
 
 def page() -> bytes:
     rng = random.Random(5)
-    words = ["".join(rng.choices("aăâbcdđeêghiklmnoôơpqrstuưvxy", k=rng.randint(2, 7))) for _ in range(4000)]
+    words = [
+        "".join(rng.choices("aăâbcdđeêghiklmnoôơpqrstuưvxy", k=rng.randint(2, 7)))
+        for _ in range(4000)
+    ]
     return ("<html><body><p>" + " ".join(rng.choices(words, k=11_000)))[:56_000].encode()[:65_536]
 
 
 async def serve(coded: bool) -> None:
     body = gzip.compress(page(), 6) if coded else page()
     coding = b"Content-Encoding: gzip\r\n" if coded else b""
-    answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n%sContent-Length: %d\r\n\r\n" % (coding, len(body)) + body
+    answer = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n%sContent-Length: %d\r\n\r\n"
+        % (coding, len(body))
+        + body
+    )
 
     async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -62,7 +69,9 @@ def crawl(handler: str, port: int, pages: int) -> None:
 
         async def start(self) -> AsyncIterator[Any]:
             for n in range(pages):
-                yield Request(f"http://127.0.7.{n % HOSTS + 1}:{port}/{n}", self.parse, dont_filter=True)
+                yield Request(
+                    f"http://127.0.7.{n % HOSTS + 1}:{port}/{n}", self.parse, dont_filter=True
+                )
 
         def parse(self, response: Any) -> None:
             assert len(response.body) > 60_000
@@ -72,20 +81,15 @@ def crawl(handler: str, port: int, pages: int) -> None:
 
     settings = Settings()
     settings.setmodule("newscrawler.settings", priority="project")
-    for name in ("SCHEDULER", "DUPEFILTER_CLASS"):
-        settings.set(name, getattr(__import__("scrapy.settings.default_settings", fromlist=["x"]), name), "cmdline")
     settings.update(
         {
             "SPIDER_MODULES": [],
-            "ITEM_PIPELINES": {},
-            "EXTENSIONS": {},
             "LOG_LEVEL": "ERROR",
             "DOWNLOAD_DELAY": 0,
             "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8",
-            "DOWNLOAD_HANDLERS": {**settings.getdict("DOWNLOAD_HANDLERS"), "http": HANDLERS[handler]},
-            "DOWNLOADER_MIDDLEWARES": {
-                name: None if name.startswith("newscrawler") else order
-                for name, order in settings.getdict("DOWNLOADER_MIDDLEWARES").items()
+            "DOWNLOAD_HANDLERS": {
+                **settings.getdict("DOWNLOAD_HANDLERS"),
+                "http": HANDLERS[handler],
             },
         },
         priority="cmdline",
@@ -102,7 +106,10 @@ def crawl(handler: str, port: int, pages: int) -> None:
 def main(pages: int, rounds: int) -> None:
     for coded in (False, True):
         server = subprocess.Popen(
-            [sys.executable, "-m", __spec__.name, "serve", str(int(coded))], stdout=subprocess.PIPE, text=True, cwd=ROOT
+            [sys.executable, "-m", __spec__.name, "serve", str(int(coded))],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
         )
         assert server.stdout is not None
         port = server.stdout.readline().strip()
@@ -134,4 +141,7 @@ if __name__ == "__main__":
     elif sys.argv[1:2] == ["crawl"]:
         crawl(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
     else:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000, int(sys.argv[2]) if len(sys.argv) > 2 else 3)
+        main(
+            int(sys.argv[1]) if len(sys.argv) > 1 else 2000,
+            int(sys.argv[2]) if len(sys.argv) > 2 else 3,
+        )

@@ -1,4 +1,5 @@
-"""A crawl whose pages end in every way that Scrapy knows; run by test_paths.py in a process of its own.
+"""A crawl whose pages end in every way that Scrapy knows; run by test_paths.py in a
+process of its own.
 
 Usage: python -m tests.crawl.paths_crawl FOLDER. Prints one JSON object: per path the acks that the
 frontier got, and the counts that were left. Real engine, scheduler, frontier and Redis; the site is
@@ -13,6 +14,7 @@ import socket
 import sys
 import threading
 from collections import defaultdict
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -25,13 +27,14 @@ from scrapy.utils.project import get_project_settings
 
 from newscrawler.frontier import connect
 from newscrawler.frontier import queue as frontier_queue
-from newscrawler.frontier import server as embedded
-from newscrawler.items import Outcome, Page
+from newscrawler.frontier import redis_server as embedded
+from newscrawler.items import Article, Outcome, Visit
 from newscrawler.spiders.news import NewsSpider
 
 PATHS = (
     "ok", "generator", "async-generator", "slow-pipeline", "two-items", "returns-none", "yields-nothing",
-    "raises", "raises-after-item", "raises-in-async", "mw-output-raises", "pipeline-raises", "pipeline-drops",
+    "raises", "raises-after-item", "raises-in-async", "mw-output-raises", "mw-output-drops", "pipeline-raises",
+    "pipeline-drops", "pipeline-replaces", "no-article", "nothing-left", "same-text",
     "timeout", "reset", "short", "closed-port", "dl-mw-raises", "spider-mw-raises", "errback-raises",
     "ignored", "robots-refused", "status-404", "status-500", "redirect", "dl-mw-request", "empty", "type",
 )  # fmt: skip
@@ -45,7 +48,9 @@ class Site(BaseHTTPRequestHandler):
         if name == "robots.txt":
             return self.answer(200, b"User-agent: *\nDisallow: /robots-refused\n", "text/plain")
         if name == "reset":
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+            self.connection.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00"
+            )
             self.connection.close()
             self.close_connection = True
             return None
@@ -69,7 +74,9 @@ class Site(BaseHTTPRequestHandler):
             return self.answer(200, b"")
         if name == "type":
             return self.answer(200, b"\x89PNG\r\n\x1a\n" + b"\0" * 500, "image/png")
-        return self.answer(200, b"<html><body><h1>Title</h1><p>" + b"text " * 100 + b"</p></body></html>")
+        return self.answer(
+            200, b"<html><body><h1>Title</h1><p>" + b"text " * 100 + b"</p></body></html>"
+        )
 
     def answer(self, status: int, body: bytes, kind: str = "text/html", location: str = "") -> None:
         self.send_response(status)
@@ -94,7 +101,9 @@ def robots_then_closed() -> int:
         connection, _ = listener.accept()
         listener.close()
         connection.recv(4096)
-        connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        connection.sendall(
+            b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        )
         connection.close()
 
     threading.Thread(target=serve, daemon=True).start()
@@ -110,32 +119,63 @@ class PathSpider(NewsSpider):
 
     def parse(self, response: Any) -> Any:
         name = path_of(response.url)
-        page = self._page(response, response.meta["lease"])
-        page.outcome = Outcome.NOT_ARTICLE
+        if name in ("status-404", "status-500", "redirect", "empty", "type"):
+            return super().parse(response)
+        article = self._article(response, name)
         ways = {
-            "generator": lambda: (p for p in [page]),
-            "async-generator": lambda: self._later(page),
-            "two-items": lambda: [page, page],
+            "generator": lambda: (p for p in [article]),
+            "async-generator": lambda: self._later(article),
+            "two-items": lambda: [article, article],
             "returns-none": lambda: None,
             "yields-nothing": lambda: iter(()),
             "raises": lambda: 1 / 0,
-            "raises-after-item": lambda: self._then_raise(page),
-            "raises-in-async": lambda: self._later(page, raises=True),
+            "raises-after-item": lambda: self._then_raise(article),
+            "raises-in-async": lambda: self._later(article, raises=True),
+            "no-article": lambda: None,
         }
-        if name in ways:
-            return ways[name]()
-        if name in ("status-404", "status-500", "redirect", "empty", "type"):
-            return super().parse(response)
-        return [page]
+        return ways[name]() if name in ways else [article]
 
-    async def _later(self, page: Page, raises: bool = False) -> Any:
+    def _article(self, response: Any, name: str) -> Article:
+        """Notes the visit, unless the path is one where the callback says nothing."""
+        lease = response.meta["lease"]
+        self._page(response, lease)
+        article = Article(
+            id=lease.url_id.hex(),
+            url=lease.url,
+            site=lease.site,
+            title=" " if name == "nothing-left" else f"Title of {name}",
+            content="The same text" if name == "same-text" else f"Text of {name}",
+        )
+        visit = Visit(
+            url=lease.url,
+            outcome=Outcome.DONE,
+            kind=lease.kind,
+            site=lease.site,
+            domain=lease.domain,
+            status=response.status,
+            content_state=b"l" * 16,
+            article=article,
+            lease=lease,
+        )
+        if name == "same-text":
+            # stored a moment ago under another address, which this page names as its canonical one
+            other = replace(article, id="0" * 32, url=response.urljoin("/first"))
+            self.services.ingest._recent.note(other)
+            article.canonical_url = other.url
+        if name == "no-article":
+            visit.outcome, visit.article = Outcome.NOT_ARTICLE, None
+        if name not in ("returns-none", "yields-nothing"):
+            self._scheduler.lease_loop.note_visit(response.request, visit)
+        return article
+
+    async def _later(self, article: Article, raises: bool = False) -> Any:
         await asyncio.sleep(0.01)
         if raises:
             raise ValueError("in an async generator")
-        yield page
+        yield article
 
-    def _then_raise(self, page: Page) -> Any:
-        yield page
+    def _then_raise(self, article: Article) -> Any:
+        yield article
         raise ValueError("after an item")
 
     def failed(self, failure: Any) -> Any:
@@ -165,13 +205,15 @@ class FaultySpiderMiddleware:
         async for one in result:
             if path_of(response.url) == "mw-output-raises":
                 raise ValueError("in a spider middleware's output")
-            yield one
+            if path_of(response.url) != "mw-output-drops":
+                yield one
 
     def process_spider_output(self, response: Any, result: Any) -> Any:
         for one in result:
             if path_of(response.url) == "mw-output-raises":
                 raise ValueError("in a spider middleware's output")
-            yield one
+            if path_of(response.url) != "mw-output-drops":
+                yield one
 
 
 class FaultyPipeline:
@@ -183,6 +225,8 @@ class FaultyPipeline:
             raise ValueError("in a pipeline")
         if name == "pipeline-drops":
             raise DropItem("not wanted")
+        if name == "pipeline-replaces":
+            return {"url": item.url}
         return item
 
 
@@ -192,7 +236,10 @@ def main() -> None:
     threading.Thread(target=site.serve_forever, daemon=True).start()
     dead_port = robots_then_closed()
     base = f"http://127.0.0.1:{site.server_port}"
-    urls = [f"http://127.0.0.1:{dead_port}/closed-port" if p == "closed-port" else f"{base}/{p}" for p in PATHS]
+    urls = [
+        f"http://127.0.0.1:{dead_port}/closed-port" if p == "closed-port" else f"{base}/{p}"
+        for p in PATHS
+    ]
 
     acks: dict[str, list[list[str]]] = defaultdict(list)
     step = frontier_queue.Frontier.step
@@ -225,7 +272,16 @@ def main() -> None:
     process.start()
     left = asyncio.run(count(embedded.ensure(folder / "data")))
     embedded.stop(folder / "data")
-    print(json.dumps({"acks": acks, "left": left, "paths": PATHS, "reason": crawler.stats.get_value("finish_reason")}))
+    print(
+        json.dumps(
+            {
+                "acks": acks,
+                "left": left,
+                "paths": PATHS,
+                "reason": crawler.stats.get_value("finish_reason"),
+            }
+        )
+    )
 
 
 async def count(redis_url: str) -> dict[str, int]:

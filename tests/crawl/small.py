@@ -1,4 +1,5 @@
-"""What the tests of a whole crawl share: a small web, a crawler pointed at it, and what it left behind."""
+"""What the tests of a whole crawl share: a small web, a crawler pointed at it, and
+what it left behind."""
 
 from __future__ import annotations
 
@@ -9,23 +10,25 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from newscrawler.frontier import connect, server
+from newscrawler.frontier import connect, redis_server
 from newscrawler.frontier.queue import Counts, Frontier, FrontierConfig
 from newscrawler.items import Article
-from newscrawler.store.base import ArticleStore, open_store
+from newscrawler.store import open_store
+from newscrawler.store.base import ArticleStore
 from newscrawler.web.urls import domain_of
 from tests.crawl.harness import Scrapy
 from tests.newsweb import judge
 from tests.newsweb.process import NewswebProcess
 
-#: A web that a crawl finishes in seconds: no story appears by itself, no fault, no delay worth a wait. Its own edits
-#: are spread over the duration, so that none falls into a test.
+#: A web that a crawl finishes in seconds: no story appears by itself, no fault, no delay worth a
+#: wait. Its own edits are spread over the duration, so that none falls into a test.
 QUIET: dict[str, Any] = {"rate": 0, "duration": 1000, "delay": 0.02, "faults": "none"}
 #: Real delays of a few ms, no back-off of a minute, and an end as soon as only revisits are left.
 QUICK: dict[str, Any] = {
     "DOWNLOAD_DELAY": 0.02,
     "AUTOTHROTTLE_ENABLED": False,
     "BACKOFF_START_S": 0.5,
+    "ROBOTS_RETRY_S": 0.5,
     "CRAWL_LONGEST_WAIT_S": 5,
     "SPIDERMON_ENABLED": False,
 }
@@ -41,16 +44,18 @@ class Queue:
 
     def __init__(self, data: Path) -> None:
         self.data = data
-        self.url = server.ensure(data)
+        self.url = redis_server.ensure(data)
 
     def close(self) -> None:
-        server.stop(self.data)
+        redis_server.stop(self.data)
 
     def _ask(self, work: Any) -> Any:
         async def run() -> Any:
             client = connect(self.url, single=False)
             try:
-                return await work(Frontier(client, FrontierConfig(loopback_only=True), "test"), client)
+                return await work(
+                    Frontier(client, FrontierConfig(loopback_only=True), "test"), client
+                )
             finally:
                 await client.aclose()
 
@@ -63,7 +68,9 @@ class Queue:
         """URL -> Record; None where the frontier has none."""
 
         async def look(frontier: Frontier, client: Any) -> dict[str, Any]:
-            return {url: await frontier.record(ident, domain_of(url)) for url, ident in urls.items()}
+            return {
+                url: await frontier.record(ident, domain_of(url)) for url, ident in urls.items()
+            }
 
         return self._ask(look)
 
@@ -111,7 +118,10 @@ def expected(web: NewswebProcess) -> set[str]:
 def complaints(web: NewswebProcess, articles: list[Article]) -> list[str]:
     """What is wrong with the set of what is stored: missed, not to be there, or twice."""
     found = judge.coverage(web.truth(), articles, grace_s=0, age_limit=False)
-    out = [f"missed {row['url']} channels={row['channels']} special={row['special']}" for row in found.missed]
+    out = [
+        f"missed {row['url']} channels={row['channels']} special={row['special']}"
+        for row in found.missed
+    ]
     out += [f"unexpected {row}" for row in found.unexpected]
     twice = [url for url, n in Counter(a.url for a in articles).items() if n > 1]
     return out + [f"twice {url}" for url in twice]
@@ -127,7 +137,8 @@ def page_hits(web: NewswebProcess) -> Counter[str]:
 
 
 def redis_servers(data: Path) -> list[int]:
-    """Process ids of the servers of a data folder; each works in its folder, whatever its socket is called."""
+    """Process ids of the servers of a data folder; each works in its folder, whatever
+    its socket is called."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

@@ -1,4 +1,5 @@
-"""What is fetched and not yet read would be fetched again if the worker died: it takes no more than it can read."""
+"""What is fetched and not yet read would be fetched again if the worker died: it takes no
+more than it can read."""
 
 from __future__ import annotations
 
@@ -19,9 +20,13 @@ pytestmark = pytest.mark.slow
 CONCURRENCY = 8
 
 
-def test_a_worker_whose_reader_stands_still_stops_fetching(tmp_path: Path, newsweb: StartNewsweb, queue: Queue) -> None:
+def test_a_worker_whose_reader_stands_still_stops_fetching(
+    tmp_path: Path, newsweb: StartNewsweb, queue: Queue
+) -> None:
     web = newsweb("ip", sites=8, articles=12, **{**QUIET, "delay": 0.1})
-    worker = crawler(tmp_path, web, DOWNLOAD_DELAY=0.1, CONCURRENT_REQUESTS=CONCURRENCY).start("crawl", "news")
+    worker = crawler(tmp_path, web, DOWNLOAD_DELAY=0.1, CONCURRENT_REQUESTS=CONCURRENCY).start(
+        "crawl", "news"
+    )
     try:
         until(lambda: worker.text().count("Visit ended") >= 40, "40 visits", 120)
         (reader,) = readers(worker.process.pid)

@@ -1,4 +1,5 @@
-"""The search page in a real Chromium, on a wide and a narrow screen: searched, read, paged through."""
+"""The search page in a real Chromium, on a wide and a narrow screen: searched,
+read, paged through."""
 
 from __future__ import annotations
 
@@ -52,15 +53,21 @@ class Screen:
         self.width = width
         self.complaints: list[str] = []
         self.elsewhere: list[str] = []
-        page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
+        page.on(
+            "console",
+            lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None,
+        )
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("request", lambda r: None if r.url.startswith(base) else self.elsewhere.append(r.url))
+        page.on(
+            "request", lambda r: None if r.url.startswith(base) else self.elsewhere.append(r.url)
+        )
 
     def open(self, path: str) -> None:
         self.page.goto(self.base + path)
 
     def check(self) -> None:
-        """No complaint in the console, nothing asked of another host, nothing wider than the screen."""
+        """No complaint in the console, nothing asked of another host, nothing
+        wider than the screen."""
         assert self.complaints == []
         assert self.elsewhere == []
         assert self.page.evaluate("document.documentElement.scrollWidth") <= self.width
@@ -138,7 +145,14 @@ def test_hostile_text_does_nothing(screen: Screen) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_fit_and_can_be_read(screen: Screen, scheme: Any) -> None:
     screen.page.emulate_media(color_scheme=scheme)
-    for path in ("/", "/sites", "/frontier", "/docs", "/?q=t%E1%BB%AB+d%C3%A0i", f"/article/{article_id('wide')}"):
+    for path in (
+        "/",
+        "/sites",
+        "/frontier",
+        "/docs",
+        "/?q=t%E1%BB%AB+d%C3%A0i",
+        f"/article/{article_id('wide')}",
+    ):
         screen.open(path)
         screen.check()
         assert contrast(screen.page, "body") >= 7
@@ -168,7 +182,9 @@ def contrast(page: Page, selector: str) -> float:
 
 
 def test_the_page_is_complete_without_javascript(chromium: Browser, search_page: str) -> None:
-    context = chromium.new_context(viewport={"width": 390, "height": 844}, java_script_enabled=False)
+    context = chromium.new_context(
+        viewport={"width": 390, "height": 844}, java_script_enabled=False
+    )
     page = context.new_page()
     page.goto(search_page + "/?q=xang")
     expect(page.locator(".hit").first).to_be_visible()
@@ -182,7 +198,10 @@ def test_the_figures_of_the_crawl_are_refreshed(chromium: Browser, search_page: 
     page = context.new_page()
     page.clock.install()
     page.goto(search_page)
-    page.route("**/api/status", lambda route: route.fulfill(json={"articles": 1234, "workers": 2, "pages_per_s": 9.5}))
+    page.route(
+        "**/api/status",
+        lambda route: route.fulfill(json={"articles": 1234, "workers": 2, "pages_per_s": 9.5}),
+    )
     page.clock.run_for(6000)
     expect(page.locator("[data-live=articles]")).to_have_text("1,234")
     expect(page.locator("[data-live-word]")).to_have_text("Crawling")

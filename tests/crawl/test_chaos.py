@@ -1,6 +1,8 @@
-"""kill -9 of workers and of Redis, over and over: nothing is lost, nothing is stored twice, little is fetched again.
+"""kill -9 of workers and of Redis, over and over: nothing is lost, nothing is stored twice,
+little is fetched again.
 
-The long form: ``make chaos``, or ``pytest -m chaos tests/crawl/test_chaos.py -s``; docs/chaos.md has its figures.
+The long form: ``make chaos``, or ``pytest -m chaos tests/crawl/test_chaos.py -s``;
+docs/chaos.md has its figures.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ pytestmark = pytest.mark.slow
 
 @dataclass
 class Storm:
-    """How hard it blows. ``pages``: requests that are expected; the kills are spread evenly over them, or come each
-    ``every_s`` seconds as long as a worker is at work."""
+    """How hard it blows. ``pages``: requests that are expected; the kills are spread evenly over
+    them, or come each ``every_s`` seconds as long as a worker is at work."""
 
     webs: int  # each of so many sites, on a subnet of its own
     sites: int
@@ -44,8 +46,28 @@ class Storm:
     every_s: float = 0.0
 
 
-SHORT = Storm(webs=1, sites=4, articles=45, pages=240, rounds=6, redis_every=5, workers=3, delay_s=0.1, lease_s=3)
-LONG = Storm(webs=4, sites=15, articles=50, pages=3700, rounds=100, redis_every=10, workers=4, delay_s=3.0, lease_s=15)
+SHORT = Storm(
+    webs=1,
+    sites=4,
+    articles=45,
+    pages=240,
+    rounds=6,
+    redis_every=5,
+    workers=3,
+    delay_s=0.1,
+    lease_s=3,
+)
+LONG = Storm(
+    webs=4,
+    sites=15,
+    articles=50,
+    pages=3700,
+    rounds=100,
+    redis_every=10,
+    workers=4,
+    delay_s=3.0,
+    lease_s=15,
+)
 #: Workers hardly live: each URL at the head of its queue is held by one dead worker after another.
 GALE = Storm(
     webs=2,
@@ -95,7 +117,11 @@ def blow(storm: Storm, fleet: Fleet, webs: Webs, moments: random.Random) -> None
             until(fleet.at_work, f"a worker is at work in round {number}", 180)
         else:
             goal = (number + 1) * storm.pages / (storm.rounds + 2)
-            until(lambda goal=goal: webs.hit_count() >= goal, f"{goal:.0f} requests in round {number}", 180)
+            until(
+                lambda goal=goal: webs.hit_count() >= goal,
+                f"{goal:.0f} requests in round {number}",
+                180,
+            )
             time.sleep(moments.uniform(0, 0.4))  # the moment itself, not a wait for something
         if number % storm.redis_every == storm.redis_every - 1:
             fleet.kill_redis(moments.uniform(0, 1.5), webs, storm.delay_s)
@@ -105,10 +131,12 @@ def blow(storm: Storm, fleet: Fleet, webs: Webs, moments: random.Random) -> None
 
 
 def run_out(storm: Storm, fleet: Fleet, redis: RedisServer) -> int:
-    """The workers end by themselves, every one of them; what a last retry left is fetched by one more. How many more.
+    """The workers end by themselves, every one of them; what a last retry left is fetched by one
+    more. How many more.
 
-    On a busy machine the storm lasts for more than the 15 minutes after which articles are looked at again, and each of
-    these visits takes the delay of its domain: the deadlines leave room for a round of them."""
+    On a busy machine the storm lasts for more than the 15 minutes after which articles are
+    looked at again, and each of these visits takes the delay of its domain: the deadlines
+    leave room for a round of them."""
     fleet.wait(900)
     more, deadline = 0, time.monotonic() + 1800
     while left := redis.to_do():
@@ -124,13 +152,17 @@ def judged(webs: Webs, fleet: Fleet, redis: RedisServer, data: Path) -> Toll:
     articles = stored(data)
     found = Toll(articles=len(articles))
     for line in complaints(webs, articles):  # type: ignore[arg-type]
-        (found.duplicated if line.startswith("twice") or "stored twice" in line else found.lost).append(line)
+        (
+            found.duplicated if line.startswith("twice") or "stored twice" in line else found.lost
+        ).append(line)
     found.duplicated += [f"{a.url} version {a.version}" for a in articles if a.version != 1]
     fetched = webs.articles_fetched()
     found.fetched = sum(fetched.values())
     found.refetched = sum(n - 1 for n in fetched.values())
     found.unexplained = {
-        url_id.hex(): n - 1 - fleet.toll[url_id] for url_id, n in fetched.items() if n - 1 > fleet.toll[url_id]
+        url_id.hex(): n - 1 - fleet.toll[url_id]
+        for url_id, n in fetched.items()
+        if n - 1 > fleet.toll[url_id]
     }
     counts = redis.counts()
     found.quarantined = counts.quarantined
@@ -139,8 +171,11 @@ def judged(webs: Webs, fleet: Fleet, redis: RedisServer, data: Path) -> Toll:
     return found
 
 
-def assert_frontier_is_whole(articles: list[Article], webs: Webs, redis: RedisServer, delay_s: float) -> None:
-    """Each URL in one place, counters equal contents, nothing leased, and each stored article known."""
+def assert_frontier_is_whole(
+    articles: list[Article], webs: Webs, redis: RedisServer, delay_s: float
+) -> None:
+    """Each URL in one place, counters equal contents, nothing leased, and each
+    stored article known."""
 
     async def look(frontier: Any, client: Any) -> dict[str, str]:
         places = await check(client)
@@ -152,7 +187,8 @@ def assert_frontier_is_whole(articles: list[Article], webs: Webs, redis: RedisSe
     unknown = [
         article.url
         for article in articles
-        if isinstance(link := webs.sites.identify(article.url), Link) and places.get(link.url_id.hex()) is None
+        if isinstance(link := webs.sites.identify(article.url), Link)
+        and places.get(link.url_id.hex()) is None
     ]
     assert unknown == [], "stored articles that the frontier does not know"
     assert chaos.too_soon(webs.hits(), webs.truth(), delay_s) == []
@@ -161,10 +197,19 @@ def assert_frontier_is_whole(articles: list[Article], webs: Webs, redis: RedisSe
 
 def run(storm: Storm, tmp_path: Path, newsweb: StartNewsweb, redis: RedisServer) -> None:
     options = {**QUIET, "sites": storm.sites, "articles": storm.articles, "delay": storm.delay_s}
-    webs = Webs(tmp_path / "webs", [newsweb("ip", subnet=20 + n, **options) for n in range(storm.webs)])
+    webs = Webs(
+        tmp_path / "webs", [newsweb("ip", subnet=20 + n, **options) for n in range(storm.webs)]
+    )
     (tmp_path / "data").mkdir()
-    places = {"SITES_FILE": webs.sites_file, "SELECTORS_DIR": webs.selectors_dir, "REDIS_URL": redis.url}
-    scrapy = Scrapy(tmp_path, {**QUICK, **places, "DOWNLOAD_DELAY": storm.delay_s, "FRONTIER_LEASE_S": storm.lease_s})
+    places = {
+        "SITES_FILE": webs.sites_file,
+        "SELECTORS_DIR": webs.selectors_dir,
+        "REDIS_URL": redis.url,
+    }
+    scrapy = Scrapy(
+        tmp_path,
+        {**QUICK, **places, "DOWNLOAD_DELAY": storm.delay_s, "FRONTIER_LEASE_S": storm.lease_s},
+    )
     seed = random.randrange(1_000_000)
     print(f"seed of the moments: {seed}")
     began = time.monotonic()

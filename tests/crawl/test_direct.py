@@ -1,4 +1,5 @@
-"""A crawl that meets a page no rule reads: a scripted model is asked beside it, and the site is not asked again."""
+"""A crawl that meets a page no rule reads: a scripted model is asked beside it, and the
+site is not asked again."""
 
 from __future__ import annotations
 
@@ -32,7 +33,10 @@ class Web:
 
 @pytest.fixture
 def web() -> Iterator[Web]:
-    pages = {"/": f"<html><body><h1>Báo</h1><a href={PATH}>Bão số 5</a></body></html>".encode(), PATH: story_page()}
+    pages = {
+        "/": f"<html><body><h1>Báo</h1><a href={PATH}>Bão số 5</a></body></html>".encode(),
+        PATH: story_page(),
+    }
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -58,7 +62,13 @@ def web() -> Iterator[Web]:
 
 
 def crawled(folder: Path, web: Web, **settings: str) -> Scrapy:
-    site = {"id": web.host, "name": "Báo", "class": "mid", "home": f"http://{web.host}/", "hosts": [web.host]}
+    site = {
+        "id": web.host,
+        "name": "Báo",
+        "class": "mid",
+        "home": f"http://{web.host}/",
+        "hosts": [web.host],
+    }
     site |= {"language": "vi", "zone": "Asia/Ho_Chi_Minh", "article_pattern": r"-(\d{7})\.html$"}
     (folder / "sites.json").write_text(json.dumps({"sites": [site]}))
     (folder / "sets").mkdir()
@@ -67,7 +77,7 @@ def crawled(folder: Path, web: Web, **settings: str) -> Scrapy:
 
 
 def stored(scrapy: Scrapy) -> list[Any]:
-    from newscrawler.store.base import open_store
+    from newscrawler.store import open_store
 
     async def read() -> list[Any]:
         store = open_store("", scrapy.data)
@@ -79,10 +89,16 @@ def stored(scrapy: Scrapy) -> list[Any]:
     return asyncio.run(read())
 
 
-def test_the_text_comes_from_the_stored_page(web: Web, tmp_path: Path, scripted_llm_thread: ScriptedLLM) -> None:
+def test_the_text_comes_from_the_stored_page(
+    web: Web, tmp_path: Path, scripted_llm_thread: ScriptedLLM
+) -> None:
     scripted_llm_thread.script = [dumps(ANSWER)]
     scrapy = crawled(
-        tmp_path, web, SELECTOR_GENERATION="rules_then_llm", LLM_BASE_URL=scripted_llm_thread.base_url, LLM_MODEL="m"
+        tmp_path,
+        web,
+        SELECTOR_GENERATION="rules_then_llm",
+        LLM_BASE_URL=scripted_llm_thread.base_url,
+        LLM_MODEL="m",
     )
     done = scrapy.run("crawl", "news", timeout=100)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -1,7 +1,8 @@
-"""A site with a hundred thousand URLs takes nothing from a hundred sites with ten: each finishes in its own time.
+"""A site with a hundred thousand URLs takes nothing from a hundred sites with ten: each
+finishes in its own time.
 
-The small sites need (URLs - 1) delays and no more than that, whatever the big one has waiting, in which class it is,
-and however few URLs the fleet can fetch at once.
+The small sites need (URLs - 1) delays and no more than that, whatever the big one has waiting, in
+which class it is, and however few URLs the fleet can fetch at once.
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ TICK_MS = 5
 
 
 async def flooded(r: Any, floor_ms: int, **classes: str) -> Frontier:
-    """The big domain's URLs first, then those of the small ones: in the order of arrival it would take all."""
+    """The big domain's URLs first, then those of the small ones: in the order of
+    arrival it would take all."""
     f = await frontier(r, "w1", (), queue_limit=BIG_URLS + 1, local_capacity=BIG_URLS * 2)
     big, small = classes.get("big", "mid"), classes.get("small", "mid")
-    rows = [DomainPolicy(BIG, BIG, big, floor_ms), *(DomainPolicy(d, d, small, floor_ms) for d in SMALL)]
+    rows = [
+        DomainPolicy(BIG, BIG, big, floor_ms),
+        *(DomainPolicy(d, d, small, floor_ms) for d in SMALL),
+    ]
     await f.put_domains(rows)
     added = await f.add(links(BIG_URLS, BIG))
     assert added.added == BIG_URLS
@@ -38,10 +43,13 @@ async def flooded(r: Any, floor_ms: int, **classes: str) -> Frontier:
     return f
 
 
-async def work(r: Any, f: Frontier, *, slots: int, fetch_ms: int, until_ms: int) -> tuple[dict[str, int], Counter[str]]:
-    """A scripted worker with so many fetches at once, each of ``fetch_ms``, in steps of 5 ms by a clock of the test's
-    own, so that nothing depends on the machine. Returns when each small domain's last URL was done, in ms since the
-    first lease, and how many URLs of each domain were."""
+async def work(
+    r: Any, f: Frontier, *, slots: int, fetch_ms: int, until_ms: int
+) -> tuple[dict[str, int], Counter[str]]:
+    """A scripted worker with so many fetches at once, each of ``fetch_ms``, in steps of 5 ms by a
+    clock of the test's own, so that nothing depends on the machine. Returns when each small
+    domain's last URL was done, in ms since the first lease, and how many URLs of each domain were.
+    """
     await freeze(r)
     count: Counter[str] = Counter()
     ends: dict[str, int] = {}
@@ -65,13 +73,16 @@ async def work(r: Any, f: Frontier, *, slots: int, fetch_ms: int, until_ms: int)
 
 
 @pytest.mark.parametrize(("big", "small"), [("mid", "mid"), ("high", "low")])
-async def test_a_hundred_small_sites_finish_in_the_time_of_their_delay(r: Any, big: str, small: str) -> None:
+async def test_a_hundred_small_sites_finish_in_the_time_of_their_delay(
+    r: Any, big: str, small: str
+) -> None:
     delay_ms, fetch_ms = 400, 20
     f = await flooded(r, delay_ms, big=big, small=small)
     ends, count = await work(r, f, slots=64, fetch_ms=fetch_ms, until_ms=30_000)
     assert len(ends) == len(SMALL), f"not finished: {sorted(set(SMALL) - set(ends))[:5]}"
     needed_ms = SMALL_URLS * fetch_ms + (SMALL_URLS - 1) * delay_ms
-    # 64 of the 101 are fetched first, the others as soon as those are there; each round may lose a tick
+    # 64 of the 101 are fetched first, the others as soon as those are there; each
+    # round may lose a tick
     assert max(ends.values()) <= needed_ms + fetch_ms + SMALL_URLS * 2 * TICK_MS, max(ends.values())
     assert min(ends.values()) >= needed_ms, "the delay was kept, or the test says nothing"
     assert count[BIG] >= 5, "the big one is served as well"
@@ -79,7 +90,8 @@ async def test_a_hundred_small_sites_finish_in_the_time_of_their_delay(r: Any, b
 
 
 async def test_a_fleet_that_can_fetch_little_shares_it_evenly(r: Any) -> None:
-    """Four fetches at once of 10 ms, 101 domains that may all be asked at any time: the slots are what is short."""
+    """Four fetches at once of 10 ms, 101 domains that may all be asked at any time: the
+    slots are what is short."""
     f = await flooded(r, 0)
     ends, count = await work(r, f, slots=4, fetch_ms=10, until_ms=60_000)
     assert len(ends) == len(SMALL)
@@ -99,12 +111,20 @@ def test_small_sites_of_a_real_crawl_are_done_while_a_big_one_goes_on(
     sites = [row["site"] for row in web.truth() if row["type"] == "site"]
     big = sites[0]
     web.publish(big, 600)
-    small = {row["url"] for row in web.articles(should_be_found=True) if row["site"] != big and not row["optional"]}
+    small = {
+        row["url"]
+        for row in web.articles(should_be_found=True)
+        if row["site"] != big and not row["optional"]
+    }
     assert len(small) > 20
     scrapy = crawler(tmp_path, web, DOWNLOAD_DELAY=delay_s, REDIS_URL=queue.url)
     running = scrapy.start("crawl", "news")
     try:
-        until(lambda: all(f"url={url} " in running.text() for url in small), "the articles of the small sites", 120)
+        until(
+            lambda: all(f"url={url} " in running.text() for url in small),
+            "the articles of the small sites",
+            120,
+        )
         running.interrupt()
         assert running.wait(150).returncode == 0
     finally:
@@ -117,7 +137,12 @@ def test_small_sites_of_a_real_crawl_are_done_while_a_big_one_goes_on(
         if not any(url.split("/", 3)[2] == site for url in small):
             continue  # its pages are all behind a challenge
         times = sorted(hits[site])
-        # Crawl-delay sites have half as much again to wait: while a small site was fetched the big one had no more turns
+        # Crawl-delay sites have half as much again to wait: while a small site was fetched the big
+        # one had no more turns
         meanwhile = sum(times[0] <= at <= times[-1] for at in hits[big])
-        assert meanwhile <= 2 * len(times) + 10, f"{site}: {len(times)} requests, the big one {meanwhile} meanwhile"
-    assert len(hits[big]) < 600, "the big site was not finished, so that it was in the way all the time"
+        assert meanwhile <= 2 * len(times) + 10, (
+            f"{site}: {len(times)} requests, the big one {meanwhile} meanwhile"
+        )
+    assert len(hits[big]) < 600, (
+        "the big site was not finished, so that it was in the way all the time"
+    )

@@ -1,4 +1,5 @@
-"""What the network can do to a crawl: each fault ends in its word, through the real handler in a real Scrapy."""
+"""What the network can do to a crawl: each fault ends in its word, through the real
+handler in a real Scrapy."""
 
 from __future__ import annotations
 
@@ -32,10 +33,19 @@ class Run:
     loop: str
 
 
-def crawl(urls: list[str], *settings: str, check: bool = True) -> tuple[dict[str, dict[str, Any]], str]:
+def crawl(
+    urls: list[str], *settings: str, check: bool = True
+) -> tuple[dict[str, dict[str, Any]], str]:
     lines = "\n".join(url if " " in url else f"{url} article" for url in urls)
     done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-m", "tests.crawl.fault_crawl", *settings],
+        [
+            sys.executable,
+            "-W",
+            "ignore::DeprecationWarning",
+            "-m",
+            "tests.crawl.fault_crawl",
+            *settings,
+        ],
         input=lines,
         capture_output=True,
         text=True,
@@ -58,6 +68,7 @@ FAULTS = [
     ("/announced-50mb", "size"),
     ("/chunked-50mb", "size"),
     ("/bomb", "size"),
+    ("/members", "size"),
     ("/binary", "type"),
     ("/cut-length", "truncated"),
     ("/cut-chunked", "truncated"),
@@ -83,7 +94,10 @@ def server(tls_ca: TestCA) -> Iterator[FaultServer]:
             "plain": ("127.0.1.1", None),
             "pages": ("127.0.1.2", None),
             "tls": ("127.0.1.3", tls_ca.server_context("good.example")),
-            "expired": ("127.0.1.4", tls_ca.server_context("expired.example", valid_days=(-20, -1))),
+            "expired": (
+                "127.0.1.4",
+                tls_ca.server_context("expired.example", valid_days=(-20, -1)),
+            ),
             "early": ("127.0.1.5", tls_ca.server_context("early.example", valid_days=(2, 9))),
         }
     )
@@ -96,9 +110,13 @@ def run(server: FaultServer, tls_ca: TestCA) -> Run:
     ports = server.ports
     plain = f"http://127.0.1.1:{ports['plain']}"
     # each fault under a name of its own, so that they are all met at the same time
-    urls = [f"http://fault{n}.example{path}" for n, (path, _) in enumerate(FAULTS)] + [plain + path for path in GOOD]
+    urls = [f"http://fault{n}.example{path}" for n, (path, _) in enumerate(FAULTS)] + [
+        plain + path for path in GOOD
+    ]
     urls += [f"http://pages.example{path}" for path in PAGES]
-    urls += [f"https://{name}.example/ok" for name in ("good", "expired", "early", "wrong", "plain")]
+    urls += [
+        f"https://{name}.example/ok" for name in ("good", "expired", "early", "wrong", "plain")
+    ]
     urls += [
         f"http://127.0.0.1:{closed_port()}/",
         "http://10.0.0.1/",
@@ -150,7 +168,11 @@ def test_every_fault_has_its_reason(run: Run, path: str, reason: str) -> None:
 def test_good_pages_come_through(run: Run) -> None:
     for path in ("/ok", "/gzip", "/long-headers", "/odd-headers"):
         row = of(run, "127.0.1.1:" + str(run.server.ports["plain"]) + path)
-        assert (row.get("status"), row.get("bytes"), row.get("type")) == (200, len(PAGE), "HtmlResponse"), row
+        assert (row.get("status"), row.get("bytes"), row.get("type")) == (
+            200,
+            len(PAGE),
+            "HtmlResponse",
+        ), row
         assert 0 < row["latency"] < 5
     assert "Content-Encoding" not in of(run, "/gzip")["headers"]
     assert "Content-Encoding" in of(run, "/gzip")["raw"]
@@ -184,13 +206,20 @@ def test_large_answers_are_not_read_to_their_end(run: Run) -> None:
     ],
 )
 def test_private_addresses_are_refused_whatever_their_spelling(run: Run, url: str) -> None:
-    row = next(row for found, row in run.results.items() if found.startswith(url[:14]) and "ssrf" in str(row))
+    row = next(
+        row
+        for found, row in run.results.items()
+        if found.startswith(url[:14]) and "ssrf" in str(row)
+    )
     assert row["reason"] == "ssrf"
 
 
 def test_addresses_hidden_in_names_are_refused_after_resolution(server: FaultServer) -> None:
     # nothing is opened here: the C library reads these names as 127.0.0.1
-    urls = [f"http://0x7f.1:{server.ports['plain']}/ok", f"http://localhost:{server.ports['plain']}/ok"]
+    urls = [
+        f"http://0x7f.1:{server.ports['plain']}/ok",
+        f"http://localhost:{server.ports['plain']}/ok",
+    ]
     before = len(server.hits)
     results, _ = crawl([*urls, f"http://127.0.1.1:{server.ports['plain']}/ok"])
     assert [row.get("reason") for url, row in results.items() if url] == ["ssrf"] * 3
@@ -205,9 +234,12 @@ def test_unknown_names_and_closed_ports_have_their_words(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "problem"), [("expired", "expired"), ("early", "not yet valid"), ("wrong", "wrong name")]
+    ("name", "problem"),
+    [("expired", "expired"), ("early", "not yet valid"), ("wrong", "wrong name")],
 )
-def test_bad_certificates_are_refused_by_name_of_the_fault(run: Run, name: str, problem: str) -> None:
+def test_bad_certificates_are_refused_by_name_of_the_fault(
+    run: Run, name: str, problem: str
+) -> None:
     row = run.results[f"https://{name}.example/ok"]
     assert (row["reason"], row["problem"]) == ("tls", problem), row
     assert row["error"].startswith("CertificateRefused")
@@ -220,14 +252,18 @@ def test_a_server_without_tls_is_no_https_site(run: Run) -> None:
 
 def test_a_good_certificate_is_accepted_under_its_real_name(run: Run) -> None:
     assert run.results["https://good.example/ok"]["status"] == 200
-    assert [host for path, host, _ in run.server.hits if host.startswith("good")] == ["good.example"]
+    assert [host for path, host, _ in run.server.hits if host.startswith("good")] == [
+        "good.example"
+    ]
 
 
 def test_an_authority_that_is_not_ours_is_untrusted(server: FaultServer) -> None:
     override = f"RESOLVE_OVERRIDE=good.example=127.0.1.3:{server.ports['tls']}"
     results, _ = crawl(["https://good.example/ok"], OPEN, override)
     assert results["https://good.example/ok"]["problem"] == "untrusted"
-    results, _ = crawl(["https://good.example/ok"], OPEN, override, "DOWNLOAD_VERIFY_CERTIFICATES=False")
+    results, _ = crawl(
+        ["https://good.example/ok"], OPEN, override, "DOWNLOAD_VERIFY_CERTIFICATES=False"
+    )
     assert results["https://good.example/ok"]["status"] == 200
 
 
@@ -243,7 +279,9 @@ def test_names_are_kept_connections_reused_and_cookies_forgotten(run: Run) -> No
 def test_three_pages_of_a_host_take_one_connection(server: FaultServer) -> None:
     before = server.connections
     results, _ = crawl(
-        [f"http://127.0.1.2:{server.ports['pages']}{path}" for path in PAGES], OPEN, "CONCURRENT_REQUESTS_PER_DOMAIN=1"
+        [f"http://127.0.1.2:{server.ports['pages']}{path}" for path in PAGES],
+        OPEN,
+        "CONCURRENT_REQUESTS_PER_DOMAIN=1",
     )
     assert [row["status"] for url, row in results.items() if url] == [200] * 3
     assert server.connections - before == 1
@@ -253,7 +291,9 @@ def test_the_crawl_runs_on_uvloop(run: Run) -> None:
     assert run.loop.startswith("uvloop")
 
 
-def test_environment_proxies_are_not_used(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_proxies_are_not_used(
+    server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{closed_port()}")
     url = f"http://127.0.1.1:{server.ports['plain']}/ok"
@@ -272,7 +312,9 @@ def test_environment_proxies_are_not_used(server: FaultServer, monkeypatch: pyte
         ("DOWNLOAD_MAXSIZE=0", "DOWNLOAD_MAXSIZE"),
     ],
 )
-def test_a_wrong_setting_stops_the_crawl_before_it_fetches(server: FaultServer, setting: str, message: str) -> None:
+def test_a_wrong_setting_stops_the_crawl_before_it_fetches(
+    server: FaultServer, setting: str, message: str
+) -> None:
     before = len(server.hits)
     results, errors = crawl([f"http://127.0.1.1:{server.ports['plain']}/ok"], setting, check=False)
     assert message in errors

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from newscrawler.selectorstore.store import SAMPLE_PAGES
+from newscrawler.selectorsets.store import SAMPLE_PAGES
 from tests.crawl.harness import Finished, Scrapy
 from tests.fixtures_llm import ScriptedLLM, dumps
 
@@ -44,7 +44,13 @@ def rows(scrapy: Scrapy, *args: str) -> list[dict[str, Any]]:
 
 
 def wrong_answer(**fields: list[str]) -> str:
-    parts = {"title": ["footer a"], "published": [], "authors": [], "content_root": ["header"], "content_exclude": []}
+    parts = {
+        "title": ["footer a"],
+        "published": [],
+        "authors": [],
+        "content_root": ["header"],
+        "content_exclude": [],
+    }
     return dumps({**parts, **fields})
 
 
@@ -56,7 +62,9 @@ def test_rules_make_a_set_that_becomes_active(newsweb: Any, tmp_path: Path) -> N
     assert done.stat("llm/calls") == 0
     shadow = done.stat("selector/shadow/agreed") + done.stat("selector/shadow/differed")
     assert shadow >= 30, "not enough pages after the generation to prove the set"
-    assert done.stat("selector/promoted") == 1, f"{done.stat('selector/shadow/agreed')} of {shadow} agreed"
+    assert done.stat("selector/promoted") == 1, (
+        f"{done.stat('selector/shadow/agreed')} of {shadow} agreed"
+    )
     (site,) = rows(scrapy, "list")
     assert (site["state"], site["made_by"]) == ("active", "rule")
     (doc,) = rows(scrapy, "show", site["domain"])
@@ -77,12 +85,21 @@ def test_crawl_asks_the_model_and_never_waits_for_it(
                 "published": [],
                 "authors": [],
                 "content_root": ["p.description, article.fck_detail"],
-                "content_exclude": ["figcaption", "div[data-component-type]", "p.Image", "article article"],
+                "content_exclude": [
+                    "figcaption",
+                    "div[data-component-type]",
+                    "p.Image",
+                    "article article",
+                ],
             }
         )
     ]
     scrapy, done = crawl(
-        tmp_path, web, SELECTOR_GENERATION="llm", LLM_BASE_URL=scripted_llm_thread.base_url, LLM_MODEL="scripted"
+        tmp_path,
+        web,
+        SELECTOR_GENERATION="llm",
+        LLM_BASE_URL=scripted_llm_thread.base_url,
+        LLM_MODEL="scripted",
     )
     assert scripted_llm_thread.requests, "the model was not asked"
     assert done.stat("llm/calls") == len(scripted_llm_thread.requests) <= 3
@@ -90,13 +107,16 @@ def test_crawl_asks_the_model_and_never_waits_for_it(
     assert done.stat("selector/jobs/probation") == 1, done.stderr[-3000:]
     (site,) = rows(scrapy, "list")
     assert (site["state"], site["made_by"]) == ("probation", "llm")
-    assert done.stat("article/new") >= 20, "the crawl stored articles by the generic chain meanwhile"
+    assert done.stat("article/new") >= 20, (
+        "the crawl stored articles by the generic chain meanwhile"
+    )
 
 
 def test_rules_first_and_the_model_only_for_what_they_fail(
     newsweb: Any, tmp_path: Path, scripted_llm_thread: ScriptedLLM
 ) -> None:
-    """rules_then_llm: what rules found is not asked for, and a wrong answer for the rest spoils nothing."""
+    """rules_then_llm: what rules found is not asked for, and a wrong answer for the
+    rest spoils nothing."""
     web = newsweb("ip", sites=1, articles=16, rate=0, delay=0.05, faults="none")
     scripted_llm_thread.script = [wrong_answer(published=["footer a"], authors=["footer a"])]
     scrapy, done = crawl(
@@ -115,18 +135,26 @@ def test_rules_first_and_the_model_only_for_what_they_fail(
     assert "footer a" not in json.dumps(doc["variants"])
 
 
-def test_wrong_answer_is_judged_and_not_used(newsweb: Any, tmp_path: Path, scripted_llm_thread: ScriptedLLM) -> None:
+def test_wrong_answer_is_judged_and_not_used(
+    newsweb: Any, tmp_path: Path, scripted_llm_thread: ScriptedLLM
+) -> None:
     web = newsweb("ip", sites=1, articles=16, rate=0, delay=0.05, faults="none")
     scripted_llm_thread.script = [wrong_answer()]
     scrapy, done = crawl(
-        tmp_path, web, SELECTOR_GENERATION="llm", LLM_BASE_URL=scripted_llm_thread.base_url, LLM_MODEL="scripted"
+        tmp_path,
+        web,
+        SELECTOR_GENERATION="llm",
+        LLM_BASE_URL=scripted_llm_thread.base_url,
+        LLM_MODEL="scripted",
     )
     assert done.stat("selector/jobs/failed") == 1
     assert len(scripted_llm_thread.requests) == 3, "one question, two refinements"
     assert [r["active"] or r["probation"] for r in rows(scrapy, "list")] == [None]
 
 
-def test_dead_model_costs_the_crawl_nothing(newsweb: Any, tmp_path: Path, scripted_llm_thread: ScriptedLLM) -> None:
+def test_dead_model_costs_the_crawl_nothing(
+    newsweb: Any, tmp_path: Path, scripted_llm_thread: ScriptedLLM
+) -> None:
     web = newsweb("ip", sites=1, articles=16, rate=0, delay=0.05, faults="none")
     scripted_llm_thread.script = ["status:401"]
     _, done = crawl(

@@ -1,4 +1,5 @@
-"""A page that kills its worker each time ends in quarantine after few workers; a reader process that dies is no death."""
+"""A page that kills its worker each time ends in quarantine after few workers; a reader process
+that dies is no death."""
 
 from __future__ import annotations
 
@@ -52,8 +53,12 @@ def test_a_page_that_kills_its_worker_each_time_ends_in_quarantine(
     assert deaths == MOST_DEATHS
     assert tried_alone == RULE.max_trials
     listed = queue._ask(lambda frontier, client: frontier.operator.quarantined())
-    assert [(row.url, row.reason) for row in listed] == [(killer, "crashes")], "nothing else is suspected"
-    assert [line.split()[:2] for line in complaints(web, stored(scrapy.data))] == [["missed", killer]]
+    assert [(row.url, row.reason) for row in listed] == [(killer, "crashes")], (
+        "nothing else is suspected"
+    )
+    assert [line.split()[:2] for line in complaints(web, stored(scrapy.data))] == [
+        ["missed", killer]
+    ]
     queue._ask(lambda frontier, client: check(client))
 
 
@@ -65,7 +70,10 @@ def readers(pid: int) -> list[int]:
     found = []
     for child in children(pid):
         with contextlib.suppress(OSError):
-            if b"newscrawler.reading:read" in Path(f"/proc/{child}/cmdline").read_bytes():
+            if (
+                b"newscrawler.crawl.parse_process:read"
+                in Path(f"/proc/{child}/cmdline").read_bytes()
+            ):
                 found.append(child)
     return found
 
@@ -78,10 +86,15 @@ def test_a_reader_process_that_dies_alone_counts_against_no_page(
     killed: set[int] = set()
     try:
         for _ in range(5):
-            fresh = until(lambda killed=killed: set(readers(worker.process.pid)) - killed, "a reader")
-            # what the one before left is read by then: a page of which two readers die one after the other is given up
+            fresh = until(
+                lambda killed=killed: set(readers(worker.process.pid)) - killed, "a reader"
+            )
+            # what the one before left is read by then: a page of which two readers die one after
+            # the other is given up
             goal = worker.text().count("Visit ended") + 15
-            until(lambda goal=goal: worker.text().count("Visit ended") >= goal, f"{goal} visits", 120)
+            until(
+                lambda goal=goal: worker.text().count("Visit ended") >= goal, f"{goal} visits", 120
+            )
             for pid in fresh:
                 os.kill(pid, signal.SIGKILL)
             killed |= fresh

@@ -1,4 +1,5 @@
-"""Every way in which a request can end in Scrapy is acked exactly once: the contract of the hook in scheduler.py."""
+"""Every way in which a request can end in Scrapy is acked exactly once: the contract of the
+hook in scheduler.py."""
 
 from __future__ import annotations
 
@@ -14,19 +15,24 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: path -> outcome of its one ack (and the reason, where it says more)
 EXPECTED = {
-    "ok": "NOT_ARTICLE",
-    "generator": "NOT_ARTICLE",
-    "async-generator": "NOT_ARTICLE",
-    "slow-pipeline": "NOT_ARTICLE",
-    "two-items": "NOT_ARTICLE",
+    "ok": "DONE",
+    "generator": "DONE",
+    "async-generator": "DONE",
+    "slow-pipeline": "DONE",
+    "two-items": "DONE",
     "returns-none": "RETRY nothing",
     "yields-nothing": "RETRY nothing",
     "raises": "RETRY parse",
     "raises-after-item": "RETRY parse",
     "raises-in-async": "RETRY parse",
     "mw-output-raises": "RETRY parse",
+    "mw-output-drops": "REFUSED not stored",
     "pipeline-raises": "RETRY pipeline",
     "pipeline-drops": "REFUSED dropped",
+    "pipeline-replaces": "REFUSED not stored",
+    "no-article": "NOT_ARTICLE",
+    "nothing-left": "NOT_ARTICLE empty after cleaning",
+    "same-text": "REDIRECTED canonical",
     "timeout": "RETRY",
     "reset": "RETRY",
     "short": "RETRY",
@@ -58,8 +64,8 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return answer
 
 
-def test_there_are_28_paths(result: dict[str, Any]) -> None:
-    assert len(result["paths"]) == 28 == len(EXPECTED)
+def test_there_are_33_paths(result: dict[str, Any]) -> None:
+    assert len(result["paths"]) == 33 == len(EXPECTED)
 
 
 @pytest.mark.parametrize("path", EXPECTED)

@@ -1,4 +1,5 @@
-"""What a killed Redis forgets of its last moment, and a killed worker never told: delays and links must not suffer."""
+"""What a killed Redis forgets of its last moment, and a killed worker never told: delays
+and links must not suffer."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ DELAY_MS = 700
 
 @pytest.fixture
 def redis(tmp_path: Path) -> Iterator[RedisServer]:
-    # each write at once, so that the test alone decides what is forgotten; with everysec it happens by itself
+    # each write at once, so that the test alone decides what is forgotten; with everysec it
+    # happens by itself
     one = RedisServer(tmp_path / "redis", appendfsync="always")
     yield one
     one.stop()
@@ -28,7 +30,9 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
 
 def written(redis: RedisServer) -> tuple[Path, int]:
     """The append-only file that grows (Redis 7: in a folder), and its size."""
-    found = [p for p in redis.folder.rglob("appendonly.aof*") if p.is_file() and p.suffix != ".manifest"]
+    found = [
+        p for p in redis.folder.rglob("appendonly.aof*") if p.is_file() and p.suffix != ".manifest"
+    ]
     file = next((p for p in found if "incr" in p.name), found[0])
     return file, file.stat().st_size
 
@@ -42,7 +46,9 @@ def forget(redis: RedisServer, file: Path, size: int) -> None:
     redis.start()
 
 
-@pytest.mark.parametrize("told", [False, True], ids=["a grant is forgotten", "a fetch is forgotten"])
+@pytest.mark.parametrize(
+    "told", [False, True], ids=["a grant is forgotten", "a fetch is forgotten"]
+)
 async def test_a_fetch_that_redis_forgot_keeps_its_distance(redis: RedisServer, told: bool) -> None:
     client: Any = connect(redis.url)
     f = await frontier(client, floor_ms=DELAY_MS)
@@ -71,7 +77,9 @@ async def test_a_fetch_that_redis_forgot_keeps_its_distance(redis: RedisServer, 
 
 
 @pytest.mark.parametrize("call", ["renew", "add", "give_back", "robots"])
-async def test_whatever_call_meets_the_restart_the_local_filter_is_emptied(redis: RedisServer, call: str) -> None:
+async def test_whatever_call_meets_the_restart_the_local_filter_is_emptied(
+    redis: RedisServer, call: str
+) -> None:
     """Links that the killed Redis forgot would otherwise never be offered again."""
     f = await frontier(connect(redis.url))
     await f.add(links(3))
@@ -99,7 +107,9 @@ async def test_whatever_call_meets_the_restart_the_local_filter_is_emptied(redis
     await f.close()
 
 
-async def test_a_worker_that_dies_while_it_follows_redirects_of_robots_txt_leaves_the_gate_shut(r: Any) -> None:
+async def test_a_worker_that_dies_while_it_follows_redirects_of_robots_txt_leaves_the_gate_shut(
+    r: Any,
+) -> None:
     """Only the first answer is told; when the last hop was asked for, nobody knows."""
     f = await frontier(r, floor_ms=300, obey_robots=True)
     await f.add(links(2))
@@ -109,7 +119,9 @@ async def test_a_worker_that_dies_while_it_follows_redirects_of_robots_txt_leave
     await run_out(r, robots)
     died = time.monotonic()
     step = await f.step(1)
-    assert step.leases == [] and step.wait_ms > 100, "robots.txt is asked for at once, right after the hop"
+    assert step.leases == [] and step.wait_ms > 100, (
+        "robots.txt is asked for at once, right after the hop"
+    )
     while not (step := await f.step(1)).leases:
         assert time.monotonic() - died < 10
         await asyncio.sleep(0.005)

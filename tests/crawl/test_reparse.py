@@ -11,22 +11,27 @@ from typing import Any
 
 import pytest_asyncio
 
+from newscrawler.crawl.ingest import Ingest
+from newscrawler.crawl.reparse import Choice, Reparser, ReparseReport
 from newscrawler.discovery.sites import Sites
 from newscrawler.rawstore import READER, RawStore
-from newscrawler.reparsing import Choice, Reparser, Report
-from newscrawler.selectorstore.store import SelectorStore
-from newscrawler.store.base import ArticleStore, open_store
+from newscrawler.selectorsets.store import SelectorStore
+from newscrawler.store import open_store
+from newscrawler.store.base import ArticleStore
+from newscrawler.store.events import STREAM, EventStream
 
 NOON = datetime(2026, 3, 4, 5, 0, tzinfo=UTC)
-SENTENCE = (
-    "Sáng nay đoàn công tác đã kiểm tra tiến độ thi công tuyến đường số {n} và ghi nhận nhiều chuyển biến tích cực. "
-)
+SENTENCE = "Sáng nay đoàn công tác đã kiểm tra tiến độ thi công tuyến đường số {n} và ghi nhận nhiều chuyển biến tích cực. "
 
 
-def page(number: int, headline: str = "Đoàn công tác kiểm tra tiến độ tuyến đường", shown: str = "") -> bytes:
-    """An article; ``shown`` stands in a box that only a selector set would take for the headline."""
+def page(
+    number: int, headline: str = "Đoàn công tác kiểm tra tiến độ tuyến đường", shown: str = ""
+) -> bytes:
+    """An article; ``shown`` stands in a box that only a selector set would take
+    for the headline."""
     text = "".join(
-        f"<p>{SENTENCE.format(n=number + i)}Các đơn vị tiếp tục khẩn trương hoàn thành.</p>" for i in range(8)
+        f"<p>{SENTENCE.format(n=number + i)}Các đơn vị tiếp tục khẩn trương hoàn thành.</p>"
+        for i in range(8)
     )
     return (
         f"<!doctype html><html lang=vi><head><title>{headline} {number}</title>"
@@ -44,15 +49,23 @@ def url(number: int, host: str = "a.example") -> str:
 class Bench:
     def __init__(self, folder: Path, store: ArticleStore) -> None:
         self.folder, self.store = folder, store
+        self.redis: Any = None  # who hears of what is stored; None: nobody
         self.sites = Sites().for_urls([url(1), url(1, "b.example")])
         self.sets = folder / "selectors"
         self.sets.mkdir()
 
     def write(
-        self, number: int, body: bytes, host: str = "a.example", fetched: datetime = NOON, worker: str = "w1"
+        self,
+        number: int,
+        body: bytes,
+        host: str = "a.example",
+        fetched: datetime = NOON,
+        worker: str = "w1",
     ) -> None:
         raw = RawStore.open(str(self.folder / "warc"), worker)
-        raw.write(url(number, host), body, [(b"Content-Type", b"text/html; charset=utf-8")], 200, fetched)
+        raw.write(
+            url(number, host), body, [(b"Content-Type", b"text/html; charset=utf-8")], 200, fetched
+        )
         raw.close()
 
     def select_title(self, css: str) -> None:
@@ -66,11 +79,14 @@ class Bench:
         document["provenance"] = {"made_by": "person"}
         (self.sets / "a.example.json").write_text(json.dumps(document))
 
-    async def reparse(self, dry_run: bool = False, **choice: Any) -> Report:
+    async def reparse(self, dry_run: bool = False, **choice: Any) -> ReparseReport:
         raw = RawStore.open(str(self.folder / "warc"), READER)
         selectors = SelectorStore(None, self.sets)
         assert not selectors.shipped_errors
-        return await Reparser(raw, self.store, selectors, self.sites, dry_run=dry_run).run(Choice(**choice))
+        ingest = Ingest(self.store, sinks=[EventStream(self.redis)])
+        return await Reparser(raw, ingest, selectors, self.sites, dry_run=dry_run).run(
+            Choice(**choice)
+        )
 
     async def titles(self) -> dict[str, str]:
         return {article.url: article.title async for article in self.store.scan()}
@@ -99,7 +115,8 @@ async def test_raw_pages_become_articles_once(bench: Bench) -> None:
 
 
 async def test_what_makes_no_version_is_no_change(bench: Bench) -> None:
-    """Stored before there were credits: the store has nothing to write, and the report does not say otherwise."""
+    """Stored before there were credits: the store has nothing to write, and the report does
+    not say otherwise."""
     bench.write(0, page(0).replace(b"</h1>", b'</h1><span class="author">Reuters</span>'))
     await bench.reparse()
     (stored,) = [article async for article in bench.store.scan()]
@@ -161,6 +178,32 @@ async def test_pages_are_chosen_by_site_time_and_number(bench: Bench) -> None:
     bench.write(1, page(1), host="gone.example")
     assert (await bench.reparse(dry_run=True)).offsite == 1
     assert (await bench.reparse(dry_run=True, site="b.example")).pages == 1
-    assert (await bench.reparse(dry_run=True, site="a.example", since=NOON + timedelta(hours=1))).pages == 2
+    assert (
+        await bench.reparse(dry_run=True, site="a.example", since=NOON + timedelta(hours=1))
+    ).pages == 2
     assert (await bench.reparse(dry_run=True, limit=2)).pages == 2
     assert await bench.titles() == {}
+
+
+async def test_what_is_read_again_is_announced(bench: Bench, r: Any) -> None:
+    """Followers of the event stream hear of a repair as of the crawl: the articles are
+    stored by the same way."""
+    bench.redis = r
+    for number in range(2):
+        bench.write(number, page(number, shown="Tiêu đề khác hẳn của bài báo"))
+    bench.select_title("h1")
+
+    async def told() -> list[tuple[bytes, bytes, bytes]]:
+        events = [event for _, event in await r.xrange(STREAM)]
+        return sorted((e[b"type"], e[b"url"], e[b"version"]) for e in events)
+
+    await bench.reparse(dry_run=True)
+    assert await told() == [], "a dry run stores nothing"
+    await bench.reparse()
+    new = [(b"article.new", url(n).encode(), b"1") for n in range(2)]
+    assert await told() == new
+    await bench.reparse()
+    assert await told() == new, "what is unchanged is no news"
+    bench.select_title("div.shown")
+    await bench.reparse()
+    assert await told() == [*new, *[(b"article.updated", url(n).encode(), b"2") for n in range(2)]]

@@ -34,10 +34,17 @@ def folder_of(tmp_path: Path) -> Path:
 def test_stored_pages_answer_and_nothing_else_does(server: FaultServer, tmp_path: Path) -> None:
     live = f"http://127.0.2.9:{server.ports['one']}/ok"
     page = "https://vnexpress.example/tin-1.html"
-    robots = ["https://vnexpress.example/robots.txt robots", "https://other.example/robots.txt robots"]
+    robots = [
+        "https://vnexpress.example/robots.txt robots",
+        "https://other.example/robots.txt robots",
+    ]
     urls = [page, page + "?utm_source=rss", live, "https://vnexpress.example/other.html", *robots]
     results, _ = crawl(
-        urls, OPEN, f"REPLAY_DIR={folder_of(tmp_path)}", "DOWNLOAD_DELAY=0", "CONCURRENT_REQUESTS_PER_DOMAIN=8"
+        urls,
+        OPEN,
+        f"REPLAY_DIR={folder_of(tmp_path)}",
+        "DOWNLOAD_DELAY=0",
+        "CONCURRENT_REQUESTS_PER_DOMAIN=8",
     )
     found = {url: (row.get("status"), row.get("bytes")) for url, row in results.items() if url}
     assert found == {

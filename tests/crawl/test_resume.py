@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 
 from tests.crawl.harness import Running, until
-from tests.crawl.small import QUIET, Queue, complaints, crawler, expected, page_hits, redis_servers, stored, versions
+from tests.crawl.small import (
+    QUIET,
+    Queue,
+    complaints,
+    crawler,
+    expected,
+    page_hits,
+    redis_servers,
+    stored,
+    versions,
+)
 from tests.fixtures_newsweb import StartNewsweb
 
 pytestmark = pytest.mark.slow
@@ -30,7 +40,9 @@ def test_ctrl_c_ends_in_seconds_and_a_second_start_finishes(
 ) -> None:
     web = newsweb("ip", sites=4, articles=8, **SLOWER)
     scrapy = crawler(tmp_path, web, DOWNLOAD_DELAY=0.15, PROGRESS="plain")
-    running = scrapy.start("run", "--no-serve", "--until-done", "-s", f"LOG_FILE={tmp_path / 'first.log'}")
+    running = scrapy.start(
+        "run", "--no-serve", "--until-done", "-s", f"LOG_FILE={tmp_path / 'first.log'}"
+    )
     log = tmp_path / "first.log"
     until(lambda: log.exists() and log.read_text().count("Visit ended") > 40, "40 pages")
     running.interrupt()
@@ -39,29 +51,38 @@ def test_ctrl_c_ends_in_seconds_and_a_second_start_finishes(
     assert time.monotonic() - pressed < 30, "what is being fetched is finished, and no more"
     assert first.returncode == 0, first.stderr[-2000:]
     assert "Traceback" not in first.stderr + log.read_text()
-    table = re.search(r"ended: shutdown.*?sites", first.stderr, re.DOTALL | re.IGNORECASE) or re.search(
-        r"what else.*", first.stderr, re.DOTALL
-    )
+    table = re.search(
+        r"ended: shutdown.*?sites", first.stderr, re.DOTALL | re.IGNORECASE
+    ) or re.search(r"what else.*", first.stderr, re.DOTALL)
     assert table, f"no summary:\n{first.stderr[-2000:]}"
     counts = queue.counts()
     assert counts.leased == 0, "leases were not given back"
     assert counts.queued > 0, "it was stopped in the middle"
     hits = len(web.hits())
 
-    second = scrapy.run("run", "--no-serve", "--until-done", "-s", f"LOG_FILE={tmp_path / 'second.log'}")
+    second = scrapy.run(
+        "run", "--no-serve", "--until-done", "-s", f"LOG_FILE={tmp_path / 'second.log'}"
+    )
     assert second.returncode == 0, second.stderr[-2000:]
     articles = stored(scrapy.data)
     assert complaints(web, articles) == []
-    assert first.stat("article/new") + second.stat("article/new") == len(articles) == len(expected(web))
+    assert (
+        first.stat("article/new") + second.stat("article/new")
+        == len(articles)
+        == len(expected(web))
+    )
     assert len(web.hits()) > hits
     again = {url: n for url, n in page_hits(web).items() if n > 1}
     assert not again, f"fetched again after an orderly stop: {again}"
 
 
-def test_kill_9_at_any_moment_loses_nothing(tmp_path: Path, newsweb: StartNewsweb, queue: Queue) -> None:
+def test_kill_9_at_any_moment_loses_nothing(
+    tmp_path: Path, newsweb: StartNewsweb, queue: Queue
+) -> None:
     web = newsweb("ip", sites=4, articles=8, **QUIET)
-    # A dead worker's leases come back when they run out: here after two seconds.
-    # What five deaths made a suspect, and killed on trial again, rests for 2, 8 and 32 s: the last start waits for that.
+    # A dead worker's leases come back when they run out: here after two seconds. What five
+    # deaths made a suspect, and killed on trial again, rests for 2, 8 and 32 s: the last
+    # start waits for that.
     scrapy = crawler(tmp_path, web, FRONTIER_LEASE_S=2, CRAWL_LONGEST_WAIT_S=45)
     seed = random.randrange(1_000_000)
     print(f"seed of the moments: {seed}")
@@ -80,7 +101,8 @@ def test_kill_9_at_any_moment_loses_nothing(tmp_path: Path, newsweb: StartNewswe
     articles = stored(scrapy.data)
     assert complaints(web, articles) == []
     assert {a.url: a.version for a in articles if a.version != 1} == {}, "stored twice as versions"
-    # each kill may cost what its worker had leased: in flight, being read, or in a batch that the store had not written
+    # each kill may cost what its worker had leased: in flight, being read, or in a batch that the
+    # store had not written
     repeated = sum(n - 1 for n in page_hits(web).values())
     assert repeated <= held, page_hits(web).most_common(5)
     assert held <= KILLS * 64, "more than CONCURRENT_REQUESTS and FRONTIER_BUFFER let a worker have"
@@ -90,9 +112,14 @@ def test_second_run_beside_the_first_shares_redis(tmp_path: Path, newsweb: Start
     web = newsweb("ip", sites=4, articles=8, **SLOWER)
     scrapy = crawler(tmp_path, web, DOWNLOAD_DELAY=0.15)
     logs = [tmp_path / "one.log", tmp_path / "two.log"]
-    runs = [scrapy.start("run", "--no-serve", "--until-done", "-s", f"LOG_FILE={log}") for log in logs]
+    runs = [
+        scrapy.start("run", "--no-serve", "--until-done", "-s", f"LOG_FILE={log}") for log in logs
+    ]
     try:
-        until(lambda: all(log.exists() and "Visit ended" in log.read_text() for log in logs), "both at work")
+        until(
+            lambda: all(log.exists() and "Visit ended" in log.read_text() for log in logs),
+            "both at work",
+        )
         assert len(redis_servers(scrapy.data)) == 1
         done = [run.wait(150) for run in runs]
     finally:

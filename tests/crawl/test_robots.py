@@ -1,4 +1,5 @@
-"""RFC 9309 row by row in one crawl: many small sites, each with another robots.txt, judged by what they were asked."""
+"""RFC 9309 row by row in one crawl: many small sites, each with another robots.txt, judged
+by what they were asked."""
 
 from __future__ import annotations
 
@@ -51,11 +52,25 @@ SITES: dict[str, dict[str, Reply | None]] = {
     "s503": {"/robots.txt": Reply(503, b"", headers={"Retry-After": "900"})},
     "s429": {"/robots.txt": Reply(429, FORBID)},
     "dead": {"/robots.txt": None},
-    "huge": {"/robots.txt": Reply(body=b"User-agent: *\nDisallow: /cam\n" + b"# x\n" * 150_000 + b"Disallow: /mo\n")},
-    "group": {"/robots.txt": Reply(body=b"User-agent: *\nDisallow: /\n\nUser-agent: NewsCrawler\nDisallow: /rieng\n")},
-    "wild": {"/robots.txt": Reply(body=b"User-agent: *\nDisallow: /*.pdf\nDisallow: /*-1.html$\nAllow: /mo-*.html\n")},
+    "huge": {
+        "/robots.txt": Reply(
+            body=b"User-agent: *\nDisallow: /cam\n" + b"# x\n" * 150_000 + b"Disallow: /mo\n"
+        )
+    },
+    "group": {
+        "/robots.txt": Reply(
+            body=b"User-agent: *\nDisallow: /\n\nUser-agent: NewsCrawler\nDisallow: /rieng\n"
+        )
+    },
+    "wild": {
+        "/robots.txt": Reply(
+            body=b"User-agent: *\nDisallow: /*.pdf\nDisallow: /*-1.html$\nAllow: /mo-*.html\n"
+        )
+    },
     "announces": {
-        "/robots.txt": Reply(body=b"User-agent: *\nAllow: /\nSitemap: http://{announces}/bi-mat.xml\n"),
+        "/robots.txt": Reply(
+            body=b"User-agent: *\nAllow: /\nSitemap: http://{announces}/bi-mat.xml\n"
+        ),
         "/bi-mat.xml": Reply(
             body=b'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
             b"<url><loc>http://{announces}/chi-trong-so-do-9.html</loc></url></urlset>",
@@ -83,7 +98,11 @@ class Web:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 web.asked.append((name, self.path, time.monotonic()))
-                page = "" if self.path != "/" else "".join(f'<p><a href="{u}">x</a></p>' for u in LINKS)
+                page = (
+                    ""
+                    if self.path != "/"
+                    else "".join(f'<p><a href="{u}">x</a></p>' for u in LINKS)
+                )
                 reply = SITES[name].get(self.path, Reply(body=PAGE.format(page).encode()))
                 if reply is None:
                     self.close_connection = True
@@ -119,17 +138,31 @@ class Web:
 
 
 @pytest.fixture(scope="module")
-def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Web, Finished, Queue, dict[str, str]]]:
+def crawled(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Web, Finished, Queue, dict[str, str]]]:
     folder = tmp_path_factory.mktemp("robots")
     web = Web()
     sites = [
-        {"id": name, "name": name, "home": f"http://{web.host(name)}/", "hosts": [web.host(name)], "delay_s": 0.02}
+        {
+            "id": name,
+            "name": name,
+            "home": f"http://{web.host(name)}/",
+            "hosts": [web.host(name)],
+            "delay_s": 0.02,
+        }
         for name in SITES
     ]
     (folder / "sites.json").write_text(json.dumps({"sites": sites}))
     (folder / "data").mkdir()
     queue = Queue(folder / "data")
-    conf = {**QUICK, "SITES_FILE": folder / "sites.json", "BACKOFF_START_S": 300, "CRAWL_LONGEST_WAIT_S": 3}
+    conf = {
+        **QUICK,
+        "SITES_FILE": folder / "sites.json",
+        "BACKOFF_START_S": 300,
+        "ROBOTS_RETRY_S": 300,
+        "CRAWL_LONGEST_WAIT_S": 3,
+    }
     done = Scrapy(folder, conf).run("crawl", "news")
     yield web, done, queue, {name: web.host(name) for name in SITES}
     queue.close()
@@ -154,7 +187,9 @@ Crawled = tuple[Web, Finished, Queue, dict[str, str]]
         ("announces", set()),
     ],
 )
-def test_known_rules_are_obeyed_and_the_rest_is_fetched(crawled: Crawled, site: str, forbidden: set[str]) -> None:
+def test_known_rules_are_obeyed_and_the_rest_is_fetched(
+    crawled: Crawled, site: str, forbidden: set[str]
+) -> None:
     web, done, _, _ = crawled
     assert done.returncode == 0, done.stderr[-3000:]
     asked = set(web.paths(site))
@@ -175,7 +210,9 @@ def test_while_robots_does_not_answer_nothing_else_is_asked(crawled: Crawled, si
     found, now = queue._ask(state)
     assert found.queued == 1, "the home page stays queued"
     least_s = 800 if site == "s503" else 250
-    assert found.ready_at - now > least_s * 1000, "Retry-After, or the back-off, before it is asked again"
+    assert found.ready_at - now > least_s * 1000, (
+        "Retry-After, or the back-off, before it is asked again"
+    )
 
 
 def test_hops_keep_the_distance(crawled: Crawled) -> None:
@@ -194,7 +231,9 @@ def test_why_names_the_robots_txt_that_announced_it(crawled: Crawled) -> None:
     from newscrawler.web.urls import url_id
 
     async def why(frontier: Any, client: Any) -> Any:
-        return await frontier.operator.why(url_id(f"http://{hosts['announces']}/bi-mat.xml"), hosts["announces"])
+        return await frontier.operator.why(
+            url_id(f"http://{hosts['announces']}/bi-mat.xml"), hosts["announces"]
+        )
 
     found = queue._ask(why)
     assert found["found_on"].endswith(f"{hosts['announces']}/robots.txt")
@@ -202,4 +241,6 @@ def test_why_names_the_robots_txt_that_announced_it(crawled: Crawled) -> None:
 
 def test_refused_pages_say_robots(crawled: Crawled, tmp_path: Path) -> None:
     stats = crawled[1].stats
-    assert stats["page/reason/REFUSED(robots)"] == 8, {k: v for k, v in stats.items() if k.startswith("page/")}
+    assert stats["page/reason/REFUSED(robots)"] == 8, {
+        k: v for k, v in stats.items() if k.startswith("page/")
+    }

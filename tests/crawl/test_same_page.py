@@ -1,4 +1,5 @@
-"""One article at several addresses is one article: a redirect, a canonical address, a slug, tracking parameters."""
+"""One article at several addresses is one article: a redirect, a canonical address, a slug,
+tracking parameters."""
 
 from __future__ import annotations
 
@@ -14,13 +15,14 @@ from tests.crawl.small import QUICK, stored
 
 pytestmark = pytest.mark.slow
 
-SENTENCE = (
-    "Sáng {n} tháng 11, đoàn công tác số {n} của thành phố đã đến thăm {n} hộ dân ở ven sông và trao {n} suất quà."
-)
+SENTENCE = "Sáng {n} tháng 11, đoàn công tác số {n} của thành phố đã đến thăm {n} hộ dân ở ven sông và trao {n} suất quà."
 
 
 def article(title: str, seed: int, canonical: str = "") -> bytes:
-    text = "".join(f"<p>{SENTENCE.format(n=seed * 100 + i)} {SENTENCE.format(n=seed * 77 + i)}</p>" for i in range(8))
+    text = "".join(
+        f"<p>{SENTENCE.format(n=seed * 100 + i)} {SENTENCE.format(n=seed * 77 + i)}</p>"
+        for i in range(8)
+    )
     link = f'<link rel="canonical" href="{canonical}">' if canonical else ""
     return whole(
         f'<html lang="vi"><head><meta charset="utf-8"><title>{title}</title>{link}'
@@ -54,15 +56,23 @@ def site() -> Iterator[FaultServer]:
 
 def test_an_article_at_several_addresses_is_stored_once(tmp_path: Path, site: FaultServer) -> None:
     base = f"http://127.0.9.12:{site.ports['bao']}"
-    (tmp_path / "sites.json").write_text(json.dumps({"sites": [{"id": "bao.vn", "home": f"{base}/"}]}), "utf-8")
+    (tmp_path / "sites.json").write_text(
+        json.dumps({"sites": [{"id": "bao.vn", "home": f"{base}/"}]}), "utf-8"
+    )
     scrapy = Scrapy(tmp_path, {**QUICK, "SITES_FILE": tmp_path / "sites.json"})
     done = scrapy.run("crawl", "news")
     assert done.returncode == 0, done.stderr[-2000:]
     print(done.stderr[-4000:])
-    titles = sorted(a.title.removesuffix(" - Bản in") for a in stored(scrapy.data))  # whichever came first
+    titles = sorted(
+        a.title.removesuffix(" - Bản in") for a in stored(scrapy.data)
+    )  # whichever came first
     assert titles == ["Đoàn công tác thăm dân", "Đội bóng vào chung kết"]
     assert (done.stat("article/new"), done.stat("article/twin")) == (2, 1)
     asked = [path for path, _, _ in site.hits]
     assert all(asked.count(path) == 1 for path in set(asked)), asked
-    said = [scrapy.run("frontier", "why", base + path).stdout for path in sorted(set(asked)) if "480000" in path]
+    said = [
+        scrapy.run("frontier", "why", base + path).stdout
+        for path in sorted(set(asked))
+        if "480000" in path
+    ]
     assert sum("REDIRECTED(canonical)" in text for text in said) == 1, said

@@ -1,4 +1,5 @@
-"""The egg on a real scrapyd: deploy, two workers on one queue, and the refusal to crawl from a queue of its own."""
+"""The egg on a real scrapyd: deploy, two workers on one queue, and the refusal to crawl
+from a queue of its own."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from newscrawler.frontier import server
-from newscrawler.store.base import open_store
+from newscrawler.fleet.registry import Registry
+from newscrawler.frontier import connect, redis_server
+from newscrawler.store import open_store
 from tests.crawl.harness import until
 from tests.fixtures_scrapyd import PROJECT, Scrapyd
 
@@ -22,8 +24,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def redis_url(tmp_path: Path) -> Iterator[str]:
-    yield server.ensure(tmp_path / "fleet-redis")
-    server.stop(tmp_path / "fleet-redis")
+    yield redis_server.ensure(tmp_path / "fleet-redis")
+    redis_server.stop(tmp_path / "fleet-redis")
 
 
 def deploy(node: Scrapyd) -> None:
@@ -40,6 +42,14 @@ async def stored_urls(data: Path) -> list[str]:
         return [article.url async for article in store.scan()]
     finally:
         await store.close()
+
+
+async def workers(redis_url: str) -> list[dict[str, Any]]:
+    client = connect(redis_url, single=False)
+    try:
+        return await Registry(client).workers()
+    finally:
+        await client.aclose()
 
 
 def test_two_jobs_share_the_queue_and_finish_the_web(
@@ -63,11 +73,21 @@ def test_two_jobs_share_the_queue_and_finish_the_web(
     }
     for job in ("one", "two"):
         node.schedule(job, {**settings, "STATS_FILE": str(tmp_path / f"{job}.json")})
+    jobs: set[str] = set()
+
+    def both_finished() -> bool:
+        jobs.update(row["job"] for row in asyncio.run(workers(redis_url)) if row["alive"])
+        return {"one", "two"} <= node.finished()
+
     try:
-        until(lambda: {"one", "two"} <= node.finished(), "both jobs to finish", timeout=150)
+        until(both_finished, "both jobs to finish", timeout=150)
     except AssertionError as exc:
-        raise AssertionError(f"{exc}\n{node.job_log('one')[-3000:]}\n{node.text()[-2000:]}") from None
+        raise AssertionError(
+            f"{exc}\n{node.job_log('one')[-3000:]}\n{node.text()[-2000:]}"
+        ) from None
     stats = {job: json.loads((tmp_path / f"{job}.json").read_text()) for job in ("one", "two")}
+    assert jobs == {"one", "two"}, "heartbeats name scrapyd's jobs"
+    assert all(s.get("raw/bytes", 0) > 100 * s["raw/records"] > 0 for s in stats.values())
     pages = {job: s.get("page/fetched", 0) for job, s in stats.items()}
     assert min(pages.values()) >= 10, f"both worked on the one queue: {pages}"
     expected = {
@@ -80,14 +100,20 @@ def test_two_jobs_share_the_queue_and_finish_the_web(
     }
     assert len(expected) > 20
     stored = asyncio.run(stored_urls(tmp_path / "data"))
-    assert not expected - set(stored), f"{len(expected - set(stored))} of {len(expected)} articles were not stored"
+    assert not expected - set(stored), (
+        f"{len(expected - set(stored))} of {len(expected)} articles were not stored"
+    )
     assert len(stored) == len(set(stored))
-    assert sum(s.get("article/new", 0) for s in stats.values()) == len(stored), "no article was stored twice"
+    assert sum(s.get("article/new", 0) for s in stats.values()) == len(stored), (
+        "no article was stored twice"
+    )
     for job in ("one", "two"):
         assert stats[job]["finish_reason"] == "finished"
 
 
-def test_without_redis_url_the_worker_refuses_and_says_why(scrapyd: Any, newsweb: Any, tmp_path: Path) -> None:
+def test_without_redis_url_the_worker_refuses_and_says_why(
+    scrapyd: Any, newsweb: Any, tmp_path: Path
+) -> None:
     web = newsweb("ip", sites=1, articles=3, rate=0, faults="none")
     node = scrapyd()
     deploy(node)
@@ -98,7 +124,9 @@ def test_without_redis_url_the_worker_refuses_and_says_why(scrapyd: Any, newsweb
     }
     node.schedule("alone", settings)
     until(lambda: "alone" in node.finished(), "the job to end", timeout=60)
-    assert "REDIS_URL is not set" in node.text(), node.text()[-3000:]  # scrapyd's own log takes a job's stderr
+    assert "REDIS_URL is not set" in node.text(), node.text()[
+        -3000:
+    ]  # scrapyd's own log takes a job's stderr
     assert "exitstatus=1" in node.text()
     assert not (tmp_path / "data" / "redis").exists(), "no queue of its own was made"
     assert not web.hits()
@@ -111,10 +139,19 @@ def test_egg_carries_what_is_read_at_run_time(scrapyd: Any) -> None:
     names = set(zipfile.ZipFile(egg).namelist())
     root = Path(__file__).resolve().parents[2]
     package = root / "newscrawler"
-    for pattern in ("**/*.lua", "**/prompts/*", "**/templates/*.html", "**/static/*", "**/*.schema.json"):
+    for pattern in (
+        "**/*.lua",
+        "**/prompts/*",
+        "**/templates/*.html",
+        "**/static/*",
+        "**/*.schema.json",
+        "**/lexicon/*.json",
+    ):
         for path in package.glob(pattern):
             if path.is_file():
                 assert f"newscrawler/{path.relative_to(package).as_posix()}" in names, path.name
-    shipped = {f"newscrawler/_shipped/selectors/{p.name}" for p in (root / "selectors").glob("*.json")}
+    shipped = {
+        f"newscrawler/_shipped/selectors/{p.name}" for p in (root / "selectors").glob("*.json")
+    }
     assert shipped <= names and "newscrawler/_shipped/sites.json" in names
-    assert not [n for n in names if n.startswith("tests/")]
+    assert not [n for n in names if n.startswith(("tests/", "evaluation/"))]

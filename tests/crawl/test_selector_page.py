@@ -1,4 +1,5 @@
-"""/selectors in a running server over real stores: read, approved and edited only through the gate, seen in Chromium."""
+"""/selectors in a running server over real stores: read, approved and edited only through
+the gate, seen in Chromium."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ from newscrawler.api.server import start_in_thread
 from newscrawler.fleet.registry import Registry
 from newscrawler.items import Article
 from newscrawler.rawstore import READER, RawStore
-from newscrawler.selectorstore.store import SelectorStore
-from newscrawler.store.base import open_store
+from newscrawler.selectorsets.store import SelectorStore
+from newscrawler.store import open_store
 from tests.crawl.test_browser import SCREENS, Screen, chromium  # noqa: F401  (a fixture)
 from tests.fixtures_browser import ATTACK, NOW
 from tests.fixtures_selectors import made_pages
@@ -63,13 +64,20 @@ def deps(tmp_path: Path, selector_redis_url: str) -> Deps:
         articles = []
         for number, page in enumerate(made_pages(DOMAIN, 12)):
             body = page.body.replace(
-                b"</h1>", b"</h1><p>" + ATTACK.replace("<", "&lt;").encode() + b"</p>" + ATTACK.encode()
+                b"</h1>",
+                b"</h1><p>" + ATTACK.replace("<", "&lt;").encode() + b"</p>" + ATTACK.encode(),
             )
             ref = raw.write(page.url, body, page.headers, 200, page.fetched)
             first = page.story.first
             articles.append(
                 Article(
-                    f"{number:032x}", page.url, DOMAIN, first.title, first.content, fetched=page.fetched, raw_ref=ref
+                    f"{number:032x}",
+                    page.url,
+                    DOMAIN,
+                    first.title,
+                    first.content,
+                    fetched=page.fetched,
+                    raw_ref=ref,
                 )
             )
         raw.close()
@@ -109,7 +117,11 @@ def test_approve_and_edit_run_the_gate(server: str) -> None:
     with httpx.Client(base_url=server, headers={"Accept": "text/html"}, timeout=180) as http:
         assert DOMAIN in http.get("/selectors").text
         refused = http.post(f"/selectors/{DOMAIN}/approve", data={"version": "2"})
-        assert refused.status_code == 409 and "the gate refuses it" in refused.text and "title" in refused.text
+        assert (
+            refused.status_code == 409
+            and "the gate refuses it" in refused.text
+            and "title" in refused.text
+        )
         assert "1 (active)" in http.get(f"/selectors/{DOMAIN}").text
 
         bad = http.post(f"/selectors/{DOMAIN}/edit", data={"document": json.dumps(a_doc(BAD))})
@@ -117,7 +129,8 @@ def test_approve_and_edit_run_the_gate(server: str) -> None:
         broken = http.post(f"/selectors/{DOMAIN}/edit", data={"document": "{"})
         assert broken.status_code == 422 and "not JSON" in broken.text
         xpath = http.post(
-            f"/selectors/{DOMAIN}/edit", data={"document": json.dumps(a_doc({**GOOD, "title": ["//h1"]}))}
+            f"/selectors/{DOMAIN}/edit",
+            data={"document": json.dumps(a_doc({**GOOD, "title": ["//h1"]}))},
         )
         assert xpath.status_code == 422 and "XPath" in xpath.text
         assert "version=3" not in http.get(f"/selectors/{DOMAIN}").text
@@ -125,7 +138,9 @@ def test_approve_and_edit_run_the_gate(server: str) -> None:
         good = http.post(f"/selectors/{DOMAIN}/edit", data={"document": json.dumps(a_doc(GOOD))})
         assert good.status_code == 303 and "version=" in good.headers["location"], good.text[-500:]
         saved = good.headers["location"].rpartition("=")[2]
-        assert "1 (active)" in http.get(f"/selectors/{DOMAIN}").text, "an edit is not used by itself"
+        assert "1 (active)" in http.get(f"/selectors/{DOMAIN}").text, (
+            "an edit is not used by itself"
+        )
         approved = http.post(f"/selectors/{DOMAIN}/approve", data={"version": saved})
         assert approved.status_code == 303
         assert f"{saved} (active)" in http.get(f"/selectors/{DOMAIN}").text
@@ -140,7 +155,9 @@ def test_only_operators_change_sets_and_other_sites_may_not(deps: Deps) -> None:
 
         def as_role(role: str, **headers: str) -> int:
             token = make_token(SECRET, days=1, role=role, clock=lambda: NOW.timestamp())
-            return http.post(path, data=form, headers={"Authorization": f"Bearer {token}", **headers}).status_code
+            return http.post(
+                path, data=form, headers={"Authorization": f"Bearer {token}", **headers}
+            ).status_code
 
         assert as_role("reader") == 403
         assert as_role("operator", Origin="http://evil.example") == 403
@@ -179,7 +196,8 @@ def test_set_is_shown_with_its_example_and_nothing_of_a_page_runs(
 
 
 def test_set_is_edited_and_approved_in_a_browser(chromium: Any, server: str) -> None:  # noqa: F811
-    """Browsers say where a form comes from, in their own way: programs do not show what they would be told."""
+    """Browsers say where a form comes from, in their own way: programs do not show what
+    they would be told."""
     context = chromium.new_context()
     screen = Screen(context.new_page(), server, 1280)
     page = screen.page
@@ -205,7 +223,9 @@ def test_token_is_taken_in_a_browser(chromium: Any, deps: Deps) -> None:  # noqa
     context = chromium.new_context()
     page = context.new_page()
     page.goto(f"{running.url}/selectors")
-    page.get_by_label("Token").fill(make_token(SECRET, days=1, role="operator", clock=lambda: NOW.timestamp()))
+    page.get_by_label("Token").fill(
+        make_token(SECRET, days=1, role="operator", clock=lambda: NOW.timestamp())
+    )
     page.get_by_role("button", name="Continue").click()
     page.get_by_role("link", name=DOMAIN).wait_for()
     context.close()
@@ -225,5 +245,7 @@ def test_headline_below_the_root_is_marked_as_the_title(chromium: Any, server: s
     frame = page.frame_locator("iframe.example")
     frame.locator("p[data-kind=content]").first.wait_for()
     assert frame.locator("p[data-kind=title]").count() == 1
-    assert "GMT+7" not in " ".join(frame.locator("p[data-kind=content]").all_inner_texts()), "the line of the date"
+    assert "GMT+7" not in " ".join(frame.locator("p[data-kind=content]").all_inner_texts()), (
+        "the line of the date"
+    )
     context.close()

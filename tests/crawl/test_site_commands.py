@@ -1,4 +1,5 @@
-"""`scrapy sites` and `scrapy seeds` as a user meets them: real processes, a real Redis, a real site to look at."""
+"""`scrapy sites` and `scrapy seeds` as a user meets them: real processes, a real Redis, a
+real site to look at."""
 
 from __future__ import annotations
 
@@ -22,7 +23,10 @@ SITES = {
             "aliases": {"bao.com.vn": "127.0.9.1"},
             "class": "high",
             "sections": ["http://127.0.9.1/thoi-su", "http://127.0.9.1/the-thao"],
-            "feeds": [{"url": "http://127.0.9.1/a.rss"}, {"url": "http://127.0.9.1/dead.rss", "status": "dead"}],
+            "feeds": [
+                {"url": "http://127.0.9.1/a.rss"},
+                {"url": "http://127.0.9.1/dead.rss", "status": "dead"},
+            ],
         },
         {"id": "tin.vn", "home": "http://127.0.9.2/", "enabled": False},
     ]
@@ -70,7 +74,11 @@ def web() -> Iterator[FaultServer]:
 def test_sites_list_has_a_row_per_site(scrapy: Scrapy) -> None:
     rows = {row["site"]: row for row in lines(scrapy.run("sites", "list", "--json"))}
     assert set(rows) == {"bao.vn", "tin.vn"}
-    assert rows["bao.vn"]["class"] == "high" and rows["bao.vn"]["feeds"] == 1 and rows["bao.vn"]["sections"] == 2
+    assert (
+        rows["bao.vn"]["class"] == "high"
+        and rows["bao.vn"]["feeds"] == 1
+        and rows["bao.vn"]["sections"] == 2
+    )
     table = scrapy.run("sites", "list")
     assert table.returncode == 0 and table.stdout.splitlines()[0].startswith("SITE")
 
@@ -87,9 +95,15 @@ def test_a_site_that_is_switched_stays_so(scrapy: Scrapy) -> None:
     ("args", "said"),
     [
         (("sites", "show", "bao.v"), "did you mean bao.vn?"),
-        (("sites", "disable", "bao.vn", "qqqqqqq"), "unknown site 'qqqqqqq'; see `scrapy sites list`"),
+        (
+            ("sites", "disable", "bao.vn", "qqqqqqq"),
+            "unknown site 'qqqqqqq'; see `scrapy sites list`",
+        ),
         (("sites", "enable"), "which site?"),
-        (("sites", "burn"), "unknown verb 'burn'; there are: list, show, enable, disable, freshness"),
+        (
+            ("sites", "burn"),
+            "unknown verb 'burn'; there are: list, show, enable, disable, check, freshness",
+        ),
         (("seeds", "burn"), "unknown verb 'burn'"),
         (("seeds", "list", "ba0.vn"), "did you mean bao.vn?"),
         (("seeds", "add"), "one http(s) address is needed"),
@@ -97,7 +111,10 @@ def test_a_site_that_is_switched_stays_so(scrapy: Scrapy) -> None:
         (("seeds", "add", "http://127.0.9.3/x.rss"), "unknown site '127.0.9.3'"),
         (("seeds", "remove", "http://unknown.vn/x.rss"), "unknown site 'unknown.vn'"),
         (("seeds", "refresh", "--site", "bao.vn,nope"), "unknown site 'nope'"),
-        (("seeds", "refresh", "--every", "5 minutes"), "--every 5 minutes: must be like 30s, 5m or 1h"),
+        (
+            ("seeds", "refresh", "--every", "5 minutes"),
+            "--every 5 minutes: must be like 30s, 5m or 1h",
+        ),
     ],
 )
 def test_wrong_usage_is_exit_2_with_a_hint_and_changes_nothing(
@@ -118,15 +135,25 @@ def test_a_broken_file_is_exit_1_with_its_name(scrapy: Scrapy) -> None:
 
 # ---------------------------------------------------------------- seeds
 def urls_of(scrapy: Scrapy, site: str, kind: str) -> list[str]:
-    return [row["url"] for row in lines(scrapy.run("seeds", "list", site, "--json")) if row["kind"] == kind]
+    return [
+        row["url"]
+        for row in lines(scrapy.run("seeds", "list", site, "--json"))
+        if row["kind"] == kind
+    ]
 
 
 def test_seeds_are_added_and_removed(scrapy: Scrapy) -> None:
     feed, section = "http://127.0.9.1/b.rss", "http://127.0.9.1/kinh-te/ngan-hang"
     assert scrapy.run("seeds", "add", feed).returncode == 0  # by its look
     assert scrapy.run("seeds", "add", section).returncode == 0
-    assert scrapy.run("seeds", "add", "http://127.0.9.1/list.php", "--kind", "sitemap").returncode == 0
-    assert urls_of(scrapy, "bao.vn", "feed") == ["http://127.0.9.1/a.rss", "http://127.0.9.1/dead.rss", feed]
+    assert (
+        scrapy.run("seeds", "add", "http://127.0.9.1/list.php", "--kind", "sitemap").returncode == 0
+    )
+    assert urls_of(scrapy, "bao.vn", "feed") == [
+        "http://127.0.9.1/a.rss",
+        "http://127.0.9.1/dead.rss",
+        feed,
+    ]
     assert urls_of(scrapy, "bao.vn", "sitemap") == ["http://127.0.9.1/list.php"]
     assert section in urls_of(scrapy, "bao.vn", "section")
     for url in (feed, "http://127.0.9.1/thoi-su"):
@@ -149,10 +176,14 @@ def test_a_picture_is_no_seed(scrapy: Scrapy) -> None:
 
 def test_refresh_offers_what_is_due_once(fleet: Scrapy) -> None:
     first = lines(fleet.run("seeds", "refresh", "--json"))
-    assert first == [{"site": "bao.vn", "offered": 4, "due": 4, "refused": None}]  # home, feed, two sections
+    assert first == [
+        {"site": "bao.vn", "offered": 4, "due": 4, "refused": None}
+    ]  # home, feed, two sections
     again = lines(fleet.run("seeds", "refresh", "--json"))
     assert again == [{"site": "bao.vn", "offered": 4, "due": 0, "refused": None}]
-    other = lines(fleet.run("seeds", "refresh", "--site", "tin.vn", "--json"))  # named, though it is off
+    other = lines(
+        fleet.run("seeds", "refresh", "--site", "tin.vn", "--json")
+    )  # named, though it is off
     assert other == [{"site": "tin.vn", "offered": 1, "due": 1, "refused": None}]
 
 
@@ -160,7 +191,10 @@ def test_refresh_again_and_again_takes_over_changes_and_ends_with_ctrl_c(fleet: 
     running = fleet.start("seeds", "refresh", "--every", "1s", "--json")
     until(lambda: '"site": "bao.vn", "offered": 4, "due": 4' in running.text(), "the first offer")
     assert fleet.run("sites", "enable", "tin.vn").returncode == 0
-    until(lambda: '"site": "tin.vn", "offered": 1, "due": 1' in running.text(), "an offer of the site that was enabled")
+    until(
+        lambda: '"site": "tin.vn", "offered": 1, "due": 1' in running.text(),
+        "an offer of the site that was enabled",
+    )
     running.interrupt()
     done = running.wait(20)
     assert done.returncode == 0 and "Traceback" not in done.stdout
@@ -173,13 +207,17 @@ def test_refresh_without_redis_is_one_clear_line(scrapy: Scrapy) -> None:
 
 
 # ---------------------------------------------------------------- a new site
-def test_the_home_page_of_a_new_site_gives_an_entry_that_can_be_used(fleet: Scrapy, web: FaultServer) -> None:
+def test_the_home_page_of_a_new_site_gives_an_entry_that_can_be_used(
+    fleet: Scrapy, web: FaultServer
+) -> None:
     base = f"http://127.0.9.9:{web.ports['new']}"
-    done = fleet.run("seeds", "add", f"{base}/")
+    done = fleet.run("seeds", "add", f"{base}/", "--json")
     (entry,) = lines(done)
     assert entry["name"] == "Báo Mới" and entry["language"] == "vi"
     assert entry["feeds"] == [{"url": f"{base}/rss/home.rss", "status": "unchecked"}]
-    assert entry["sitemaps"] == [{"url": f"{base}/sitemap-news.xml", "kind": "news"}]  # of robots.txt
+    assert entry["sitemaps"] == [
+        {"url": f"{base}/sitemap-news.xml", "kind": "news"}
+    ]  # of robots.txt
     assert entry["sections"] == [f"{base}/thoi-su", f"{base}/the-thao"]
     assert entry["article_examples"] == [f"{base}/gia-vang-hom-nay-giam-manh-4954454.html"]
     assert "Nothing was changed" in done.stderr and not (fleet.data / overlay.STATE_FILE).exists()
@@ -188,30 +226,58 @@ def test_the_home_page_of_a_new_site_gives_an_entry_that_can_be_used(fleet: Scra
     assert pasted.errors == [] and len(pasted) == 1
 
 
-def test_the_pages_of_feeds_and_sections_of_a_new_site_are_read(fleet: Scrapy, web: FaultServer) -> None:
+def test_a_new_site_is_shown_as_a_table(fleet: Scrapy, web: FaultServer) -> None:
+    base = f"http://127.0.9.9:{web.ports['new']}"
+    done = fleet.run("seeds", "add", f"{base}/")
+    rows = [line.split(None, 1) for line in done.stdout.splitlines()]
+    assert rows[0] == ["WHAT", "VALUE"]
+    assert ["language", "vi"] in rows and ["zone", "Asia/Ho_Chi_Minh"] in rows
+    assert [value for what, value in rows if what == "section"] == [
+        f"{base}/thoi-su",
+        f"{base}/the-thao",
+    ]
+    assert ["feed", f"{base}/rss/home.rss"] in rows
+
+
+def test_the_pages_of_feeds_and_sections_of_a_new_site_are_read(
+    fleet: Scrapy, web: FaultServer
+) -> None:
     base = f"http://127.0.9.9:{web.ports['new']}"
     links = '<a href="/rss">RSS</a><a href="/so-do-trang.html">Sơ đồ</a></body>'
     web._answers["/"] = whole(HOME.replace("</body>", links).encode())
-    web._answers["/rss"] = whole(b'<html><body><a href="/rss/kinh-te-89.rss">Kinh te</a></body></html>')
-    web._answers["/so-do-trang.html"] = whole(b'<html><body><a href="/phap-luat">Phap luat</a></body></html>')
-    (entry,) = lines(fleet.run("seeds", "add", f"{base}/"))
-    assert [feed["url"] for feed in entry["feeds"]] == [f"{base}/rss/home.rss", f"{base}/rss/kinh-te-89.rss"]
+    web._answers["/rss"] = whole(
+        b'<html><body><a href="/rss/kinh-te-89.rss">Kinh te</a></body></html>'
+    )
+    web._answers["/so-do-trang.html"] = whole(
+        b'<html><body><a href="/phap-luat">Phap luat</a></body></html>'
+    )
+    (entry,) = lines(fleet.run("seeds", "add", f"{base}/", "--json"))
+    assert [feed["url"] for feed in entry["feeds"]] == [
+        f"{base}/rss/home.rss",
+        f"{base}/rss/kinh-te-89.rss",
+    ]
     assert entry["sections"] == [f"{base}/thoi-su", f"{base}/the-thao", f"{base}/phap-luat"]
 
 
-def test_the_address_that_was_asked_is_an_alias_of_the_one_that_answered(fleet: Scrapy, web: FaultServer) -> None:
+def test_the_address_that_was_asked_is_an_alias_of_the_one_that_answered(
+    fleet: Scrapy, web: FaultServer
+) -> None:
     old = FaultServer()
     old.start({"old": ("127.0.9.10", None)})
     target = f"http://127.0.9.9:{web.ports['new']}/"
     old._answers["/"] = whole(b"", f"Location: {target}", status="301 Moved Permanently")
     old_host = f"127.0.9.10:{old.ports['old']}"
     try:
-        (entry,) = lines(fleet.run("seeds", "add", f"http://{old_host}/"))
-        assert entry["home"] == target and entry["aliases"] == {old_host: f"127.0.9.9:{web.ports['new']}"}
+        (entry,) = lines(fleet.run("seeds", "add", f"http://{old_host}/", "--json"))
+        assert entry["home"] == target and entry["aliases"] == {
+            old_host: f"127.0.9.9:{web.ports['new']}"
+        }
         known = {"id": "cu.vn", "home": f"http://{old_host}/"}
         (fleet.folder / "sites.json").write_text(json.dumps({"sites": [known]}), encoding="utf-8")
         done = fleet.run("seeds", "add", f"http://{old_host}/")
-        assert f"cu.vn has moved: its home page is on 127.0.9.9:{web.ports['new']} now" in done.stderr
+        assert (
+            f"cu.vn has moved: its home page is on 127.0.9.9:{web.ports['new']} now" in done.stderr
+        )
     finally:
         old.stop()
 
@@ -229,7 +295,9 @@ def test_a_home_page_that_does_not_answer_is_exit_1(fleet: Scrapy, web: FaultSer
     assert done.returncode == 1 and "answered 404" in done.stderr
 
 
-def test_the_home_page_of_a_known_site_gives_what_it_does_not_have(fleet: Scrapy, web: FaultServer) -> None:
+def test_the_home_page_of_a_known_site_gives_what_it_does_not_have(
+    fleet: Scrapy, web: FaultServer
+) -> None:
     base = f"http://127.0.9.9:{web.ports['new']}"
     known = {
         "id": "moi.vn",

@@ -1,6 +1,8 @@
-"""What changed is never lost, and what did not change is not written: a link, a digit, a 304, an equal body.
+"""What changed is never lost, and what did not change is not written: a link, a digit, a
+304, an equal body.
 
-The frontier's clock and the web's run sixty times as fast, so that a revisit after 15 minutes is one after 15 s.
+The frontier's clock and the web's run sixty times as fast, so that a revisit after 15
+minutes is one after 15 s.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ def test_one_new_link_and_one_changed_digit(web: NewswebProcess, scrapy: Scrapy)
     articles = {a.url: a for a in stored(scrapy.data)}
     assert set(articles) == expected(web)
     site = web.truth()[1]["site"]
-    (fresh,) = web.publish(site, channels=["list"])  # linked on the section and the home page, nowhere else
+    (fresh,) = web.publish(
+        site, channels=["list"]
+    )  # linked on the section and the home page, nowhere else
     young = next(a for a in articles.values() if any(c.isdigit() for c in a.content))
     edited = web.edit(young.url, "digit")["edits"][-1]
     assert len(edited["content"]) == len(web.articles(url=young.url)[0]["content"])
@@ -95,7 +99,11 @@ def test_what_did_not_change_is_not_written(web: NewswebProcess, scrapy: Scrapy)
 
     running = scrapy.start("crawl", "news", "-s", "CRAWL_FOREVER=True")
     try:  # every article is looked at again 15 simulated minutes after it was found
-        until(lambda: all(visits(running.text(), url, "UNCHANGED") for url in before), "all articles again", 50)
+        until(
+            lambda: all(visits(running.text(), url, "UNCHANGED") for url in before),
+            "all articles again",
+            50,
+        )
         running.interrupt()
         done = running.wait(30)
     finally:
@@ -104,7 +112,8 @@ def test_what_did_not_change_is_not_written(web: NewswebProcess, scrapy: Scrapy)
     answers = statuses(web, asked)
     assert answers[304] > 0 and answers[200] > 0, f"both kinds of unchanged occurred: {answers}"
     written: dict[str, Any] = {
-        name: done.stat(name) for name in ("raw/records", "article/new", "article/updated", "article/unchanged")
+        name: done.stat(name)
+        for name in ("raw/records", "article/new", "article/updated", "article/unchanged")
     }
     assert set(written.values()) == {0}, written
     assert raw_records(scrapy.data) == records

@@ -1,4 +1,5 @@
-"""Requests of the simulated sites to answers: routing, caching of rendered bytes, conditional GET."""
+"""Requests of the simulated sites to answers: routing, caching of rendered bytes,
+conditional GET."""
 
 from __future__ import annotations
 
@@ -67,7 +68,9 @@ class SiteApp:
             return self._wire(Answer(301, headers={"Location": site.base + target}))
         return self._page(site, target, path, headers, now)
 
-    def _page(self, site: WebSite, target: str, path: str, headers: dict[str, str], now: float) -> Wire:
+    def _page(
+        self, site: WebSite, target: str, path: str, headers: dict[str, str], now: float
+    ) -> Wire:
         routes = self.routes[site.id]
         if path == site.home or path == "/":
             return self._list(site, ("home",), headers, now, HTML, lambda: self._home(site, now))
@@ -102,16 +105,22 @@ class SiteApp:
             return self._wire(Answer(200, html.encode()))
         return self._wire(
             Answer(
-                404, "<html><head><title>404</title></head><body><h1>Không tìm thấy trang</h1></body></html>".encode()
+                404,
+                "<html><head><title>404</title></head><body><h1>Không tìm thấy trang</h1></body></html>".encode(),
             )
         )
 
     def _moved(self, site: WebSite, host: str, path: str) -> bool:
-        """m. hosts and former domains send readers on; feeds and sitemaps stay where they were. amp. hosts answer."""
+        """m. hosts and former domains send readers on; feeds and sitemaps stay where they were.
+        amp. hosts answer."""
         if site.template.twin == "amp" and host == site.twin_host:
             return False
         routes = self.routes[site.id]
-        return host in (site.twin_host, *site.aliases) and path not in routes.feeds and not site.sitemap_kind(path)
+        return (
+            host in (site.twin_host, *site.aliases)
+            and path not in routes.feeds
+            and not site.sitemap_kind(path)
+        )
 
     def frame(self, site: WebSite) -> Frame:
         if site.id not in self.frames:
@@ -139,19 +148,26 @@ class SiteApp:
         html = lists.home_page(site, self.frame(site), now)
         if site.key.startswith("fault-"):
             links = "".join(
-                f'<a href="{p}">Xem</a>' for p in ("/lich-mo/2026/11/1/", "/lap/tin/", "/phien?sid=1", "/loop")
+                f'<a href="{p}">Xem</a>'
+                for p in ("/lich-mo/2026/11/1/", "/lap/tin/", "/phien?sid=1", "/loop")
             )
             html = html.replace("</main>", links + "</main>", 1)
         return html
 
-    def _feed(self, site: WebSite, path: str, section: int | None, headers: dict[str, str], now: float) -> Wire:
-        quirk = next((what for rule, what in site.template.feed_quirks.items() if re.search(rule, path)), "")
+    def _feed(
+        self, site: WebSite, path: str, section: int | None, headers: dict[str, str], now: float
+    ) -> Wire:
+        quirk = next(
+            (what for rule, what in site.template.feed_quirks.items() if re.search(rule, path)), ""
+        )
         if quirk == "404":
             return self._wire(Answer(404, b"not found", "text/plain"))
         if quirk == "loop":
             return self._wire(Answer(302, headers={"Location": path}))
         bad = (
-            faults.bad_xml(path, site.base, lists.feed_xml(site, path, None, now)) if path in faults.BAD_FEEDS else None
+            faults.bad_xml(path, site.base, lists.feed_xml(site, path, None, now))
+            if path in faults.BAD_FEEDS
+            else None
         )
         if bad is not None:
             return self._wire(Answer(200, bad, "application/rss+xml; charset=utf-8"))
@@ -159,14 +175,23 @@ class SiteApp:
             headers = {**headers, "accept-encoding": "gzip"}
         kind = "text/xml; charset=utf-8" if len(path) % 2 else "application/rss+xml; charset=utf-8"
         return self._list(
-            site, ("feed", path), headers, now, kind, lambda: lists.feed_xml(site, path, section, now, quirk)
+            site,
+            ("feed", path),
+            headers,
+            now,
+            kind,
+            lambda: lists.feed_xml(site, path, section, now, quirk),
         )
 
-    def _sitemap(self, site: WebSite, path: str, kind: str, headers: dict[str, str], now: float) -> Wire:
+    def _sitemap(
+        self, site: WebSite, path: str, kind: str, headers: dict[str, str], now: float
+    ) -> Wire:
         bad = faults.bad_xml(path, site.base, "")
         if bad is not None:
             return self._wire(Answer(200, bad, "application/gzip" if path.endswith(".gz") else XML))
-        numbers = [int(n) for n in re.findall(r"\d+", path)]  # year, month and on some sites two days
+        numbers = [
+            int(n) for n in re.findall(r"\d+", path)
+        ]  # year, month and on some sites two days
         make: dict[str, Callable[[], str]] = {
             "index": lambda: lists.sitemap_index(site, now),
             "news": lambda: lists.news_sitemap(site, now),
@@ -177,19 +202,27 @@ class SiteApp:
         }
         return self._list(site, ("sitemap", path), headers, now, XML, make[kind])
 
-    def _article(self, site: WebSite, story: Story, path: str, headers: dict[str, str], now: float) -> Wire:
+    def _article(
+        self, site: WebSite, story: Story, path: str, headers: dict[str, str], now: float
+    ) -> Wire:
         if story.special in ("gone", "missing"):
             return self._wire(
-                Answer(410 if story.special == "gone" else 404, b"<html><body><h1>Bai viet da bi go</h1></body></html>")
+                Answer(
+                    410 if story.special == "gone" else 404,
+                    b"<html><body><h1>Bai viet da bi go</h1></body></html>",
+                )
             )
         version, template = story.current(now), site.template
-        # Sites with an entity tag or a date hold the page still while the text is; the others' sidebars move on.
+        # Sites with an entity tag or a date hold the page still while the text is; the others'
+        # sidebars move on.
         frozen = template.etag in ("strong", "date")
         side_at = max(version.at, self.world.started) if frozen else now // 3600 * 3600
         new_look = site.relayout_at is not None and now >= site.relayout_at
 
         def make() -> str:
-            side = [s for s in reversed(site.visible(side_at)) if "list" in s.channels and not s.special]
+            side = [
+                s for s in reversed(site.visible(side_at)) if "list" in s.channels and not s.special
+            ]
             return article_page(story, version, self.frame(site), now, side)
 
         key = ("article", site.id, story.number, version.at, new_look, side_at)
@@ -202,7 +235,9 @@ class SiteApp:
         cached = self._cached(key, HTML, make, template.etag, version.at, extra)
         if template.etag == "volatile":
             self.seen[site.host, "views"] += 1
-            body = cached.plain.body.replace(b"</body>", b"<!-- luot xem %d --></body>" % self.seen[site.host, "views"])
+            body = cached.plain.body.replace(
+                b"</body>", b"<!-- luot xem %d --></body>" % self.seen[site.host, "views"]
+            )
             return Wire(200, head(200, len(body), HTML, extra), body)
         return self._choose(cached, headers)
 
@@ -218,7 +253,9 @@ class SiteApp:
         count = len(site.visible(now))
         edited = sum(1 for s in site.stories for at, _ in s.edits if at <= now)
         etag = "strong" if site.template.etag in ("strong", "weak") else "none"
-        cached = self._cached((site.id, *what, count, edited, now // 600), kind, make, etag, 0.0, {})
+        cached = self._cached(
+            (site.id, *what, count, edited, now // 600), kind, make, etag, 0.0, {}
+        )
         return self._choose(cached, headers)
 
     def _cached(
@@ -250,7 +287,12 @@ class SiteApp:
             Wire(200, head(200, len(body), kind, tell), body),
             Wire(
                 200,
-                head(200, len(packed), kind, {**tell, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}),
+                head(
+                    200,
+                    len(packed),
+                    kind,
+                    {**tell, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"},
+                ),
                 packed,
             ),
             etag,
@@ -270,7 +312,11 @@ class SiteApp:
                 return Wire(304, head(304, 0, headers={"ETag": cached.etag}))
         elif cached.modified and headers.get("if-modified-since") == http_date(cached.modified):
             return Wire(304, head(304, 0, headers={"Last-Modified": http_date(cached.modified)}))
-        return cached.packed if self.gzip and "gzip" in headers.get("accept-encoding", "") else cached.plain
+        return (
+            cached.packed
+            if self.gzip and "gzip" in headers.get("accept-encoding", "")
+            else cached.plain
+        )
 
     @staticmethod
     def _wire(answer: Answer) -> Wire:

@@ -12,12 +12,18 @@ HOSTS, PAGES, PAGE_BYTES, LINKS, DISTINCT = 30, 161, 65_000, 100, 50
 SENTENCES = 20_000
 ARTICLE_PATTERN = r"^/tin/[\w-]+-(\d+)\.html$"
 #: CSS of the one template, for spiders with fixed selectors.
-CSS = {"title": "h1.title", "content": "div.content", "published": "time.published", "authors": "span.author"}
+CSS = {
+    "title": "h1.title",
+    "content": "div.content",
+    "published": "time.published",
+    "authors": "span.author",
+}
 
 
 class BenchApp:
-    """``hosts`` x ``pages`` (a home page and articles). Page n links to the next ones and back, so that every
-    page is linked and a crawl from the home pages reaches all. Pages are made at first use and kept as bytes."""
+    """``hosts`` x ``pages`` (a home page and articles). Page n links to the next ones and back, so
+    that every page is linked and a crawl from the home pages reaches all. Pages are made at first
+    use and kept as bytes."""
 
     def __init__(
         self,
@@ -30,14 +36,21 @@ class BenchApp:
     ) -> None:
         self.language = language(seed)
         self.latency_s = latency_s
-        self.seed, self.hosts, self.pages, self.page_bytes, self.now = seed, hosts, pages, page_bytes, now
+        self.seed, self.hosts, self.pages, self.page_bytes, self.now = (
+            seed,
+            hosts,
+            pages,
+            page_bytes,
+            now,
+        )
         self.paths: dict[str, list[str]] = {}
         self.titles: dict[str, list[str]] = {}
         self.escaped: dict[str, list[str]] = {}
         self.routes: dict[str, dict[str, int]] = {}
         self.kept: dict[tuple[str, int], Wire] = {}
         self.filler: dict[str, str] = {}
-        # Sentences are drawn from a pool: a page then costs 0.3 ms to make, and two pages still share next to nothing.
+        # Sentences are drawn from a pool: a page then costs 0.3 ms to make, and two pages still
+        # share next to nothing.
         rng = rng_for(seed, "bench-sentences")
         self.sentences = [self.language.sentence(rng) for _ in range(SENTENCES)]
         self.missing = Wire(404, head(404, 9, "text/plain"), b"not found")
@@ -61,12 +74,16 @@ class BenchApp:
         if found is None:
             body = self.render(host, number).encode()
             found = self.kept[host, number] = Wire(
-                200, head(200, len(body), "text/html; charset=utf-8"), body, delay_s=self.latency(number)
+                200,
+                head(200, len(body), "text/html; charset=utf-8"),
+                body,
+                delay_s=self.latency(number),
             )
         return found
 
     def latency(self, number: int) -> float:
-        """Half to one and a half of the mean, so that pages asked for together do not come back together."""
+        """Half to one and a half of the mean, so that pages asked for together do not
+        come back together."""
         return self.latency_s * (0.5 + number * 7 % 11 / 10)
 
     def warm(self) -> None:

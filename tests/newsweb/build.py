@@ -11,6 +11,7 @@ from tests.newsweb.faults import BAD_FEEDS, BAD_SITEMAPS, FAULTS
 from tests.newsweb.language import rng_for, slugify
 from tests.newsweb.named import named_site, read_sites
 from tests.newsweb.templates import IP_SITES, TEMPLATES
+from tests.newsweb.unknown import drawn
 from tests.newsweb.world import CHANNELS, DAY, HOUR, SimClock, WebSite, World
 
 
@@ -24,19 +25,32 @@ class Plan:
     duration_h: float = 24.0  # for how long articles go on appearing and being edited
     sites: int = len(IP_SITES)  # of the ip layout, without the two fault sites
     delay: float = -1.0  # floor of every site's delay, seconds; < 0 = each site's own
-    faults: str = "all"  # all | none | quiet (nothing that makes a crawler back off) | names, comma-separated
+    faults: str = (
+        "all"  # all | none | quiet (nothing that makes a crawler back off) | names, comma-separated
+    )
     too_old_days: float = 30.0
     relayout: str = ""  # "site@hours": that site is redesigned then
+    home_only: bool = False  # ip: of each site nothing is told but its home (unknown.py)
     rhythm: bool = False  # articles follow the hours of a newsroom and sites differ; else evenly, all sites alike
 
 
-#: Share of an even day's articles by the hour in Hanoi: little at night, most in the morning and in the afternoon.
+#: Share of an even day's articles by the hour in Hanoi: little at night, most in the
+#: morning and in the afternoon.
 NEWSROOM = (
     *(0.25, 0.15, 0.1, 0.1, 0.25, 0.7, 1.2, 1.5, 1.7, 1.8, 1.7, 1.4),
     *(1.0, 1.1, 1.5, 1.7, 1.6, 1.4, 1.1, 1.0, 1.0, 0.9, 0.6, 0.35),
 )
 #: Oddities that ordinary sites have beside plain stories; two or three of them per site, in turn.
-_SPECIALS = ("noindex", "xrobots", "noarchive", "disallowed", "gone", "missing", "nofollow-page", "rel-nofollow")
+_SPECIALS = (
+    "noindex",
+    "xrobots",
+    "noarchive",
+    "disallowed",
+    "gone",
+    "missing",
+    "nofollow-page",
+    "rel-nofollow",
+)
 
 
 def ip_world(plan: Plan, clock: SimClock, port: int, subnet: int = 5) -> World:
@@ -63,9 +77,13 @@ def ip_world(plan: Plan, clock: SimClock, port: int, subnet: int = 5) -> World:
         if plan.delay >= 0:
             site.crawl_delay = plan.delay * 1.5 if template.delay else 0.0
         _own_feeds(site)
+        if plan.home_only:
+            _make_unknown(site, number)
         world.add_site(site)
     if plan.faults != "none":
-        for number, (key, name) in enumerate((("tienphong.vn", "Báo Lỗi"), ("tienphong.vn", "Báo Bận")), 200):
+        for number, (key, name) in enumerate(
+            (("tienphong.vn", "Báo Lỗi"), ("tienphong.vn", "Báo Bận")), 200
+        ):
             host = f"127.0.{subnet}.{number}:{port}"
             template = replace(TEMPLATES[key], name=name, robots="plain", etag="none")
             site = WebSite(
@@ -104,6 +122,21 @@ def _own_feeds(site: WebSite) -> None:
     site.news_sitemaps = ["/sitemaps/google-news.xml"]
 
 
+def _make_unknown(site: WebSite, number: int) -> None:
+    site.unknown = what = drawn(site.world.seed, site.key, number)
+    site.sections = list(what.sections)
+    site.twin_host = ""
+    words = [(f"/rss/{slugify(label)}.rss", i) for i, (_, label) in enumerate(site.sections)]
+    own: dict[str, list[tuple[str, int | None]]] = {
+        "none": [],
+        "home": [("/rss/home.rss", None)],
+        "home and sections": [("/rss/home.rss", None), *words],
+    }
+    site.feeds = own[what.feeds]
+    site.sitemaps = [what.sitemap_path] if what.sitemap_path else []
+    site.news_sitemaps = [path for path in site.sitemaps if "news" in path]
+
+
 def fill(world: World, plan: Plan) -> None:
     """Stories of the past days, those to come, copies on other sites, edits, oddities."""
     start = world.started
@@ -129,26 +162,36 @@ def _feed_works(site: WebSite) -> bool:
         p
         for p, section in site.feeds
         if section is None
-        and not any(re.search(rule, p) and what in ("empty", "404", "loop") for rule, what in quirks.items())
+        and not any(
+            re.search(rule, p) and what in ("empty", "404", "loop") for rule, what in quirks.items()
+        )
     ]
     return bool(good)
 
 
 def _sitemap_works(site: WebSite) -> bool:
     """A sitemap lists all articles, not those of two days only."""
-    return bool(site.sitemap_rules) or any(site.sitemap_kind(m) in ("index", "month", "all") for m in site.sitemaps)
+    return bool(site.sitemap_rules) or any(
+        site.sitemap_kind(m) in ("index", "month", "all") for m in site.sitemaps
+    )
 
 
 def _fill_site(world: World, site: WebSite, plan: Plan, index: int) -> None:
     rng = rng_for(plan.seed, "fill", site.key)
     start = world.started
-    single = [("list",)] + ([("feed",)] if _feed_works(site) else []) + ([("sitemap",)] if _sitemap_works(site) else [])
+    single = (
+        [("list",)]
+        + ([("feed",)] if _feed_works(site) else [])
+        + ([("sitemap",)] if _sitemap_works(site) else [])
+    )
     specials = {3 + 4 * k: _SPECIALS[(index * 3 + k) % len(_SPECIALS)] for k in range(3)}
     if index % 4 == 1:
         specials[15] = "video"
     for number in range(plan.articles):
         special = specials.get(number, "")
-        channels: tuple[str, ...] = CHANNELS if special or rng.random() < 0.7 else rng.choice(single)
+        channels: tuple[str, ...] = (
+            CHANNELS if special or rng.random() < 0.7 else rng.choice(single)
+        )
         if special in ("nofollow-page", "rel-nofollow"):
             channels = ()
         age = rng.uniform(0.02, 1.0) * 3 * DAY if number % 3 else rng.uniform(0.01, 0.5) * DAY
@@ -159,10 +202,14 @@ def _fill_site(world: World, site: WebSite, plan: Plan, index: int) -> None:
             site.redirects[old] = story.path
     for _ in range(2 if _sitemap_works(site) else 0):
         world.new_story(
-            site, start - plan.too_old_days * DAY * rng.uniform(1, 3), special="too-old", channels=("sitemap",)
+            site,
+            start - plan.too_old_days * DAY * rng.uniform(1, 3),
+            special="too-old",
+            channels=("sitemap",),
         )
     at = start
-    # A rank among 33: the busiest site publishes nine times as much as the quietest, the mean stays.
+    # A rank among 33: the busiest site publishes nine times as much as the
+    # quietest, the mean stays.
     share = 2.44 * 9 ** (-(index * 7 % 33) / 32) if plan.rhythm else 1.0
     busiest = plan.rate * share * max(NEWSROOM) if plan.rhythm else plan.rate
     while plan.rate > 0:
@@ -177,7 +224,10 @@ def _fill_site(world: World, site: WebSite, plan: Plan, index: int) -> None:
 def _syndicate(world: World, sites: list[WebSite], plan: Plan) -> None:
     rng = rng_for(plan.seed, "syndicate")
     plain = [
-        s for site in sites for s in site.stories if not s.special and s.channels == CHANNELS and not site.challenge
+        s
+        for site in sites
+        for s in site.stories
+        if not s.special and s.channels == CHANNELS and not site.challenge
     ]
     for story in rng.sample(plain, k=min(len(plain), max(1, len(plain) // 14))):
         others = [s for s in sites if s is not story.site]

@@ -1,4 +1,5 @@
-"""The control address: truth, hits, clock, and what an editor would do. Loopback, a port of its own."""
+"""The control address: truth, hits, clock, and what an editor would do.
+Loopback, a port of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +21,11 @@ class Control:
     """Handlers over a world (or a benchmark, which has truth, hits and stats only)."""
 
     def __init__(
-        self, hits: Hits, world: World | None = None, bench: BenchApp | None = None, about: dict[str, Any] | None = None
+        self,
+        hits: Hits,
+        world: World | None = None,
+        bench: BenchApp | None = None,
+        about: dict[str, Any] | None = None,
     ) -> None:
         self.hits, self.world, self.bench, self.about = hits, world, bench, about or {}
         self.stopping = asyncio.Event()
@@ -38,13 +43,20 @@ class Control:
                 web.post("/_publish", self.publish),
                 web.post("/_edit", self.edit),
                 web.post("/_layout", self.relayout),
+                web.post("/_redirect", self.redirect),
                 web.post("/_stop", self.stop),
             ]
         )
         return app
 
     def truth_lines(self) -> Iterator[str]:
-        rows = self.world.truth() if self.world else bench_truth(self.bench) if self.bench else iter(())
+        rows = (
+            self.world.truth()
+            if self.world
+            else bench_truth(self.bench)
+            if self.bench
+            else iter(())
+        )
         for row in rows:
             yield json.dumps(row, ensure_ascii=False)
 
@@ -53,12 +65,15 @@ class Control:
 
     async def get_truth(self, _request: web.Request) -> web.Response:
         return web.Response(
-            text="".join(line + "\n" for line in self.truth_lines()), content_type="application/x-ndjson"
+            text="".join(line + "\n" for line in self.truth_lines()),
+            content_type="application/x-ndjson",
         )
 
     async def get_hits(self, request: web.Request) -> web.Response:
         rows = self.hits.rows[int(request.query.get("from", "0")) :]
-        return web.Response(text="".join(Hits.line(r) + "\n" for r in rows), content_type="application/x-ndjson")
+        return web.Response(
+            text="".join(Hits.line(r) + "\n" for r in rows), content_type="application/x-ndjson"
+        )
 
     async def get_stats(self, _request: web.Request) -> web.Response:
         rows = self.hits.rows
@@ -95,9 +110,16 @@ class Control:
         if self.world is not None:
             clock, body = self.world.clock, await request.json()
             if "offset_s" in body:
-                clock.factor, clock.offset_s = float(body.get("factor", clock.factor)), float(body["offset_s"])
+                clock.factor, clock.offset_s = (
+                    float(body.get("factor", clock.factor)),
+                    float(body["offset_s"]),
+                )
             else:
-                now = float(body["now"]) if "now" in body else clock.now() + float(body.get("advance_s", 0.0))
+                now = (
+                    float(body["now"])
+                    if "now" in body
+                    else clock.now() + float(body.get("advance_s", 0.0))
+                )
                 clock.set(float(body.get("factor", clock.factor)), now)
         return self._clock()
 
@@ -118,14 +140,20 @@ class Control:
         raise web.HTTPNotFound(text=f"no story at {url!r}")
 
     async def publish(self, request: web.Request) -> web.Response:
-        """``site`` (id, template key or host; the first by default), ``count``, ``special``, ``channels``; answers with the new stories."""
+        """``site`` (id, template key or host; the first by default), ``count``, ``special``,
+        ``channels``; answers with the new stories."""
         if self.world is None:
             raise web.HTTPNotFound(text="this layout has no stories")
         body = await _body(request)
         site = self._site(body.get("site"))
         channels = tuple(body.get("channels") or ("list", "feed", "sitemap"))
         made = [
-            self.world.new_story(site, self.world.clock.now(), special=str(body.get("special", "")), channels=channels)
+            self.world.new_story(
+                site,
+                self.world.clock.now(),
+                special=str(body.get("special", "")),
+                channels=channels,
+            )
             for _ in range(int(body.get("count", 1)))
         ]
         return web.json_response([s.truth() for s in made])
@@ -141,13 +169,23 @@ class Control:
         return web.json_response(story.truth())
 
     async def relayout(self, request: web.Request) -> web.Response:
-        """``site`` and, if wanted, ``at`` (simulated seconds; now by default, null = the old layout comes back)."""
+        """``site`` and, if wanted, ``at`` (simulated seconds; now by default, null = the
+        old layout comes back)."""
         if self.world is None:
             raise web.HTTPNotFound(text="this layout has no stories")
         body = await _body(request)
         site = self._site(body.get("site"))
         at = body.get("at", self.world.clock.now())
         site.relayout_at = None if at is None else float(at)
+        return web.json_response(site.truth())
+
+    async def redirect(self, request: web.Request) -> web.Response:
+        """``site``, ``path``, ``to``: the path sends for ever to another one, from now on."""
+        if self.world is None:
+            raise web.HTTPNotFound(text="this layout has no stories")
+        body = await _body(request)
+        site = self._site(body.get("site"))
+        site.redirects[str(body["path"])] = str(body["to"])
         return web.json_response(site.truth())
 
     async def stop(self, _request: web.Request) -> web.Response:

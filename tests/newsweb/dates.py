@@ -55,7 +55,9 @@ VISIBLE: dict[str, Callable[[datetime], str]] = {
     # The clock has 24 hours and the label is wrong, as on the real site.
     "cafef": lambda d: f"{d:%d-%m-%Y - %H:%M} {'AM' if d.hour < 12 else 'PM'}",
     "caps-day": lambda d: f"{_weekday(d).upper()}, {d:%d/%m/%Y %H:%M}",
-    "short-day": lambda d: f"{'CN' if d.weekday() == 6 else f'T{d.weekday() + 2}'}, {d:%d/%m/%Y - %H:%M}",
+    "short-day": lambda d: (
+        f"{'CN' if d.weekday() == 6 else f'T{d.weekday() + 2}'}, {d:%d/%m/%Y - %H:%M}"
+    ),
     "dang-luc": lambda d: f"Đăng lúc {d:%H:%M} ngày {d:%d/%m/%Y}",
     "thang": lambda d: f"Ngày {d.day} tháng {d.month} năm {d.year}, {d:%H:%M}",
 }

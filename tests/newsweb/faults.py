@@ -1,7 +1,7 @@
 """Everything that can go wrong with an answer, by name, each with what a good crawler makes of it.
 
-A fault is laid over an ordinary story: the story's page is rendered, then spoiled. So each fault has
-a real article address that fits the site's pattern and is linked like any other.
+A fault is laid over an ordinary story: the story's page is rendered, then spoiled. So each fault
+has a real article address that fits the site's pattern and is linked like any other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ MB = 1024 * 1024
 
 @dataclass(slots=True)
 class Answer:
-    """One HTTP answer. ``end`` is how it goes wrong on the wire: "" | drop (no answer) | short (body is cut)."""
+    """One HTTP answer. ``end`` is how it goes wrong on the wire: "" | drop (no answer) |
+    short (body is cut)."""
 
     status: int = 200
     body: bytes = b""
@@ -42,17 +43,24 @@ class Fault:
 
     name: str
     outcome: str
-    make: Callable[[bytes, int, str], Answer]  # (page, number of earlier hits, base address of the site) -> answer
+    make: Callable[
+        [bytes, int, str], Answer
+    ]  # (page, number of earlier hits, base address of the site) -> answer
     found: bool = False
     optional: bool = False
     busy: bool = False  # makes a polite crawler back off: lives on a host of its own
 
 
 def to_cp1258(text: str) -> bytes:
-    """windows-1258: letters with circumflex, breve and horn are whole, tone marks follow the letter."""
+    """windows-1258: letters with circumflex, breve and horn are whole, tone marks
+    follow the letter."""
     out: list[str] = []
     for char in unicodedata.normalize("NFD", text):
-        joined = unicodedata.normalize("NFC", out[-1] + char) if out and char in "\u0302\u0306\u031b" else ""
+        joined = (
+            unicodedata.normalize("NFC", out[-1] + char)
+            if out and char in "\u0302\u0306\u031b"
+            else ""
+        )
         if len(joined) == 1:
             out[-1] = joined
         elif (char == "\u031b" and len(out) > 1 and unicodedata.combining(out[-1])) or (
@@ -75,7 +83,9 @@ def gzip_bomb(megabytes: int) -> bytes:
 
 
 def _reencoded(page: bytes, codec: str, declared: str, meta: str) -> Answer:
-    text = page.decode().replace('<meta charset="utf-8">', f'<meta charset="{meta}">' if meta else "")
+    text = page.decode().replace(
+        '<meta charset="utf-8">', f'<meta charset="{meta}">' if meta else ""
+    )
     body = to_cp1258(text) if codec == "cp1258" else text.encode(codec)
     return Answer(200, body, f"text/html; charset={declared}" if declared else "text/html")
 
@@ -97,7 +107,9 @@ def _once(status: int, **headers: str) -> Callable[[bytes, int, str], Answer]:
 
 
 def _redirect(target: str, status: int = 302) -> Callable[[bytes, int, str], Answer]:
-    return lambda _page, _hits, base: Answer(status, b"", headers={"Location": target.format(base=base)})
+    return lambda _page, _hits, base: Answer(
+        status, b"", headers={"Location": target.format(base=base)}
+    )
 
 
 CHALLENGE = (
@@ -114,17 +126,40 @@ FAULTS: dict[str, Fault] = {
     f.name: f
     for f in (
         Fault("slow", "DONE", lambda p, h, b: Answer(200, p, delay_s=2.0), found=True),
-        Fault("cp1258", "DONE", lambda p, h, b: _reencoded(p, "cp1258", "windows-1258", "windows-1258"), found=True),
+        Fault(
+            "cp1258",
+            "DONE",
+            lambda p, h, b: _reencoded(p, "cp1258", "windows-1258", "windows-1258"),
+            found=True,
+        ),
         Fault("utf16", "DONE", lambda p, h, b: _reencoded(p, "utf-16", "", ""), found=True),
-        Fault("lie-latin1", "DONE", lambda p, h, b: _reencoded(p, "utf-8", "iso-8859-1", ""), found=True),
-        Fault("lie-utf8", "DONE", lambda p, h, b: _reencoded(p, "cp1258", "utf-8", "utf-8"), optional=True),
+        Fault(
+            "lie-latin1",
+            "DONE",
+            lambda p, h, b: _reencoded(p, "utf-8", "iso-8859-1", ""),
+            found=True,
+        ),
+        Fault(
+            "lie-utf8",
+            "DONE",
+            lambda p, h, b: _reencoded(p, "cp1258", "utf-8", "utf-8"),
+            optional=True,
+        ),
         Fault("no-charset", "DONE", lambda p, h, b: _reencoded(p, "utf-8", "", ""), found=True),
         Fault("cut-html", "DONE", lambda p, h, b: Answer(200, p[: len(p) * 2 // 3]), optional=True),
         Fault("short-body", "FAILED", lambda p, h, b: Answer(200, p, end="short"), busy=True),
         Fault("empty", "NOT_ARTICLE", lambda p, h, b: Answer(200, b"")),
         Fault("nested", "NOT_ARTICLE", _nested),
-        Fault("binary", "REFUSED", lambda p, h, b: Answer(200, b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 200)),
-        Fault("big", "REFUSED", lambda p, h, b: Answer(200, chunks=(b"<p>" + b"tin tuc moi " * 87_381 + b"</p>", 50))),
+        Fault(
+            "binary",
+            "REFUSED",
+            lambda p, h, b: Answer(200, b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 200),
+        ),
+        Fault(
+            "big",
+            "REFUSED",
+            lambda p, h, b: Answer(200, chunks=(b"<p>" + b"tin tuc moi " * 87_381 + b"</p>", 50)),
+        ),
         Fault("gzip-bomb", "REFUSED", lambda p, h, b: Answer(200, gzip_bomb(60), encoding="gzip")),
         Fault(
             "bad-gzip",
@@ -144,7 +179,9 @@ FAULTS: dict[str, Fault] = {
             ),
         ),
         Fault("redirect-private", "REFUSED", _redirect("http://10.0.0.1/noi-bo.html")),
-        Fault("redirect-metadata", "REFUSED", _redirect("http://169.254.169.254/latest/meta-data/")),
+        Fault(
+            "redirect-metadata", "REFUSED", _redirect("http://169.254.169.254/latest/meta-data/")
+        ),
         Fault("redirect-foreign", "REFUSED", _redirect("http://example.org/tin-123456.html")),
         # each address of the circle is a URL of its own, and a known one is not queued again
         Fault("redirect-loop", "REDIRECTED", _redirect("{base}/loop?n=1")),
@@ -153,7 +190,11 @@ FAULTS: dict[str, Fault] = {
         Fault("captcha", "CHALLENGE", lambda p, h, b: Answer(403, CAPTCHA)),
         Fault("drop", "FAILED", lambda p, h, b: Answer(end="drop"), busy=True),
         Fault(
-            "drop-once", "DONE", lambda p, h, b: Answer(end="drop") if h == 0 else Answer(200, p), found=True, busy=True
+            "drop-once",
+            "DONE",
+            lambda p, h, b: Answer(end="drop") if h == 0 else Answer(200, p),
+            found=True,
+            busy=True,
         ),
         Fault("status-500", "FAILED", _status(500), busy=True),
         Fault("status-503", "FAILED", _status(503), busy=True),
@@ -166,7 +207,8 @@ FAULTS: dict[str, Fault] = {
 
 
 def by_path(path: str) -> Answer | None:
-    """The generic faults that every host has: /slow?s=2, /drop, /status/503, /loop, /redirect?to=URL, /bomb?mb=60."""
+    """The generic faults that every host has: /slow?s=2, /drop, /status/503, /loop,
+    /redirect?to=URL, /bomb?mb=60."""
     parts = urlsplit(path)
     query = {k: v[0] for k, v in parse_qs(parts.query).items()}
     page = "<html><head><title>Thử</title></head><body><h1>Thử</h1><p>Trang thử của mạng tin giả lập.</p></body></html>".encode()
@@ -181,7 +223,9 @@ def by_path(path: str) -> Answer | None:
             extra = {"Retry-After": query["after"]} if "after" in query else {}
             return Answer(int(code), page, headers=extra)
         case ["loop"]:
-            return Answer(302, headers={"Location": f"/loop?n={(int(query.get('n', '0')) + 1) % 3}"})
+            return Answer(
+                302, headers={"Location": f"/loop?n={(int(query.get('n', '0')) + 1) % 3}"}
+            )
         case ["redirect"]:
             return Answer(int(query.get("code", "302")), headers={"Location": query.get("to", "/")})
         case ["bomb"]:
@@ -190,7 +234,8 @@ def by_path(path: str) -> Answer | None:
 
 
 def traps(path: str) -> bytes | None:
-    """Endless spaces: an open calendar, a path that repeats itself, session numbers in the query."""
+    """Endless spaces: an open calendar, a path that repeats itself, session
+    numbers in the query."""
     parts = urlsplit(path)
     if parts.path.startswith("/lich-mo/"):
         from tests.newsweb.lists import calendar_links

@@ -1,4 +1,5 @@
-"""Compare what a crawl did with the truth of the simulated web. Pure functions over lists of rows."""
+"""Compare what a crawl did with the truth of the simulated web. Pure functions
+over lists of rows."""
 
 from __future__ import annotations
 
@@ -13,13 +14,14 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from tests.newsweb.faults import CANARY, TRAP_PREFIXES
+from tests.newsweb.unknown import TAG
 
 HANOI = timezone(timedelta(hours=7))
 FIELDS = ("title", "content", "published", "authors")
 #: Content is right from this token F1 on.
 CONTENT_F1 = 0.98
-#: A host that answers 429 and drops connections makes a polite crawler back off, twice as long each time: what is
-#: on it may be missing until the crawl has had this long (simulated seconds).
+#: A host that answers 429 and drops connections makes a polite crawler back off, twice as long each
+#: time: what is on it may be missing until the crawl has had this long (simulated seconds).
 BUSY_S = 6 * 3600.0
 #: Timers and clocks are not exact: a gap may be shorter than the delay by this share.
 TOLERANCE = 0.02
@@ -28,10 +30,13 @@ Row = Mapping[str, Any]
 
 
 # ---------------------------------------------------------------- politeness
-def politeness(hits: Iterable[Row], truth: Iterable[Row], *, delay_s: float | None = None) -> list[str]:
-    """What a site could complain of, one line each: two requests sooner than its delay, a request before its
-    robots.txt was answered, a request that robots.txt forbids. Delays are simulated seconds: the real least gap
-    is delay / factor. ``delay_s`` demands at least that gap of every site (simulated seconds)."""
+def politeness(
+    hits: Iterable[Row], truth: Iterable[Row], *, delay_s: float | None = None
+) -> list[str]:
+    """What a site could complain of, one line each: two requests sooner than its delay, a request
+    before its robots.txt was answered, a request that robots.txt forbids. Delays are simulated
+    seconds: the real least gap is delay / factor. ``delay_s`` demands at least that gap of every
+    site (simulated seconds)."""
     rows = list(truth)
     factor = next((float(r.get("factor", 1.0)) for r in rows if r["type"] == "world"), 1.0)
     sites = [r for r in rows if r["type"] == "site"]
@@ -64,7 +69,11 @@ def _too_soon(host: str, hits: list[Row], gap: float) -> list[str]:
 def _against_robots(site: Row, host: str, hits: list[Row]) -> list[str]:
     found = []
     if host != site["host"]:  # a twin host answers with redirects and has the same rules
-        return [f"host={host} path={h['path']} forbidden by robots.txt" for h in hits if _forbidden(site, h["path"])]
+        return [
+            f"host={host} path={h['path']} forbidden by robots.txt"
+            for h in hits
+            if _forbidden(site, h["path"])
+        ]
     answered = False
     for hit in hits:
         if hit["path"].startswith("/robots"):
@@ -73,7 +82,11 @@ def _against_robots(site: Row, host: str, hits: list[Row]) -> list[str]:
             found.append(f"host={host} path={hit['path']} before robots.txt was answered")
             break
     if site["robots"] != "404":
-        found += [f"host={host} path={h['path']} forbidden by robots.txt" for h in hits if _forbidden(site, h["path"])]
+        found += [
+            f"host={host} path={h['path']} forbidden by robots.txt"
+            for h in hits
+            if _forbidden(site, h["path"])
+        ]
     return found
 
 
@@ -82,7 +95,8 @@ def _forbidden(site: Row, path: str) -> bool:
 
 
 def traps(hits: Iterable[Row], most: int = 60) -> list[str]:
-    """Endless spaces that were entered more than ``most`` times, and XML entities that were fetched."""
+    """Endless spaces that were entered more than ``most`` times, and XML entities
+    that were fetched."""
     counts: Counter[tuple[str, str]] = Counter()
     found = []
     for hit in hits:
@@ -91,11 +105,16 @@ def traps(hits: Iterable[Row], most: int = 60) -> list[str]:
                 counts[hit["host"], prefix] += 1
         if hit["path"] == CANARY:
             found.append(f"host={hit['host']} an external XML entity was fetched")
-    return found + [f"host={host} trap={prefix} requests={n}" for (host, prefix), n in counts.items() if n > most]
+    return found + [
+        f"host={host} trap={prefix} requests={n}"
+        for (host, prefix), n in counts.items()
+        if n > most
+    ]
 
 
 def least_gaps(hits: Iterable[Row]) -> dict[str, float]:
-    """Host -> least seconds (real) between two of its requests; hosts with one request are left out."""
+    """Host -> least seconds (real) between two of its requests; hosts with one
+    request are left out."""
     last: dict[str, float] = {}
     gaps: dict[str, float] = {}
     for hit in sorted(hits, key=lambda h: h["time"]):
@@ -106,24 +125,57 @@ def least_gaps(hits: Iterable[Row]) -> dict[str, float]:
     return gaps
 
 
+def discovery(hits: Iterable[Row], truth: Iterable[Row]) -> list[str]:
+    """What a crawl that was told only the homes of sites did not find, or asked for
+    in vain too often: announced feeds, sections of the menu, a sitemap where it
+    usually stands, tag pages as lists."""
+    counts = Counter((hit["host"], hit["path"]) for hit in hits)
+    found = []
+    for site in truth:
+        unknown = site["unknown"] if site["type"] == "site" else None
+        if unknown is None or site["challenge"]:
+            continue
+        host = site["host"]
+        lists = [*site["feeds"], *unknown["sections"], *filter(None, [unknown["sitemap"]])]
+        found += [f"host={host} list={x} never asked for" for x in lists if not counts[host, x]]
+        in_vain = {"/sitemap.xml", "/news-sitemap.xml"} - {unknown["sitemap"]}
+        if unknown["sitemap_is_named"]:
+            found += [
+                f"host={host} path={x} though one is named" for x in in_vain if counts[host, x]
+            ]
+        found += [
+            f"host={host} path={x} looked for {counts[host, x]} times"
+            for x in in_vain
+            if counts[host, x] > 1
+        ]
+        found += [f"host={host} path={TAG} is no list"] * (counts[host, TAG] > 1)
+    return found
+
+
 # ---------------------------------------------------------------- coverage
 @dataclass
 class Coverage:
-    """``found``: URLs of the truth that are stored; ``missed``: those that should be and are not; ``unexpected``:
-    stored ones that should not be, with the reason; ``wrong``: field -> (url, wanted, got); ``stale``: stored in an
-    older wording than the page now has; ``compared``: field -> how many were compared."""
+    """``found``: URLs of the truth that are stored; ``missed``: those that should be and are not;
+    ``unexpected``: stored ones that should not be, with the reason; ``wrong``: field -> (url,
+    wanted, got); ``stale``: stored in an older wording than the page now has; ``compared``: field
+    -> how many were compared."""
 
     found: list[str] = field(default_factory=list)
     missed: list[dict[str, Any]] = field(default_factory=list)
     unexpected: list[dict[str, str]] = field(default_factory=list)
     optional: list[str] = field(default_factory=list)
     stale: list[str] = field(default_factory=list)
-    wrong: dict[str, list[tuple[str, Any, Any]]] = field(default_factory=lambda: {name: [] for name in FIELDS})
+    wrong: dict[str, list[tuple[str, Any, Any]]] = field(
+        default_factory=lambda: {name: [] for name in FIELDS}
+    )
     compared: Counter[str] = field(default_factory=Counter)
 
     def shares(self) -> dict[str, float]:
         """Field -> share that is right among the found; 0 where nothing was compared."""
-        return {n: 1 - len(self.wrong[n]) / self.compared[n] if self.compared[n] else 0.0 for n in FIELDS}
+        return {
+            n: 1 - len(self.wrong[n]) / self.compared[n] if self.compared[n] else 0.0
+            for n in FIELDS
+        }
 
 
 def coverage(
@@ -134,17 +186,25 @@ def coverage(
     grace_s: float = 600.0,
     age_limit: bool = True,
 ) -> Coverage:
-    """``stored`` are items.Article or dicts with url, title, content, authors, published. ``at`` is the simulated
-    time of the comparison (default: the truth's own); what came out less than ``grace_s`` before it may be missing,
-    and what is not out yet must not be there. Any wording that the page has had counts as right.
-    ``age_limit=False``: the crawl had none (ARTICLE_MAX_AGE_DAYS=0), old articles are to be found as well."""
+    """``stored`` are items.Article or dicts with url, title, content, authors, published. ``at`` is
+    the simulated time of the comparison (default: the truth's own); what came out less than
+    ``grace_s`` before it may be missing, and what is not out yet must not be there. Any wording
+    that the page has had counts as right.
+    ``age_limit=False``: the crawl had none (ARTICLE_MAX_AGE_DAYS=0), old articles are
+        to be found as well."""
     rows = list(truth)
     if not age_limit:
-        rows = [{**r, "should_be_found": True} if r.get("why_not") == "too old" else r for r in rows]
+        rows = [
+            {**r, "should_be_found": True} if r.get("why_not") == "too old" else r for r in rows
+        ]
     if at is None:
         at = next((float(r["now"]) for r in rows if r["type"] == "world"), float("inf"))
     started = next((float(r.get("started", 0.0)) for r in rows if r["type"] == "world"), 0.0)
-    busy = {r["site"] for r in rows if r["type"] == "site" and r.get("busy")} if at - started < BUSY_S else set()
+    busy = (
+        {r["site"] for r in rows if r["type"] == "site" and r.get("busy")}
+        if at - started < BUSY_S
+        else set()
+    )
     articles = [r for r in rows if r["type"] == "article"]
     index = _Index([r for r in rows if r["type"] == "site"], articles)
     result = Coverage()
@@ -155,7 +215,9 @@ def coverage(
         if row is None:
             result.unexpected.append({"url": url, "reason": "no such article"})
         elif row["url"] in taken:
-            result.unexpected.append({"url": url, "reason": f"stored twice, also as {taken[row['url']]}"})
+            result.unexpected.append(
+                {"url": url, "reason": f"stored twice, also as {taken[row['url']]}"}
+            )
         else:
             taken[row["url"]] = url
             _judge(result, row, item, at)
@@ -169,7 +231,12 @@ def coverage(
         ):
             continue
         result.missed.append(
-            {"url": row["url"], "site": row["site"], "channels": row.get("channels"), "special": row["special"]}
+            {
+                "url": row["url"],
+                "site": row["site"],
+                "channels": row.get("channels"),
+                "special": row["special"],
+            }
         )
     return result
 
@@ -199,14 +266,19 @@ def _is_stale(versions: list[dict[str, Any]], title: Any, content: Any) -> bool:
     now = token_f1(current["content"], got)
     right = plain(current["title"]) == plain(str(title or ""))
     return any(
-        token_f1(v["content"], got) > now or (not right and plain(v["title"]) == plain(str(title or ""))) for v in older
+        token_f1(v["content"], got) > now
+        or (not right and plain(v["title"]) == plain(str(title or "")))
+        for v in older
     )
 
 
 def versions_until(row: Row, at: float) -> list[dict[str, Any]]:
-    """The wordings (title, content) that a page has had until ``at``, oldest first; the last one is current."""
+    """The wordings (title, content) that a page has had until ``at``, oldest first; the
+    last one is current."""
     first = {"title": row["title"], "content": row["content"]}
-    return [first] + [{"title": e["title"], "content": e["content"]} for e in row["edits"] if e["at"] <= at]
+    return [first] + [
+        {"title": e["title"], "content": e["content"]} for e in row["edits"] if e["at"] <= at
+    ]
 
 
 def field_right(name: str, row: Row, version: Row, got: Any) -> bool:
@@ -257,7 +329,10 @@ class _Index:
         self.urls = {key(url): row for row in articles for url in (row["url"], *row["twins"])}
         self.ids = {(row["site"], row["id"]): row for row in articles}
         self.sites = {
-            host: (s, re.compile(s["path_regex"])) for s in sites if s.get("path_regex") for host in s["hosts"]
+            host: (s, re.compile(s["path_regex"]))
+            for s in sites
+            if s.get("path_regex")
+            for host in s["hosts"]
         }
 
     def find(self, url: str) -> Row | None:
@@ -274,5 +349,7 @@ class _Index:
 def key(url: str) -> str:
     """Address without fragment and tracking parameters."""
     parts = urlsplit(url)
-    query = "&".join(p for p in parts.query.split("&") if p and not p.startswith(("utm_", "fbclid", "gclid")))
+    query = "&".join(
+        p for p in parts.query.split("&") if p and not p.startswith(("utm_", "fbclid", "gclid"))
+    )
     return urlunsplit((parts.scheme, parts.netloc.lower(), parts.path, query, ""))

@@ -1,7 +1,8 @@
 """Vietnamese-looking text: a vocabulary under Zipf's law, sentences, titles, names. Deterministic.
 
-The forms are built from the syllable structure of Vietnamese (onset, rime, tone), so that folding
-of diacritics, đ, tokenising and index size behave as on the real thing. Nothing is copied from a page.
+The forms are built from the syllable structure of Vietnamese (onset, rime, tone), so that
+folding of diacritics, đ, tokenising and index size behave as on the real thing. Nothing is
+copied from a page.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ COMMON = _words(
     "nghệ trí tuệ nhân tạo điện thoại ứng dụng mạng thông tin báo cáo kế hoạch"
 )
 _ONSETS = ["", *_words("b c ch d đ g gi h kh l m n ng nh ph qu r s t th tr v x")]
-_OPEN = _words("a o ô ơ u ư ai ao au âu ây ay eo êu ia iêu oa oai oi ôi ơi ua ưa ui ưi uôi ươi uê uy ưu i e ê")
+_OPEN = _words(
+    "a o ô ơ u ư ai ao au âu ây ay eo êu ia iêu oa oai oi ôi ơi ua ưa ui ưi uôi ươi uê uy ưu i e ê"
+)
 _NASAL = _words(
     "am ăm âm an ăn ân ang ăng âng anh em en eng êm ên ênh im in inh iêm iên iêng oan oang oanh om on ong "
     "ôm ôn ông ơm ơn um un ung ưng uân uôm uôn uông ươm ươn ương uyên uynh"
@@ -40,8 +43,12 @@ _STOP = _words(
 )
 _TONES = ("", "\u0300", "\u0301", "\u0309", "\u0303", "\u0323")
 _VOWELS = "aăâeêioôơuưy"
-_HO = _words("Nguyễn Trần Lê Phạm Hoàng Huỳnh Phan Vũ Võ Đặng Bùi Đỗ Hồ Ngô Dương Lý Đinh Mai Trịnh Đoàn Tạ Lương")
-_DEM = _words("Văn Thị Minh Thu Ngọc Hoài Đức Hữu Quang Thanh Xuân Kim Hồng Bảo Gia Anh Tuấn Phương Nhật Khánh")
+_HO = _words(
+    "Nguyễn Trần Lê Phạm Hoàng Huỳnh Phan Vũ Võ Đặng Bùi Đỗ Hồ Ngô Dương Lý Đinh Mai Trịnh Đoàn Tạ Lương"
+)
+_DEM = _words(
+    "Văn Thị Minh Thu Ngọc Hoài Đức Hữu Quang Thanh Xuân Kim Hồng Bảo Gia Anh Tuấn Phương Nhật Khánh"
+)
 _TEN = _words(
     "Anh Bình Châu Dũng Đạt Giang Hà Hải Hạnh Hiếu Hòa Hùng Hương Khôi Lan Linh Long Mai Nam Nga Nhung "
     "Phong Phúc Quân Quỳnh Sơn Tâm Thảo Thắng Thủy Trang Trung Tú Uyên Vân Việt Yến Đông Nghĩa Oanh"
@@ -109,7 +116,11 @@ def _tone(rime: str, mark: str) -> str:
     # The tone stands on the vowel with a diacritic, else on the last but one of an open group.
     spots = [i for i, c in enumerate(rime) if c in _VOWELS]
     marked = [i for i in spots if rime[i] in "ăâêôơư"]
-    spot = marked[-1] if marked else (spots[-1] if rime[-1] not in _VOWELS else spots[max(0, len(spots) - 2)])
+    spot = (
+        marked[-1]
+        if marked
+        else (spots[-1] if rime[-1] not in _VOWELS else spots[max(0, len(spots) - 2)])
+    )
     return unicodedata.normalize("NFC", rime[: spot + 1] + mark + rime[spot + 1 :])
 
 

@@ -1,4 +1,5 @@
-"""List pages: home, sections with pagination, feeds, sitemaps, robots.txt, and pages that are no article."""
+"""List pages: home, sections with pagination, feeds, sitemaps, robots.txt, and pages
+that are no article."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from tests.newsweb import dates
 from tests.newsweb.language import rng_for
 from tests.newsweb.render import _GIF, Frame
+from tests.newsweb.unknown import ABOUT
 
 if TYPE_CHECKING:
     from tests.newsweb.world import Story, WebSite
@@ -30,11 +32,14 @@ def listed(site: WebSite, now: float, channel: str, section: int | None = None) 
 
 
 def card(story: Story, now: float, number: int) -> str:
-    """A teaser. Beside the plain address some cards carry its twins: tracking parameters, free slug, m. host."""
+    """A teaser. Beside the plain address some cards carry its twins: tracking parameters,
+    free slug, m. host."""
     path, site = story.path, story.site
     twins = site.twins(story)
     extra = ""
-    if story.number % 5 == 1:
+    if site.unknown is not None:  # nothing tells which of its addresses are one
+        pass
+    elif story.number % 5 == 1:
         path += "?utm_source=trang-chu&utm_medium=box"
     elif story.number % 5 == 2:
         extra = f'<a class="cmt" href="{path}#binh-luan">Bình luận</a>'
@@ -53,7 +58,9 @@ def card(story: Story, now: float, number: int) -> str:
 def home_page(site: WebSite, frame: Frame, now: float) -> str:
     stories = listed(site, now, "list")
     hidden = [s for s in site.visible(now) if s.special == "rel-nofollow"]
-    blocks = [f'<section class="top-stories">{"".join(card(s, now, i) for i, s in enumerate(stories[:25]))}</section>']
+    blocks = [
+        f'<section class="top-stories">{"".join(card(s, now, i) for i, s in enumerate(stories[:25]))}</section>'
+    ]
     for index, (path, label) in enumerate(site.sections):
         mine = [s for s in stories if s.section == index][:8]
         blocks.append(
@@ -64,25 +71,50 @@ def home_page(site: WebSite, frame: Frame, now: float) -> str:
         '<a href="/hop-tac.html">Hợp tác</a> <a href="/lich/2026/11/1/">Lịch tin</a> <a href="/video/">Video</a> '
         '<a href="/tim-kiem?q=gia+vang">Tìm</a> <a href="https://www.facebook.com/toasoan">Facebook</a>'
     )
+    announced = site.feeds[:1] if site.unknown is not None else site.feeds[:2]
     head = f"<title>{escape(site.name)} - Tin tức mới nhất</title>" + "".join(
-        f'<link rel="alternate" type="application/rss+xml" href="{path}">' for path, _ in site.feeds[:2]
+        f'<link rel="alternate" type="application/rss+xml" href="{path}">' for path, _ in announced
     )
     return frame.page(head, f"<main>{''.join(blocks)}</main>")
+
+
+def vendor_tag(site: WebSite, title: str, now: float) -> str:
+    """What some publishing systems put on every page, articles or not."""
+    if site.unknown is None or not site.unknown.vendor_tag:
+        return ""
+    when = dates.iso(now // 3600 * 3600)
+    return (
+        '<meta property="og:type" content="article">'
+        f'<meta property="article:published_time" content="{when}"><script type="application/ld+json">'
+        f'{{"@context":"https://schema.org","@type":"NewsArticle","headline":"{escape(title)}","datePublished":"{when}"}}</script>'
+    )
 
 
 def has_page(site: WebSite, section: int | None, page: int, now: float) -> bool:
     return page == 1 or (page - 1) * PER_PAGE < len(listed(site, now, "list", section))
 
 
-def section_page(site: WebSite, frame: Frame, section: int | None, page: int, now: float, own_path: str) -> str:
+def section_page(
+    site: WebSite, frame: Frame, section: int | None, page: int, now: float, own_path: str
+) -> str:
     """``section`` None = the list of everything, at ``own_path``."""
     stories = listed(site, now, "list", section)
     start = (page - 1) * PER_PAGE
     path, label = site.sections[section] if section is not None else (own_path, "Tin mới")
     cards = "".join(card(s, now, i) for i, s in enumerate(stories[start : start + PER_PAGE]))
     pages = range(1, (len(stories) - 1) // PER_PAGE + 2)
-    links = "".join(f'<a class="page" href="{page_path(site, path, n)}">{n}</a> ' for n in pages if n != page)
-    head = f'<title>{escape(label)} - {escape(site.name)}</title><meta property="og:type" content="website">'
+    links = "".join(
+        f'<a class="page" href="{page_path(site, path, n)}">{n}</a> ' for n in pages if n != page
+    )
+    head = f"<title>{escape(label)} - {escape(site.name)}</title>"
+    if site.unknown is None:
+        head += '<meta property="og:type" content="website">'
+    else:
+        head += vendor_tag(site, label, now) + "".join(
+            f'<link rel="alternate" type="application/rss+xml" title="RSS" href="{feed}">'
+            for feed, of in site.feeds
+            if of == section
+        )
     return frame.page(
         head,
         f'<main><h1 class="cate-title">{escape(label)}</h1><div class="list">{cards}</div><div class="pagination">{links}</div></main>',
@@ -143,21 +175,30 @@ def _atom(site: WebSite, path: str, stories: list[Story], now: float) -> str:
 
 
 def _months(site: WebSite, now: float) -> list[str]:
-    return sorted({f"{dates.local(s.published):%Y-%m}" for s in listed(site, now, "sitemap")}, reverse=True)
+    return sorted(
+        {f"{dates.local(s.published):%Y-%m}" for s in listed(site, now, "sitemap")}, reverse=True
+    )
 
 
 def sitemap_index(site: WebSite, now: float) -> str:
     children = [f"{site.base}/sitemaps/articles-{month}.xml" for month in _months(site, now)]
-    children += [f"{site.base}{path}" for path in site.news_sitemaps[:1]] + [f"{site.base}/sitemaps/categories.xml"]
+    children += [f"{site.base}{path}" for path in site.news_sitemaps[:1]] + [
+        f"{site.base}/sitemaps/categories.xml"
+    ]
     body = "".join(
-        f"<sitemap><loc>{url}</loc><lastmod>{dates.iso(now // 300 * 300)}</lastmod></sitemap>" for url in children
+        f"<sitemap><loc>{url}</loc><lastmod>{dates.iso(now // 300 * 300)}</lastmod></sitemap>"
+        for url in children
     )
     return f'{_XML}<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{body}</sitemapindex>'
 
 
 def articles_sitemap(site: WebSite, now: float, shard: list[int] | None = None) -> str:
     """``shard``: year and month, on some sites first and last day; None = all."""
-    rows = [s for s in listed(site, now, "sitemap") if not shard or _in_shard(dates.local(s.published), shard)]
+    rows = [
+        s
+        for s in listed(site, now, "sitemap")
+        if not shard or _in_shard(dates.local(s.published), shard)
+    ]
     body = "".join(
         f"<url><loc>{s.url}</loc><lastmod>{dates.iso(s.current(now).at)}</lastmod><priority>0.7</priority></url>"
         for s in rows
@@ -190,11 +231,17 @@ def categories_sitemap(site: WebSite) -> str:
 
 
 def robots_txt(site: WebSite) -> str:
-    lines = ["# robots.txt", "User-agent: *", *(f"Disallow: {path}" for path in site.disallows()), "Allow: /"]
+    lines = [
+        "# robots.txt",
+        "User-agent: *",
+        *(f"Disallow: {path}" for path in site.disallows()),
+        "Allow: /",
+    ]
     if site.crawl_delay:
         lines.append(f"Crawl-delay: {site.crawl_delay:g}")
     lines += ["", "User-agent: BadBot", "Disallow: /", ""]
-    lines += [f"Sitemap: {site.base}{path}" for path in site.sitemaps[:2]]
+    if site.unknown is None or site.unknown.is_named:
+        lines += [f"Sitemap: {site.base}{path}" for path in site.sitemaps[:2]]
     return ("\r\n" if site.robots == "crlf" else "\n").join(lines) + "\n"
 
 
@@ -203,17 +250,28 @@ def static_page(site: WebSite, frame: Frame, path: str, now: float) -> str | Non
     words, rng = site.world.language, rng_for(site.world.seed, site.key, path)
     if path == "/hop-tac.html":  # the page says nofollow: what only it links to stays unknown
         links = "".join(
-            f'<a href="{s.path}">{escape(s.title)}</a>' for s in site.visible(now) if s.special == "nofollow-page"
+            f'<a href="{s.path}">{escape(s.title)}</a>'
+            for s in site.visible(now)
+            if s.special == "nofollow-page"
         )
         return frame.page(
-            '<title>Hợp tác</title><meta name="robots" content="nofollow">', f"<main><h1>Hợp tác</h1>{links}</main>"
+            '<title>Hợp tác</title><meta name="robots" content="nofollow">',
+            f"<main><h1>Hợp tác</h1>{links}</main>",
+        )
+    if site.unknown is not None and path == ABOUT:
+        text = "".join(f"<p>{escape(words.paragraph(rng))}</p>" for _ in range(6))
+        return frame.page(
+            f"<title>Giới thiệu</title>{vendor_tag(site, 'Giới thiệu', now)}",
+            f"<main><h1>Giới thiệu về {escape(site.name)}</h1>{text}</main>",
         )
     if path in ("/lien-he.html", "/rss.html", "/video/", "/dang-nhap", "/tim-kiem"):
         text = f"<p>{escape(words.sentence(rng))}</p>" * 2
-        return frame.page(f"<title>{path}</title>", f"<main><h1>{escape(site.name)}</h1>{text}</main>")
+        return frame.page(
+            f"<title>{path}</title>", f"<main><h1>{escape(site.name)}</h1>{text}</main>"
+        )
     if path.startswith("/lich/"):  # disallowed calendar without end
         return frame.page("<title>Lịch</title>", calendar_links(path))
-    if path.startswith(("/tu-khoa/", "/chu-de/")):
+    if path.startswith(("/tu-khoa/", "/chu-de/", "/tags/")):
         links = (
             "".join(card(s, now, i) for i, s in enumerate(rng.sample(all_, k=min(4, len(all_)))))
             if (all_ := listed(site, now, "list")[:20])
@@ -226,11 +284,25 @@ def static_page(site: WebSite, frame: Frame, path: str, now: float) -> str | Non
 def calendar_links(path: str) -> str:
     numbers = [int(p) for p in path.strip("/").split("/")[1:] if p.isdigit()]
     year, month, day = ([*numbers, 2026, 1, 1] if not numbers else [*numbers, 1, 1])[:3]
-    after = (year, month, day + 1) if day < 28 else (year, month + 1, 1) if month < 12 else (year + 1, 1, 1)
-    before = (year, month, day - 1) if day > 1 else (year, month - 1, 28) if month > 1 else (year - 1, 12, 28)
+    after = (
+        (year, month, day + 1)
+        if day < 28
+        else (year, month + 1, 1)
+        if month < 12
+        else (year + 1, 1, 1)
+    )
+    before = (
+        (year, month, day - 1)
+        if day > 1
+        else (year, month - 1, 28)
+        if month > 1
+        else (year - 1, 12, 28)
+    )
     prefix = path.split("/")[1]
     return (
         "<main>"
-        + "".join(f'<a href="/{prefix}/{y}/{m}/{d}/">{d}/{m}/{y}</a> ' for y, m, d in (before, after))
+        + "".join(
+            f'<a href="/{prefix}/{y}/{m}/{d}/">{d}/{m}/{y}</a> ' for y, m, d in (before, after)
+        )
         + "</main>"
     )

@@ -77,15 +77,30 @@ class Markup:
     end_mark: str = ""  # "./." after the last sentence
     source: str = ""  # path of a source line inside the body
     jsonld: str = ""  # "" | person | org | empty | list | graph | broken | escaped | headline
-    metas: tuple[str, ...] = ()  # og, og-time, og-time-naive, og-time-ms, pubdate, cms-date, itemprop, writer, facebook
+    metas: tuple[
+        str, ...
+    ] = ()  # og, og-time, og-time-naive, og-time-ms, pubdate, cms-date, itemprop, writer, facebook
     author_meta: bool = True  # meta[name=author] = the site's own name
     refresh: bool = False  # <meta http-equiv=refresh content=1800>
-    exclude: tuple[str, ...] = ()  # what a selector set drops inside the body, beside caption and boxes
+    exclude: tuple[
+        str, ...
+    ] = ()  # what a selector set drops inside the body, beside caption and boxes
 
     @property
     def excludes(self) -> list[str]:
-        found = ["figure", "figcaption", "script", "style", _last(self.related), _last(self.caption)]
-        found += [_last(p) for p in (self.inline_related, *self.extra_boxes, self.source, self.tail_author) if p]
+        found = [
+            "figure",
+            "figcaption",
+            "script",
+            "style",
+            _last(self.related),
+            _last(self.caption),
+        ]
+        found += [
+            _last(p)
+            for p in (self.inline_related, *self.extra_boxes, self.source, self.tail_author)
+            if p
+        ]
         found += self.exclude
         return list(dict.fromkeys(found))
 

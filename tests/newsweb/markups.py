@@ -327,7 +327,10 @@ MARKUPS: dict[str, Markup] = {
         bylines=("name", "tong-hop", "none"),
     ),
     "giaoducthoidai.vn": mc(
-        date_form="time-first-bar", sapo_prefix="GD&TĐ - ", metas=("og",), bylines=("name", "bai-anh")
+        date_form="time-first-bar",
+        sapo_prefix="GD&TĐ - ",
+        metas=("og",),
+        bylines=("name", "bai-anh"),
     ),
     "suckhoedoisong.vn": vc(
         author="div.detail-author[data-role=author]",
@@ -350,7 +353,10 @@ MARKUPS: dict[str, Markup] = {
         bylines=("name", "theo-after"),
     ),
     "baogiaothong.vn": vc(
-        metas=("og", "og-time"), date_form="dang-luc", author="div.detail-author a.name", bylines=("name", "two-dash")
+        metas=("og", "og-time"),
+        date_form="dang-luc",
+        author="div.detail-author a.name",
+        bylines=("name", "two-dash"),
     ),
     "baodautu.vn": Markup(
         title="div.title-detail",

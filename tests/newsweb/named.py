@@ -37,12 +37,17 @@ def named_site(world: World, entry: dict[str, Any]) -> WebSite:
     hosts = [str(h).lower() for h in entry.get("hosts") or []]
     home = str(entry.get("home") or f"https://{(hosts or [ident])[0]}/")
     host = urlsplit(home).netloc.lower()
-    template = TEMPLATES.get(ident) or TEMPLATES.get(host.removeprefix("www.")) or _unknown(entry, host)
-    sections = [(p, _label(p)) for url in entry.get("sections") or [] if (p := _path(_url(url))) != "/"]
+    template = (
+        TEMPLATES.get(ident) or TEMPLATES.get(host.removeprefix("www.")) or _unknown(entry, host)
+    )
+    sections = [
+        (p, _label(p)) for url in entry.get("sections") or [] if (p := _path(_url(url))) != "/"
+    ]
     sections = sections or template.sections()
     template = _fitting(template, entry, host, sections)
     seeds = {
-        name: [_url(v) for v in entry.get(name) or [] if not _dead(v)] for name in ("feeds", "sitemaps", "sections")
+        name: [_url(v) for v in entry.get(name) or [] if not _dead(v)]
+        for name in ("feeds", "sitemaps", "sections")
     }
     others = [
         *hosts,
@@ -50,7 +55,9 @@ def named_site(world: World, entry: dict[str, Any]) -> WebSite:
         *(urlsplit(u).netloc.lower() for us in seeds.values() for u in us),
     ]
     aliases = tuple(dict.fromkeys(h for h in others if h and h != host))
-    twin = next((h for h in aliases if h.startswith("amp." if template.twin == "amp" else "m.")), "")
+    twin = next(
+        (h for h in aliases if h.startswith("amp." if template.twin == "amp" else "m.")), ""
+    )
     maps = [_path(u) for u in seeds["sitemaps"]]
     site = WebSite(
         world, ident, ident, template, "https", host, sections, home=_path(home), twin_host=twin,
@@ -61,7 +68,9 @@ def named_site(world: World, entry: dict[str, Any]) -> WebSite:
     )  # fmt: skip
     site.latest = frozenset(p for p, _ in sections if _EVERYTHING.search(p))
     site.news_sitemaps = [
-        m for m in site.sitemaps if "news" in m and not re.search(r"sitemap-index|latest|/news-\d", m)
+        m
+        for m in site.sitemaps
+        if "news" in m and not re.search(r"sitemap-index|latest|/news-\d", m)
     ]
     return site
 
@@ -91,11 +100,18 @@ def _section_of(path: str, sections: list[tuple[str, str]]) -> int | None:
 
 
 def _unknown(entry: dict[str, Any], host: str) -> Template:
-    return replace(TEMPLATES["tienphong.vn"], name=str(entry.get("name") or host), shape="/{slug}-post{id}.html")
+    return replace(
+        TEMPLATES["tienphong.vn"],
+        name=str(entry.get("name") or host),
+        shape="/{slug}-post{id}.html",
+    )
 
 
-def _fitting(template: Template, entry: dict[str, Any], host: str, sections: list[tuple[str, str]]) -> Template:
-    """The template with a shape of address that the site's article_pattern matches; says so when none does."""
+def _fitting(
+    template: Template, entry: dict[str, Any], host: str, sections: list[tuple[str, str]]
+) -> Template:
+    """The template with a shape of address that the site's article_pattern matches;
+    says so when none does."""
     pattern = entry.get("article_pattern")
     if not pattern:
         return template
@@ -116,7 +132,10 @@ def _fitting(template: Template, entry: dict[str, Any], host: str, sections: lis
             if re.search(str(pattern), path):
                 same = (shape, ids) == (template.shape, template.ids)
                 return template if same else replace(template, shape=shape, ids=ids)
-    print(f"newsweb: no shape of address fits article_pattern site={entry['id']} pattern={pattern}", file=sys.stderr)
+    print(
+        f"newsweb: no shape of address fits article_pattern site={entry['id']} pattern={pattern}",
+        file=sys.stderr,
+    )
     return template
 
 

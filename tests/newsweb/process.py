@@ -1,4 +1,5 @@
-"""A running news web as a Python object: start it, ask it, stop it. Used by tests, demo and benchmarks."""
+"""A running news web as a Python object: start it, ask it, stop it. Used by tests,
+demo and benchmarks."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
@@ -17,36 +19,53 @@ ROOT = Path(__file__).resolve().parents[2]
 START_S = 60.0
 
 
+def _execute(arguments: list[str], **options: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.newsweb", *arguments], cwd=ROOT, **options
+    )
+
+
+#: What starts the process; tests fork it instead (tests/fixtures_newsweb.py).
+start_process: Callable[..., subprocess.Popen[str]] = _execute
+
+
 class NewswebProcess:
-    """``NewswebProcess("ip", folder, articles=20)``: options are those of ``python -m tests.newsweb``, with
-    underscores. sites.json, selectors/, hits.jsonl, truth.jsonl and ca.pem are in ``folder``."""
+    """``NewswebProcess("ip", folder, articles=20)``: options are those of ``python -m
+    tests.newsweb``, with underscores. sites.json, selectors/, hits.jsonl and ca.pem
+    are in ``folder``."""
 
     def __init__(self, layout: str, folder: Path, **options: Any) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.layout, self.folder = layout, folder
         self.sites_file, self.selectors_dir = folder / "sites.json", folder / "selectors"
-        self.hits_file, self.truth_file, self.ca_file = folder / "hits.jsonl", folder / "truth.jsonl", folder / "ca.pem"
+        self.hits_file, self.ca_file = folder / "hits.jsonl", folder / "ca.pem"
         command = [
-            sys.executable,
-            "-m",
-            "tests.newsweb",
             "--layout",
             layout,
             "--hits",
             str(self.hits_file),
-            "--truth",
-            str(self.truth_file),
             "--exit-with-parent",
         ]
         if layout == "names":
             command += ["--ca-file", str(self.ca_file)]
         else:
-            command += ["--sites-file", str(self.sites_file), "--selectors-dir", str(self.selectors_dir)]
+            command += [
+                "--sites-file",
+                str(self.sites_file),
+                "--selectors-dir",
+                str(self.selectors_dir),
+            ]
         for name, value in options.items():
             flag = "--" + name.replace("_", "-")
-            command += [flag] if value is True else [] if value is False or value is None else [flag, str(value)]
+            command += (
+                [flag]
+                if value is True
+                else []
+                if value is False or value is None
+                else [flag, str(value)]
+            )
         self.log = (folder / "newsweb.log").open("ab")
-        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        self.process = start_process(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
         try:
             self.about: dict[str, Any] = self._ready()
         except BaseException:
@@ -84,12 +103,16 @@ class NewswebProcess:
 
     def home(self, template: str) -> str:
         """The home page of the (first) site of a template, by domain: ``vnexpress.net``."""
-        return next(str(s["home"]) for s in self.about["sites"].values() if s["template"] == template)
+        return next(
+            str(s["home"]) for s in self.about["sites"].values() if s["template"] == template
+        )
 
     # ------------------------------------------------------------ control
     def _ask(self, path: str, body: dict[str, Any] | None = None) -> bytes:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.control + path, data=data, headers={"Content-Type": "application/json"})
+        request = urllib.request.Request(
+            self.control + path, data=data, headers={"Content-Type": "application/json"}
+        )
         with urllib.request.urlopen(request, timeout=30) as answer:
             return bytes(answer.read())
 
@@ -99,7 +122,9 @@ class NewswebProcess:
     def articles(self, **equal: Any) -> list[dict[str, Any]]:
         """Articles of the truth whose fields have these values."""
         return [
-            row for row in self.truth() if row["type"] == "article" and all(row.get(k) == v for k, v in equal.items())
+            row
+            for row in self.truth()
+            if row["type"] == "article" and all(row.get(k) == v for k, v in equal.items())
         ]
 
     def hits(self, start: int = 0) -> list[dict[str, Any]]:
@@ -113,13 +138,20 @@ class NewswebProcess:
         return dict(json.loads(self._ask("/_clock", dict(change) if change else None)))
 
     def publish(self, site: str | None = None, count: int = 1, **more: Any) -> list[dict[str, Any]]:
-        return list(json.loads(self._ask("/_publish", {"count": count, **({"site": site} if site else {}), **more})))
+        return list(
+            json.loads(
+                self._ask("/_publish", {"count": count, **({"site": site} if site else {}), **more})
+            )
+        )
 
     def edit(self, url: str, kind: str = "digit") -> dict[str, Any]:
         return dict(json.loads(self._ask("/_edit", {"url": url, "kind": kind})))
 
     def relayout(self, site: str, **more: Any) -> dict[str, Any]:
         return dict(json.loads(self._ask("/_layout", {"site": site, **more})))
+
+    def redirect(self, site: str, path: str, to: str) -> dict[str, Any]:
+        return dict(json.loads(self._ask("/_redirect", {"site": site, "path": path, "to": to})))
 
     # ------------------------------------------------------------ end
     def stop(self) -> None:

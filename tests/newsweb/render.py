@@ -1,4 +1,5 @@
-"""Article pages and the frame of all pages: HTML in the shapes of Markup. Texts are escaped here."""
+"""Article pages and the frame of all pages: HTML in the shapes of Markup. Texts
+are escaped here."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from tests.newsweb import dates
 from tests.newsweb.language import rng_for, slugify
 from tests.newsweb.markup import Markup, element
+from tests.newsweb.unknown import ABOUT, TAG
 
 if TYPE_CHECKING:
     from tests.newsweb.world import Story, Version, WebSite
@@ -29,12 +31,16 @@ class Frame:
         rng = rng_for(site.world.seed, "frame", site.key)
         self.site = site
         prefix = "".join(rng.choice("bcdghklmnt") for _ in range(3))
-        # Real pages are 60-500 kB of which a few are text: inline style, state and widgets are the rest.
+        # Real pages are 60-500 kB of which a few are text: inline style, state and
+        # widgets are the rest.
         self.css = "".join(
             f".{prefix}-{word}-{i}{{margin:{rng.randrange(40)}px;padding:{rng.randrange(40)}px;color:#{rng.randrange(1 << 24):06x};"
             f"font:{rng.randrange(10, 30)}px/1.5 Arial,sans-serif;display:{rng.choice(('block', 'flex', 'none'))}}}\n"
             for i, word in enumerate(
-                rng.choices(("box", "item", "title", "thumb", "meta", "btn", "nav"), k=rng.randrange(90, 330))
+                rng.choices(
+                    ("box", "item", "title", "thumb", "meta", "btn", "nav"),
+                    k=rng.randrange(90, 330),
+                )
             )
         )
         self.state = json.dumps(
@@ -53,12 +59,16 @@ class Frame:
             f'<li class="{prefix}-nav"><a href="{path}" title="{escape(label)}">{escape(label)}</a></li>'
             for path, label in site.sections
         )
+        if site.unknown is not None:
+            nav += f'<li><a href="{TAG}">Giá vàng SJC</a></li><li><a href="{ABOUT}">Giới thiệu</a></li>'
         self.header = (
             f'<header class="{prefix}-header"><a class="logo" href="{site.home}">{escape(site.name)}</a>'
             f'<form action="/tim-kiem" method="get"><input name="q" placeholder="Tìm kiếm"></form>'
             f'<nav class="main-nav"><ul>{nav}<li><a href="/dang-nhap" rel="nofollow">Đăng nhập</a></li></ul></nav></header>'
         )
-        menu = "".join(f'<li><a href="{path}">{escape(label)}</a></li>' for path, label in site.sections)
+        menu = "".join(
+            f'<li><a href="{path}">{escape(label)}</a></li>' for path, label in site.sections
+        )
         widgets = "".join(
             f'<div class="{prefix}-w w{i}" data-widget="{rng.getrandbits(48):x}"><span class="icon"></span><i></i></div>'
             for i in range(rng.randrange(80, 300))
@@ -90,17 +100,21 @@ class Frame:
         return f'<aside class="{self.prefix}-side"><h3 class="box-heading">{heading}</h3><ul>{items}</ul></aside>'
 
 
-def article_page(story: Story, version: Version, frame: Frame, now: float, side: list[Story], *, path: str = "") -> str:
+def article_page(
+    story: Story, version: Version, frame: Frame, now: float, side: list[Story], *, path: str = ""
+) -> str:
     """The page of ``story`` at ``now``. ``side`` are the stories that it may link to."""
     site, m = story.site, story.site.markup(now)
     rng = rng_for(site.world.seed, "page", site.key, story.number)
     older = [s for s in side if s is not story]
     picks = rng.sample(older, k=min(len(older), 6)) if older else []
     label = site.sections[story.section]
-    crumbs = (
-        f'<div class="breadcrumb"><a href="{site.home}">Trang chủ</a> <a href="{label[0]}">{escape(label[1])}</a></div>'
-    )
-    parts = [crumbs, wrap(m.title, escape(version.title, quote=False)), _dateline(story, version, m)]
+    crumbs = f'<div class="breadcrumb"><a href="{site.home}">Trang chủ</a> <a href="{label[0]}">{escape(label[1])}</a></div>'
+    parts = [
+        crumbs,
+        wrap(m.title, escape(version.title, quote=False)),
+        _dateline(story, version, m),
+    ]
     if m.author and not m.avatar and rng.random() < 0.5:
         parts.append(_author(story, m))
         author_below = ""
@@ -110,7 +124,9 @@ def article_page(story: Story, version: Version, frame: Frame, now: float, side:
     body = _body(story, version, m, rng, picks)
     parts += [wrap(m.body, sapo + body)] if m.sapo_in_body else [sapo, wrap(m.body, body)]
     parts.append(author_below)
-    tags = "".join(f'<a href="/tu-khoa/{slugify(t)}">{escape(t)}</a> ' for t in rng.sample(frame.topics, 3))
+    tags = "".join(
+        f'<a href="/tu-khoa/{slugify(t)}">{escape(t)}</a> ' for t in rng.sample(frame.topics, 3)
+    )
     parts.append(f'<div class="tags-box">Từ khóa: {tags}</div>')
     below = frame.sidebar(older[:20], "Cùng chuyên mục") + frame.sidebar(older[10:40], "Đọc nhiều")
     return frame.page(_head(story, version, m, path), wrap(m.wrap, "".join(parts)) + below)
@@ -148,14 +164,18 @@ def _body(story: Story, version: Version, m: Markup, rng: random.Random, picks: 
     if m.sapo_repeated and version.blocks:
         out.append(wrap(m.para, escape(version.sapo, quote=False)))
     if m.comments:
-        out.append(f"<!-- {escape(words.sentence(rng))} {dates.comment_date(story.published - 86400)} -->")
+        out.append(
+            f"<!-- {escape(words.sentence(rng))} {dates.comment_date(story.published - 86400)} -->"
+        )
     paragraphs = [(kind, _inline(text, site, rng)) for kind, text in version.blocks]
     if m.end_mark and paragraphs:
         paragraphs[-1] = (paragraphs[-1][0], paragraphs[-1][1] + m.end_mark)
     if m.wrapped:
         paragraphs = [(kind, text.replace(", ", ",\n    ")) for kind, text in paragraphs]
     if m.br:
-        joined = "<br><br>".join(f"<strong>{text}</strong>" if kind == "h" else text for kind, text in paragraphs)
+        joined = "<br><br>".join(
+            f"<strong>{text}</strong>" if kind == "h" else text for kind, text in paragraphs
+        )
         out.append(_figure(m, words.sentence(rng), 0) + wrap(m.para, joined))
     else:
         box_at = {2: "figure", 4: "related", 6: "inline", 8: "figure", 9: "extra"}
@@ -176,7 +196,8 @@ def _body(story: Story, version: Version, m: Markup, rng: random.Random, picks: 
 
 
 def _inline(text: str, site: WebSite, rng: random.Random) -> str:
-    """Escaped text with a link, bold or italic piece in it, as editors write; the text stays the same."""
+    """Escaped text with a link, bold or italic piece in it, as editors write; the
+    text stays the same."""
     words = text.split(" ")
     dice = rng.random()
     if len(words) < 8 or dice > 0.35:
@@ -217,9 +238,14 @@ def _box(kind: str, m: Markup, rng: random.Random, story: Story, picks: list[Sto
         pick = picks[3]
         if m.inline_related.startswith("a"[:1]) and m.inline_related.split(".")[0] == "a":
             return wrap(m.inline_related, escape(pick.title, quote=False), f'href="{pick.path}"')
-        return wrap(m.inline_related, f'<a href="{pick.path}">{escape(pick.title, quote=False)}</a>')
+        return wrap(
+            m.inline_related, f'<a href="{pick.path}">{escape(pick.title, quote=False)}</a>'
+        )
     if kind == "extra":
-        return "".join(wrap(path, f"<p>{escape(words.sentence(rng), quote=False)}</p>") for path in m.extra_boxes)
+        return "".join(
+            wrap(path, f"<p>{escape(words.sentence(rng), quote=False)}</p>")
+            for path in m.extra_boxes
+        )
     return ""
 
 
@@ -237,13 +263,18 @@ def _head(story: Story, version: Version, m: Markup, path: str) -> str:
         out.append(f'<meta name="author" content="{escape(site.name)}">')
     if m.refresh:
         out.append('<meta http-equiv="refresh" content="1800">')
-    robots = {"noindex": "noindex", "noarchive": "noarchive", "nofollow-page": "index, follow"}.get(story.special, "")
+    robots = {"noindex": "noindex", "noarchive": "noarchive", "nofollow-page": "index, follow"}.get(
+        story.special, ""
+    )
     if "noarchive" in m.metas:
         robots = robots or "index,follow,noarchive"
     if robots:
         out.append(f'<meta name="robots" content="{robots}">')
     out += _metas(story, version, m, title)
-    out += [f'<script type="application/ld+json">{text}</script>' for text in _json_ld(story, version, m)]
+    out += [
+        f'<script type="application/ld+json">{text}</script>'
+        for text in _json_ld(story, version, m)
+    ]
     return "".join(out)
 
 
@@ -261,7 +292,9 @@ def _metas(story: Story, version: Version, m: Markup, title: str) -> list[str]:
         f'<meta name="lastmod" itemprop="dateModified" content="{dates.iso(version.at)}">',
         "cms-date": f'<meta class="cms-date" itemprop="datePublished" content="{when.isoformat()}">',
         "itemprop": f'<meta itemprop="datePublished" content="{when.isoformat()}">',
-        "writer": "".join(f'<meta property="article:author" content="{escape(a)}">' for a in story.byline.authors),
+        "writer": "".join(
+            f'<meta property="article:author" content="{escape(a)}">' for a in story.byline.authors
+        ),
         "facebook": f'<meta property="article:author" content="https://www.facebook.com/{slugify(site.name)}">',
         "noarchive": "",
     }
@@ -300,7 +333,9 @@ def _json_ld(story: Story, version: Version, m: Markup) -> list[str]:
     if author:
         data["author"] = author
     dump = json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
-    crumbs = json.dumps({"@context": "https://schema.org", "@type": "BreadcrumbList", "itemListElement": []})
+    crumbs = json.dumps(
+        {"@context": "https://schema.org", "@type": "BreadcrumbList", "itemListElement": []}
+    )
     if m.jsonld == "video-first":
         video = json.dumps(
             {
@@ -315,9 +350,9 @@ def _json_ld(story: Story, version: Version, m: Markup) -> list[str]:
     if m.jsonld == "graph":
         page = {"@type": "WebPage", "@id": story.url, "datePublished": dates.iso(story.published)}
         return [
-            json.dumps({"@context": "https://schema.org", "@graph": [page, data]}, ensure_ascii=False).replace(
-                "</", "<\\/"
-            )
+            json.dumps(
+                {"@context": "https://schema.org", "@graph": [page, data]}, ensure_ascii=False
+            ).replace("</", "<\\/")
         ]
     if m.jsonld == "broken":  # a comma too many
         return [dump[:-1] + ",}", crumbs]

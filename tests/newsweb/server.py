@@ -32,7 +32,8 @@ from tests.newsweb.world import SimClock, World
 
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
-        prog="python -m tests.newsweb", description="A simulated news web on 127.0.0.0/8. See docs/newsweb.md."
+        prog="python -m tests.newsweb",
+        description="A simulated news web on 127.0.0.0/8. See docs/newsweb.md.",
     )
     add = p.add_argument
     add(
@@ -41,14 +42,28 @@ def parser() -> argparse.ArgumentParser:
         default="ip",
         help="ip: sites on 127.0.x.y; names: the configured sites over HTTPS; bench: fast",
     )
-    add("--sites", default=None, help="names: path of the sites.json (./sites.json); ip: number of ordinary sites (16)")
+    add(
+        "--sites",
+        default=None,
+        help="names: path of the sites.json (./sites.json); ip: number of ordinary sites (16)",
+    )
     add("--port", type=int, default=0, help="port of all sites; 0 = a free one")
-    add("--control-port", type=int, default=0, help="port of the control address on 127.0.0.1; 0 = a free one")
+    add(
+        "--control-port",
+        type=int,
+        default=0,
+        help="port of the control address on 127.0.0.1; 0 = a free one",
+    )
     add("--subnet", type=int, default=5, help="x of 127.0.x.y (ip; bench: x + 1)")
     add("--seed", type=int, default=1)
     add("--articles", type=int, default=30, help="articles per site at the start")
     add("--rate", type=float, default=0.5, help="further articles per site and simulated hour")
-    add("--duration", type=float, default=24.0, help="simulated hours in which articles appear and are edited")
+    add(
+        "--duration",
+        type=float,
+        default=24.0,
+        help="simulated hours in which articles appear and are edited",
+    )
     add(
         "--delay",
         type=float,
@@ -66,20 +81,41 @@ def parser() -> argparse.ArgumentParser:
         metavar="SITE@HOURS",
         help="that site is redesigned so many simulated hours after the start",
     )
-    add("--rhythm", action="store_true", help="articles follow the hours of a newsroom, and sites differ in their rate")
+    add(
+        "--rhythm",
+        action="store_true",
+        help="articles follow the hours of a newsroom, and sites differ in their rate",
+    )
+    add(
+        "--home-only",
+        action="store_true",
+        help="ip: the sites.json names nothing but homes; feeds, sitemaps and sections are there to be found",
+    )
     add("--start", default="", help="simulated time of the start, ISO 8601 (the real time)")
     add("--factor", type=float, default=1.0, help="simulated seconds per real second")
     add("--sites-file", type=Path, help="write a sites.json for this layout (ip, bench)")
     add("--selectors-dir", type=Path, help="write selector sets for some of the sites (ip, bench)")
-    add("--truth", type=Path, help="write the truth to this file at the start (bench: not yet) and at the end")
+    add(
+        "--truth",
+        type=Path,
+        help="write the truth to this file at the start (bench: not yet) and at the end",
+    )
     add("--hits", type=Path, help="append each request to this file")
-    add("--ca-file", type=Path, help="names: where the test authority's certificate is written (a temporary folder)")
+    add(
+        "--ca-file",
+        type=Path,
+        help="names: where the test authority's certificate is written (a temporary folder)",
+    )
     add("--hosts", type=int, default=bench.HOSTS, help="bench: hosts")
     add("--pages", type=int, default=bench.PAGES, help="bench: pages per host")
     add("--page-bytes", type=int, default=bench.PAGE_BYTES, help="bench: bytes per page")
     add("--latency", type=float, default=0.0, help="bench: seconds until a page is answered")
     add("--no-gzip", action="store_true", help="never compress (bench never does)")
-    add("--exit-with-parent", action="store_true", help="stop when the process that started this one is gone")
+    add(
+        "--exit-with-parent",
+        action="store_true",
+        help="stop when the process that started this one is gone",
+    )
     return p
 
 
@@ -99,7 +135,16 @@ class Server:
         o = self.options
         count = int(o.sites) if o.layout == "ip" and o.sites else len(IP_SITES)
         return Plan(
-            o.seed, o.articles, o.rate, o.duration, count, o.delay, o.faults, relayout=o.relayout, rhythm=o.rhythm
+            o.seed,
+            o.articles,
+            o.rate,
+            o.duration,
+            count,
+            o.delay,
+            o.faults,
+            relayout=o.relayout,
+            home_only=o.home_only,
+            rhythm=o.rhythm,
         )
 
     def clock(self) -> SimClock:
@@ -150,7 +195,8 @@ class Server:
         self.about |= {
             "port": port,
             "sites": {
-                s.id: {"template": s.template.key, "name": s.name, "home": s.base + s.home} for s in self.world.sites
+                s.id: {"template": s.template.key, "name": s.name, "home": s.base + s.home}
+                for s in self.world.sites
             },
         }
 
@@ -165,7 +211,9 @@ class Server:
         context = authority.context(folder, hosts)
         # Two names with broken certificates, to be asked for through the same override.
         broken = {
-            "expired.newsweb.test": authority.context(folder, ["expired.newsweb.test"], name="expired", expired=True),
+            "expired.newsweb.test": authority.context(
+                folder, ["expired.newsweb.test"], name="expired", expired=True
+            ),
             "wrong.newsweb.test": authority.context(folder, ["other.newsweb.test"], name="wrong"),
         }
 
@@ -183,7 +231,8 @@ class Server:
             "ca_file": str(ca_file),
             "resolve_override": f"*=127.0.0.1:{port}",
             "sites": {
-                s.id: {"template": s.template.key, "name": s.name, "home": s.base + s.home} for s in self.world.sites
+                s.id: {"template": s.template.key, "name": s.name, "home": s.base + s.home}
+                for s in self.world.sites
             },
         }
 
@@ -191,7 +240,9 @@ class Server:
         o = self.options
         port, socks = bind_all([f"127.0.{o.subnet + 1}.{n}" for n in range(1, o.hosts + 1)], o.port)
         hosts = [f"127.0.{o.subnet + 1}.{n}:{port}" for n in range(1, o.hosts + 1)]
-        self.bench = BenchApp(o.seed, hosts, o.pages, o.page_bytes, now=time.time(), latency_s=o.latency)
+        self.bench = BenchApp(
+            o.seed, hosts, o.pages, o.page_bytes, now=time.time(), latency_s=o.latency
+        )
         self.bench.warm()
         sitesfile.write_bench(self.bench, o.sites_file, o.selectors_dir)
         await serve_plain(self._factory(self.bench), socks)
@@ -204,7 +255,9 @@ class Server:
 
     def _write_truth(self) -> None:
         if self.options.truth:
-            self.options.truth.write_text("".join(line + "\n" for line in self.control.truth_lines()), encoding="utf-8")
+            self.options.truth.write_text(
+                "".join(line + "\n" for line in self.control.truth_lines()), encoding="utf-8"
+            )
 
     async def run(self) -> None:
         """Serve until a signal, POST /_stop, or the parent's end."""

@@ -1,4 +1,5 @@
-"""What a crawl needs to be pointed at a simulated web: a sites.json and selector sets for some sites."""
+"""What a crawl needs to be pointed at a simulated web: a sites.json and
+selector sets for some sites."""
 
 from __future__ import annotations
 
@@ -22,6 +23,8 @@ def css(path: str) -> str:
 
 def site_entry(site: WebSite) -> dict[str, Any]:
     template = site.template
+    if site.unknown is not None:
+        return {"id": site.id, "home": site.base + site.home, "delay_s": site.floor_s}
     entry: dict[str, Any] = {
         "id": site.id,
         "name": site.name,
@@ -63,7 +66,11 @@ def bench_entry(host: str) -> dict[str, Any]:
 def selector_set(domain: str, m: Markup) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "title": [{"css": css(m.title)}],
-        "published": ([{"css": css(m.date), "attr": m.date_attr}] if m.date_attr in ("datetime", "title") else [])
+        "published": (
+            [{"css": css(m.date), "attr": m.date_attr}]
+            if m.date_attr in ("datetime", "title")
+            else []
+        )
         + [{"css": css(m.date)}],
         "content": {
             "root": [css(m.body) if m.sapo_in_body else f"{css(m.sapo)}, {css(m.body)}"],
@@ -103,7 +110,7 @@ def write_world(world: World, sites_file: Path | None, selectors: Path | None) -
         _write_sites(sites_file, [site_entry(s) for s in world.sites])
     if selectors:
         selectors.mkdir(parents=True, exist_ok=True)
-        for number, site in enumerate(world.sites):
+        for number, site in enumerate(s for s in world.sites if s.unknown is None):
             if number % WITHOUT_SET != 1:
                 _write_set(selectors, selector_set(site.id, site.template.markup))
 
@@ -119,7 +126,9 @@ def write_bench(app: BenchApp, sites_file: Path | None, selectors: Path | None) 
 
 def _write_sites(path: Path, entries: list[dict[str, Any]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"sites": entries}, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps({"sites": entries}, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
+    )
 
 
 def _write_set(folder: Path, document: dict[str, Any]) -> None:

@@ -35,12 +35,16 @@ class Template:
     key: str
     name: str
     shape: str
-    ids: str = "seq"  # seq | stamp (yyyymmddhhmmssmmm) | vc:<prefix> (prefix yymmddhhmmssmmm) | slug
+    ids: str = (
+        "seq"  # seq | stamp (yyyymmddhhmmssmmm) | vc:<prefix> (prefix yymmddhhmmssmmm) | slug
+    )
     first_id: int = 4_800_000
     section_shape: str = "/{section}"
     pager: str = "{base}-p{n}"  # {base} = section path without its ending, {end} = its ending
     feed_dates: str = "rfc822"
-    feed_quirks: dict[str, str] = field(default_factory=dict)  # regex of the path -> empty | 404 | loop | gzip | full
+    feed_quirks: dict[str, str] = field(
+        default_factory=dict
+    )  # regex of the path -> empty | 404 | loop | gzip | full
     challenge: bool = False
     robots: str = "plain"  # plain | delay | redirect | 404 | 5xx | crlf
     delay: float = 0.0  # Crawl-delay, seconds; 0 = none
@@ -57,8 +61,14 @@ class Template:
         if self.ids == "slug":
             return re.compile("^" + re.escape(self.shape).replace(r"\{slug\}", r"([\w-]+)") + "$")
         digits = {"seq": r"(\d{4,8})", "stamp": r"(\d{17})"}.get(self.ids, r"(\d{15,20})")
-        pattern = re.escape(self.shape).replace(r"\{slug\}", r"[\w-]+").replace(r"\{section\}", r"[\w/-]+")
-        return re.compile("^" + pattern.replace(r"\{num\}", r"\d+").replace(r"\{id\}", digits) + "$")
+        pattern = (
+            re.escape(self.shape)
+            .replace(r"\{slug\}", r"[\w-]+")
+            .replace(r"\{section\}", r"[\w/-]+")
+        )
+        return re.compile(
+            "^" + pattern.replace(r"\{num\}", r"\d+").replace(r"\{id\}", digits) + "$"
+        )
 
     def sections(self) -> list[tuple[str, str]]:
         """(path, label) of the default sections; used where no sites file says more."""
@@ -71,18 +81,38 @@ class Template:
 def _vc(key: str, name: str, prefix: str, end: str = "htm", **more: Any) -> Template:
     ids = f"vc:{prefix}" if prefix else "stamp"
     return Template(
-        key, name, "/{slug}-{id}." + end, ids, section_shape="/{section}." + end, pager="{base}/trang-{n}{end}", **more
+        key,
+        name,
+        "/{slug}-{id}." + end,
+        ids,
+        section_shape="/{section}." + end,
+        pager="{base}/trang-{n}{end}",
+        **more,
     )
 
 
 def _mc(key: str, name: str, end: str, **more: Any) -> Template:
-    return Template(key, name, "/{slug}-post{id}." + end, section_shape="/{section}/", pager="{base}?trang={n}", **more)
+    return Template(
+        key,
+        name,
+        "/{slug}-post{id}." + end,
+        section_shape="/{section}/",
+        pager="{base}?trang={n}",
+        **more,
+    )
 
 
 TEMPLATES: dict[str, Template] = {
     t.key: t
     for t in (
-        Template("vnexpress.net", "VnExpress", "/{slug}-{id}.html", first_id=4_954_000, robots="delay", delay=1.0),
+        Template(
+            "vnexpress.net",
+            "VnExpress",
+            "/{slug}-{id}.html",
+            first_id=4_954_000,
+            robots="delay",
+            delay=1.0,
+        ),
         Template(
             "dantri.com.vn",
             "Dân trí",
@@ -105,7 +135,13 @@ TEMPLATES: dict[str, Template] = {
             robots="crlf",
         ),
         _mc("tienphong.vn", "Tiền Phong", "tpo", first_id=1_806_000, etag="date"),
-        Template("laodong.vn", "Lao Động", "/{section}/{slug}-{id}.ldo", first_id=1_539_000, challenge=True),
+        Template(
+            "laodong.vn",
+            "Lao Động",
+            "/{section}/{slug}-{id}.ldo",
+            first_id=1_539_000,
+            challenge=True,
+        ),
         _vc("nld.com.vn", "Người Lao Động", "196", robots="404"),
         _vc("vtv.vn", "VTV", "100", feed_dates="short-zone"),
         Template(
@@ -137,10 +173,25 @@ TEMPLATES: dict[str, Template] = {
             pager="{base}{end}?vpage={n}",
             etag="none",
         ),
-        _vc("cafef.vn", "CafeF", "188", "chn", feed_dates="two-digit-year", robots="delay", delay=1.5),
+        _vc(
+            "cafef.vn",
+            "CafeF",
+            "188",
+            "chn",
+            feed_dates="two-digit-year",
+            robots="delay",
+            delay=1.5,
+        ),
         _vc("cafebiz.vn", "CafeBiz", "176", "chn", twin="m"),
         _vc("soha.vn", "Soha", "198"),
-        _mc("vietnamplus.vn", "VietnamPlus", "vnp", first_id=1_046_000, feed_quirks={r"\.rss$": "gzip"}, twin=".amp"),
+        _mc(
+            "vietnamplus.vn",
+            "VietnamPlus",
+            "vnp",
+            first_id=1_046_000,
+            feed_quirks={r"\.rss$": "gzip"},
+            twin=".amp",
+        ),
         _mc("nhandan.vn", "Nhân Dân", "html", first_id=689_000),
         Template(
             "hanoimoi.vn",
@@ -190,7 +241,13 @@ TEMPLATES: dict[str, Template] = {
         ),
         _mc("giaoducthoidai.vn", "Giáo dục & Thời đại", "html", first_id=712_000),
         _vc("suckhoedoisong.vn", "Sức khỏe & Đời sống", "169"),
-        Template("infonet.vietnamnet.vn", "Infonet", "/{slug}-{id}.html", first_id=277_000, pager="{base}/trang{n}"),
+        Template(
+            "infonet.vietnamnet.vn",
+            "Infonet",
+            "/{slug}-{id}.html",
+            first_id=277_000,
+            pager="{base}/trang{n}",
+        ),
         _vc("baogiaothong.vn", "Báo Giao thông", "192"),
         Template(
             "baodautu.vn",

@@ -50,14 +50,18 @@ class Authority:
             .not_valid_after(now + 30 * _DAY)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(usage, critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+            )
         )
         return cls(key, builder.sign(key, hashes.SHA256()))
 
     def pem(self) -> bytes:
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
-    def context(self, folder: Path, hosts: list[str], *, name: str = "site", expired: bool = False) -> ssl.SSLContext:
+    def context(
+        self, folder: Path, hosts: list[str], *, name: str = "site", expired: bool = False
+    ) -> ssl.SSLContext:
         """A server context with a certificate for ``hosts``; the key is written to ``folder``."""
         key = ec.generate_private_key(ec.SECP256R1())
         now = datetime.now(UTC)
@@ -70,17 +74,24 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(first)
             .not_valid_after(last)
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName(h) for h in hosts]), critical=False)
+            .add_extension(
+                x509.SubjectAlternativeName([x509.DNSName(h) for h in hosts]), critical=False
+            )
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()),
+                critical=False,
+            )
             .sign(self.key, hashes.SHA256())
         )
         path = folder / f"{name}.pem"
         path.touch(mode=0o600)
         path.write_bytes(
             key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
             )
             + certificate.public_bytes(serialization.Encoding.PEM)
         )

@@ -1,4 +1,5 @@
-"""A small HTTP/1.1 server: GET and HEAD, keep-alive, pipelining, and answers that go wrong on purpose.
+"""A small HTTP/1.1 server: GET and HEAD, keep-alive, pipelining, and answers
+that go wrong on purpose.
 
 Own code and not a framework, because it has to send broken answers, and because a benchmark beside
 it on two cores needs a server that costs little (about 50 us a page of 65 KB).
@@ -53,8 +54,14 @@ class Wire:
         return len(self.chunks[0]) * self.chunks[1] if self.chunks else len(self.body)
 
 
-def head(status: int, length: int, content_type: str = "", headers: Mapping[str, str] | None = None) -> bytes:
-    lines = [f"HTTP/1.1 {status} {_REASONS.get(status, 'Status')}", "Server: newsweb", f"Content-Length: {length}"]
+def head(
+    status: int, length: int, content_type: str = "", headers: Mapping[str, str] | None = None
+) -> bytes:
+    lines = [
+        f"HTTP/1.1 {status} {_REASONS.get(status, 'Status')}",
+        "Server: newsweb",
+        f"Content-Length: {length}",
+    ]
     if content_type:
         lines.append(f"Content-Type: {content_type}")
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
@@ -62,7 +69,8 @@ def head(status: int, length: int, content_type: str = "", headers: Mapping[str,
 
 
 class Hits:
-    """Every request as it came in: the site's side of the story. Kept in memory and written to a file."""
+    """Every request as it came in: the site's side of the story. Kept in memory and
+    written to a file."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.rows: list[tuple[float, str, str, str, int, int, float]] = []
@@ -176,9 +184,13 @@ class Connection(asyncio.Protocol):
             task.add_done_callback(lambda t: t.exception() if not t.cancelled() else None)
             return
         self._send(answer, close, body=method == "GET")
-        self.hits.add(at, host, target, agent, 0 if answer.end == "drop" else answer.status, answer.size)
+        self.hits.add(
+            at, host, target, agent, 0 if answer.end == "drop" else answer.status, answer.size
+        )
 
-    async def _later(self, answer: Wire, close: bool, at: float, host: str, target: str, agent: str) -> None:
+    async def _later(
+        self, answer: Wire, close: bool, at: float, host: str, target: str, agent: str
+    ) -> None:
         # Noted at once, as a client may give up waiting: the site has seen the request.
         self.hits.add(at, host, target, agent, answer.status, answer.size)
         await asyncio.sleep(answer.delay_s)
@@ -198,7 +210,11 @@ class Connection(asyncio.Protocol):
         self._work()
 
     def _head(self, answer: Wire, close: bool) -> bytes:
-        return answer.head + _date_line(int(time.time())) + (b"Connection: close\r\n\r\n" if close else b"\r\n")
+        return (
+            answer.head
+            + _date_line(int(time.time()))
+            + (b"Connection: close\r\n\r\n" if close else b"\r\n")
+        )
 
     def _send(self, answer: Wire, close: bool, body: bool = True) -> None:
         transport = self.transport
@@ -238,8 +254,11 @@ def bind(address: str, port: int) -> socket.socket:
     return sock
 
 
-def bind_all(addresses: list[str], port: int = 0, tries: int = 40) -> tuple[int, list[socket.socket]]:
-    """One port that is free on every address. :raises OSError: when there is none (or ``port`` is taken)."""
+def bind_all(
+    addresses: list[str], port: int = 0, tries: int = 40
+) -> tuple[int, list[socket.socket]]:
+    """One port that is free on every address. :raises OSError: when there is none (or
+    ``port`` is taken)."""
     for attempt in range(tries):
         socks: list[socket.socket] = []
         try:
@@ -256,13 +275,18 @@ def bind_all(addresses: list[str], port: int = 0, tries: int = 40) -> tuple[int,
     raise OSError("no common free port")
 
 
-async def serve_plain(factory: Callable[[], Connection], socks: list[socket.socket]) -> list[asyncio.Server]:
+async def serve_plain(
+    factory: Callable[[], Connection], socks: list[socket.socket]
+) -> list[asyncio.Server]:
     loop = asyncio.get_running_loop()
     return [await loop.create_server(factory, sock=sock) for sock in socks]
 
 
-async def serve_both(factory: Callable[[], Connection], sock: socket.socket, context: ssl.SSLContext) -> None:
-    """TLS and plain HTTP on one port: the first byte of a TLS client is 0x16. Runs until cancelled."""
+async def serve_both(
+    factory: Callable[[], Connection], sock: socket.socket, context: ssl.SSLContext
+) -> None:
+    """TLS and plain HTTP on one port: the first byte of a TLS client is 0x16. Runs
+    until cancelled."""
     loop = asyncio.get_running_loop()
     tasks: set[asyncio.Task[None]] = set()
     while True:
@@ -272,7 +296,9 @@ async def serve_both(factory: Callable[[], Connection], sock: socket.socket, con
         task.add_done_callback(tasks.discard)
 
 
-async def _welcome(factory: Callable[[], Connection], client: socket.socket, context: ssl.SSLContext) -> None:
+async def _welcome(
+    factory: Callable[[], Connection], client: socket.socket, context: ssl.SSLContext
+) -> None:
     loop = asyncio.get_running_loop()
     client.setblocking(False)
     readable = asyncio.Event()
@@ -288,6 +314,8 @@ async def _welcome(factory: Callable[[], Connection], client: socket.socket, con
         client.close()
         return
     try:
-        await loop.connect_accepted_socket(factory, client, ssl=context if first == b"\x16" else None)
+        await loop.connect_accepted_socket(
+            factory, client, ssl=context if first == b"\x16" else None
+        )
     except (OSError, ssl.SSLError, ConnectionError):
         client.close()

@@ -1,4 +1,5 @@
-"""The simulated news world: sites, their stories over simulated time, and the truth about each story."""
+"""The simulated news world: sites, their stories over simulated time, and the
+truth about each story."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from tests.newsweb.language import BYLINES, Byline, Language, language, rng_for,
 from tests.newsweb.markup import Markup
 from tests.newsweb.markups import REDESIGN
 from tests.newsweb.templates import Template
+from tests.newsweb.unknown import Unknown
 
 HOUR = 3600.0
 DAY = 86_400.0
@@ -25,7 +27,8 @@ CHANNELS = ("list", "feed", "sitemap")
 
 @dataclass
 class SimClock:
-    """sim_now = real_now * factor + offset; the same meaning as the frontier's clock key. Seconds."""
+    """sim_now = real_now * factor + offset; the same meaning as the frontier's
+    clock key. Seconds."""
 
     factor: float = 1.0
     offset_s: float = 0.0
@@ -71,8 +74,8 @@ class Story:
     ident: str = ""
     path: str = ""
     byline: Byline = field(default_factory=lambda: Byline("", ()))
-    #: "" or what is odd about it: noindex, xrobots, noarchive, disallowed, too-old, gone, missing, nofollow-page,
-    #: rel-nofollow, redirect, video, or a fault (faults.py)
+    #: "" or what is odd about it: noindex, xrobots, noarchive, disallowed, too-old, gone, missing,
+    #: nofollow-page, rel-nofollow, redirect, video, or a fault (faults.py)
     special: str = ""
     channels: tuple[str, ...] = CHANNELS
     cluster: str = ""
@@ -94,7 +97,9 @@ class Story:
         while len(sapo.split()) < 24:
             sapo += " " + words.sentence(rng)
         blocks: list[tuple[str, str]] = []
-        count = 0 if self.special == "video" else max(5, min(40, int(rng.lognormvariate(2.45, 0.42))))
+        count = (
+            0 if self.special == "video" else max(5, min(40, int(rng.lognormvariate(2.45, 0.42))))
+        )
         subheads = rng.random() < 0.5
         for i in range(count):
             if subheads and i % 5 == 3 and i + 1 < count:
@@ -103,7 +108,8 @@ class Story:
         return Version(self.published, self.title, sapo, tuple(blocks))
 
     def _copy(self, rng: random.Random, original: Version) -> Version:
-        """The text of another site, as sites take it over: one paragraph off, some words changed."""
+        """The text of another site, as sites take it over: one paragraph off,
+        some words changed."""
         words = self.site.world.language
         blocks = list(original.blocks)
         if len(blocks) > 4:
@@ -120,7 +126,9 @@ class Story:
     def versions(self) -> list[Version]:
         found = [self.first]
         for at, kind in self.edits:
-            found.append(_edited(found[-1], at, kind, self.site.world.language, rng_for(self.path, at, kind)))
+            found.append(
+                _edited(found[-1], at, kind, self.site.world.language, rng_for(self.path, at, kind))
+            )
         return found
 
     def current(self, now: float) -> Version:
@@ -164,11 +172,14 @@ class Story:
             "authors": list(self.byline.authors),
             "byline": self.byline.text,
             "published": iso(self.published),
-            "precision": "day" if form in DAY_ONLY and not self.site.template.markup.jsonld else "minute",
+            "precision": "day"
+            if form in DAY_ONLY and not self.site.template.markup.jsonld
+            else "minute",
             "first_visible": max(self.published, 0.0),
             "section": self.site.sections[self.section][1],
             "edits": [
-                {"at": v.at, "change": v.change, "title": v.title, "content": v.content} for v in self.versions[1:]
+                {"at": v.at, "change": v.change, "title": v.title, "content": v.content}
+                for v in self.versions[1:]
             ],
             "should_be_found": not why,
             "why_not": why or None,
@@ -209,7 +220,9 @@ class WebSite:
     sections: list[tuple[str, str]]  # (path, label)
     home: str = "/"
     latest: frozenset[str] = frozenset()  # section paths that list everything, such as /tin-tuc-24h
-    feeds: list[tuple[str, int | None]] = field(default_factory=list)  # (path, section or None for all)
+    feeds: list[tuple[str, int | None]] = field(
+        default_factory=list
+    )  # (path, section or None for all)
     sitemaps: list[str] = field(default_factory=list)  # paths
     sitemap_rules: list[re.Pattern[str]] = field(default_factory=list)  # monthly and other shards
     news_sitemaps: list[str] = field(default_factory=list)
@@ -221,6 +234,7 @@ class WebSite:
     robots: str = "plain"
     robots_503: int = 1  # with robots = 5xx: so many answers are 503 first
     challenge: bool = False
+    unknown: Unknown | None = None  # only its home is told (unknown.py); None = sites.json has all
     busy: bool = False  # has answers that make a polite crawler back off for long
     relayout_at: float | None = None
     faults: dict[str, str] = field(default_factory=dict)  # article id -> fault name (faults.py)
@@ -263,7 +277,10 @@ class WebSite:
 
     def twins(self, story: Story) -> list[str]:
         """Other addresses that serve the same story."""
-        found = [f"{story.url}?utm_source=home&utm_medium=box", f"{story.url}?fbclid=IwAR0{story.number}"]
+        found = [
+            f"{story.url}?utm_source=home&utm_medium=box",
+            f"{story.url}?fbclid=IwAR0{story.number}",
+        ]
         if self.template.ids != "slug":
             found.append(self.base + self.story_path("ban-doc", story))
         if self.twin_host:
@@ -277,7 +294,9 @@ class WebSite:
         """What the sitemap at ``path`` holds; "" = there is no sitemap at that path."""
         if any(rule.match(path) for rule in self.sitemap_rules):
             return "month"
-        if path not in self.sitemaps and not re.match(r"/sitemaps/(articles-\d|categories\.xml)", path):
+        if path not in self.sitemaps and not re.match(
+            r"/sitemaps/(articles-\d|categories\.xml)", path
+        ):
             return ""
         if path in self.news_sitemaps:
             return "news"
@@ -292,7 +311,9 @@ class WebSite:
     def story_path(self, slug: str, story: Story) -> str:
         shape = self.template.shape
         section = self.sections[story.section][0].strip("/").split("/")[0].split(".")[0] or "tin"
-        if "{num}" in shape:
+        if self.unknown is not None:
+            section = slugify(self.sections[story.section][1])
+        elif "{num}" in shape:
             section = section.rpartition("-c")[0] or section
         return shape.format(slug=slug, id=story.ident, section=section, num=40 + story.section)
 
@@ -329,6 +350,8 @@ class WebSite:
             "disallow": list(self.disallows()),
             "challenge": self.challenge,
             "busy": self.busy,
+            "unknown": self.unknown.truth() if self.unknown else None,
+            "feeds": [path for path, _ in self.feeds],
             "relayout_at": self.relayout_at,
             "home": self.base + self.home,
             "path_regex": self.template.path_regex.pattern,
@@ -351,7 +374,8 @@ class World:
         self.language = language(seed)
         self.sites: list[WebSite] = []
         self.by_host: dict[str, WebSite] = {}
-        # What it was set to, in whole seconds: the same --start gives the same world, however long a busy machine took.
+        # What it was set to, in whole seconds: the same --start gives the same world, however long
+        # a busy machine took.
         self.started = float(int(clock.set_to or clock.now()))
         self.titles: set[str] = set()
 
@@ -363,7 +387,12 @@ class World:
         return site
 
     def new_story(
-        self, site: WebSite, published: float, *, special: str = "", channels: tuple[str, ...] = CHANNELS
+        self,
+        site: WebSite,
+        published: float,
+        *,
+        special: str = "",
+        channels: tuple[str, ...] = CHANNELS,
     ) -> Story:
         number = len(site.stories)
         rng = rng_for(self.seed, "story", site.key, number)
@@ -392,7 +421,9 @@ class World:
         """``site`` repeats ``story`` with small changes."""
         number = len(site.stories)
         rng = rng_for(self.seed, "copy", site.key, number)
-        title = story.title if rng.random() < 0.4 else f"{story.title} {self.language.words(rng, 1)[0]}"
+        title = (
+            story.title if rng.random() < 0.4 else f"{story.title} {self.language.words(rng, 1)[0]}"
+        )
         story.cluster = story.cluster or f"c{rng.getrandbits(32):08x}"
         form = rng.choice(("theo", "name", "theo-after", "none"))
         if not (site.template.markup.author or site.template.markup.tail_author):

@@ -22,7 +22,9 @@ FAST = FrontierConfig(
 )
 
 
-async def frontier(r: Any, worker: str = "w1", domains: tuple[str, ...] = ("a.vn",), **changes: Any) -> Frontier:
+async def frontier(
+    r: Any, worker: str = "w1", domains: tuple[str, ...] = ("a.vn",), **changes: Any
+) -> Frontier:
     floor_ms = changes.pop("floor_ms", 0)
     cls = changes.pop("cls", "mid")
     archive = changes.pop("archive", None)
@@ -47,7 +49,9 @@ def done(lease: Lease, outcome: Outcome = Outcome.DONE, **fields: Any) -> Ack:
     return Ack(lease, outcome, **fields)
 
 
-def ended(lease: Lease, status: int = 200, latency_ms: float = 20.0, retry_after_s: float | None = None) -> Fetched:
+def ended(
+    lease: Lease, status: int = 200, latency_ms: float = 20.0, retry_after_s: float | None = None
+) -> Fetched:
     return Fetched(lease, latency_ms, status, retry_after_s)
 
 
@@ -66,7 +70,8 @@ async def drain(f: Frontier, k: int = 16, rounds: int = 10_000) -> list[str]:
 
 
 async def check(r: Any, shards: int = 1) -> dict[bytes, str]:
-    """The invariants: each URL in exactly one place, the counters equal the contents. Returns url id -> place."""
+    """The invariants: each URL in exactly one place, the counters equal the contents.
+    Returns url id -> place."""
     place: dict[bytes, str] = {}
 
     def put(url_id: bytes, where: str) -> None:
@@ -80,8 +85,12 @@ async def check(r: Any, shards: int = 1) -> dict[bytes, str]:
 
 async def _check_shard(r: Any, shard: int, put: Any, place: dict[bytes, str]) -> None:
     prefix = keys.prefix(shard)
-    leases = {i: records.unpack_lease_entry(v) for i, v in (await r.hgetall(keys.leases(shard))).items()}
-    assert set(await r.zrange(keys.deadlines(shard), 0, -1)) == set(leases), "leases and deadlines differ"
+    leases = {
+        i: records.unpack_lease_entry(v) for i, v in (await r.hgetall(keys.leases(shard))).items()
+    }
+    assert set(await r.zrange(keys.deadlines(shard), 0, -1)) == set(leases), (
+        "leases and deadlines differ"
+    )
     queued = waiting = 0
     fronts: dict[str, list[bool]] = {}  # group -> which members are in a ready set
     for raw_name, data in (await r.hgetall(keys.domains(shard))).items():
@@ -91,10 +100,14 @@ async def _check_shard(r: Any, shard: int, put: Any, place: dict[bytes, str]) ->
         in_due = await r.zrange(keys.due(shard, name), 0, -1, withscores=True)
         stored = await r.hgetall(keys.records(shard, name))
         leased = {i for i, e in leases.items() if e.domain == name and not e.is_robots}
-        assert state.queued == len(in_queue), f"{name}: counts {state.queued} queued, holds {len(in_queue)}"
+        assert state.queued == len(in_queue), (
+            f"{name}: counts {state.queued} queued, holds {len(in_queue)}"
+        )
         assert state.due == len(in_due), f"{name}: counts {state.due} due, holds {len(in_due)}"
         assert state.next_due == (in_due[0][1] if in_due else 0), f"{name}: next due"
-        assert set(stored) == set(in_queue) | {i for i, _ in in_due} | leased, f"{name}: records and places differ"
+        assert set(stored) == set(in_queue) | {i for i, _ in in_due} | leased, (
+            f"{name}: records and places differ"
+        )
         for i in in_queue:
             put(i, "queued")
         for i, _ in in_due:
@@ -111,15 +124,26 @@ async def _check_shard(r: Any, shard: int, put: Any, place: dict[bytes, str]) ->
                 f"{name}: fetches without a lease"
             )
         scores = [await r.zscore(f"{prefix}:ready:{c}", name) for c in range(3)]
-        assert [s for s in scores if s is not None] == ([state.ready_at] if state.ready_at else []), f"{name}: ready"
+        assert [s for s in scores if s is not None] == (
+            [state.ready_at] if state.ready_at else []
+        ), f"{name}: ready"
         if state.ready_at:
-            assert state.fetching is None and not state.paused, f"{name}: ready while fetched or paused"
-        elif state.fetching is None and not state.paused and state.enabled and not state.extra.group:
+            assert state.fetching is None and not state.paused, (
+                f"{name}: ready while fetched or paused"
+            )
+        elif (
+            state.fetching is None and not state.paused and state.enabled and not state.extra.group
+        ):
             assert not in_queue and not in_due, f"{name}: has URLs and is in no ready set"
         if state.extra.group:
             fronts.setdefault(state.extra.group, []).append(bool(state.ready_at))
             waits = await r.zscore(f"{prefix}:grp:{state.extra.group}", name)
-            may_go = bool(in_queue or in_due) and state.fetching is None and not state.paused and state.enabled
+            may_go = (
+                bool(in_queue or in_due)
+                and state.fetching is None
+                and not state.paused
+                and state.enabled
+            )
             assert (waits is not None) == may_go, f"{name}: its place in the group"
     for group, ready in fronts.items():
         assert sum(ready) <= 1, f"group {group}: more than one member may be leased"
@@ -130,20 +154,25 @@ async def _check_shard(r: Any, shard: int, put: Any, place: dict[bytes, str]) ->
             assert len(high) == 1
             put(bytes(high) + field, "finished")
     counted = await r.hmget(keys.state(shard), "queued", "waiting")
-    assert [int(x or 0) for x in counted] == [queued, waiting], f"counters {counted}, contents {[queued, waiting]}"
+    assert [int(x or 0) for x in counted] == [queued, waiting], (
+        f"counters {counted}, contents {[queued, waiting]}"
+    )
 
 
 async def freeze(r: Any, shard: int = 0) -> None:
-    """The frontier's clock stands still, so that a busy machine lets no delay pass; waits (``Step.wait_ms``), which are
-    told in real time, are of no use then: :func:`opens_in`."""
+    """The frontier's clock stands still, so that a busy machine lets no delay pass; waits
+    (``Step.wait_ms``), which are told in real time, are of no use then: :func:`opens_in`."""
     if not await r.hexists(keys.clock(shard), "factor"):
         seconds, micros = await r.time()
-        await r.hset(keys.clock(shard), mapping={"factor": "1e-15", "offset": seconds * 1000 + micros // 1000})
+        await r.hset(
+            keys.clock(shard),
+            mapping={"factor": "1e-15", "offset": seconds * 1000 + micros // 1000},
+        )
 
 
 async def advance(r: Any, ms: float, shard: int = 0) -> None:
-    """The frontier's clock goes on by ``ms`` at once (set_clock itself refuses a frontier that is in use), and by
-    nothing else from then on, unless it has a clock of its own."""
+    """The frontier's clock goes on by ``ms`` at once (set_clock itself refuses a frontier that is
+    in use), and by nothing else from then on, unless it has a clock of its own."""
     await freeze(r, shard)
     await r.hincrbyfloat(keys.clock(shard), "offset", ms)
 
@@ -155,7 +184,8 @@ async def leap(r: Any, ms: float) -> None:
 
 
 async def opens_in(f: Frontier, domain: str = "a.vn") -> float:
-    """Ms until a URL of the domain may be leased, by the frontier's clock; of a frozen one exact."""
+    """Ms until a URL of the domain may be leased, by the frontier's clock; of a
+    frozen one exact."""
     scores = [await f.client.zscore(f"{keys.prefix(0)}:ready:{c}", domain) for c in range(3)]
     (at,) = [score for score in scores if score is not None]
     return float(at) - await f.operator.now_ms()

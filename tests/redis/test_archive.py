@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from newscrawler.frontier import keys, records
+from newscrawler.frontier import keys, records, schema
 from newscrawler.frontier.queue import Frontier, FrontierUnavailable
 from newscrawler.items import Kind, Link, Outcome
 from newscrawler.store.base import StoreUnavailable
@@ -58,7 +58,9 @@ async def move_all(f: Frontier) -> int:
     raise AssertionError("never done")
 
 
-async def crawled(r: Any, archive: Archive, n: int = 40, **changes: Any) -> tuple[Frontier, list[Link]]:
+async def crawled(
+    r: Any, archive: Archive, n: int = 40, **changes: Any
+) -> tuple[Frontier, list[Link]]:
     """``n`` URLs fetched, acked and moved; the worker's own filter is empty."""
     f = await opened(r, archive, **changes)
     found = links(n)
@@ -78,7 +80,9 @@ async def test_what_was_moved_is_still_seen_and_not_fetched_again(r: Any, archiv
     assert (await f.operator.stats())["archived"] == 40
 
 
-async def test_without_the_archive_it_would_have_been_fetched_again(r: Any, archive: Archive) -> None:
+async def test_without_the_archive_it_would_have_been_fetched_again(
+    r: Any, archive: Archive
+) -> None:
     """The test before this one can fail: the filter alone does not tell."""
     _, found = await crawled(r, archive)
     assert (await (await frontier(r, "w2")).add(found)).added == 40
@@ -114,7 +118,10 @@ async def test_a_lie_of_the_filter_is_admitted_when_the_archive_does_not_know_it
 async def test_the_youngest_stay_and_redis_is_bounded(r: Any, archive: Archive) -> None:
     f = await opened(r, archive, finished_limit=keys.BUCKETS * 8)
     # ids of one bucket: 20 URLs that share their first 14 bits
-    found = [Link(f"https://a.vn/{i}", bytes(2) + i.to_bytes(14, "big"), "a.vn", Kind.ARTICLE) for i in range(20)]
+    found = [
+        Link(f"https://a.vn/{i}", bytes(2) + i.to_bytes(14, "big"), "a.vn", Kind.ARTICLE)
+        for i in range(20)
+    ]
     for one in found:
         await f.add([one])
         await drain(f)
@@ -129,9 +136,14 @@ async def test_the_youngest_stay_and_redis_is_bounded(r: Any, archive: Archive) 
     assert (await f.add(found)).seen == 20
 
 
-async def test_what_was_asked_for_outlives_what_was_fetched_before_it_was_asked(r: Any, archive: Archive) -> None:
+async def test_what_was_asked_for_outlives_what_was_fetched_before_it_was_asked(
+    r: Any, archive: Archive
+) -> None:
     f = await opened(r, archive, finished_limit=keys.BUCKETS * 4)
-    found = [Link(f"https://a.vn/{i}", bytes(2) + i.to_bytes(14, "big"), "a.vn", Kind.ARTICLE) for i in range(8)]
+    found = [
+        Link(f"https://a.vn/{i}", bytes(2) + i.to_bytes(14, "big"), "a.vn", Kind.ARTICLE)
+        for i in range(8)
+    ]
     for one in found[:5]:
         await f.add([one])
         await drain(f)
@@ -146,7 +158,9 @@ async def test_what_was_asked_for_outlives_what_was_fetched_before_it_was_asked(
     held = {keys.finished_id(0, field) for field in await r.hkeys(keys.bucket(0, 0))}
     assert found[0].url_id in held and found[5].url_id in held
     record = await f.record(found[0].url_id, "a.vn")
-    assert record is not None and record.outcome is Outcome.DONE, "its mark is no part of what is read"
+    assert record is not None and record.outcome is Outcome.DONE, (
+        "its mark is no part of what is read"
+    )
 
 
 async def test_a_failed_url_comes_back_from_the_archive_when_due(r: Any, archive: Archive) -> None:
@@ -165,7 +179,9 @@ async def test_a_failed_url_comes_back_from_the_archive_when_due(r: Any, archive
     assert (await f.add([one])).added == 1
     assert (await f.counts()).quarantined == 0
     (again,) = (await f.step(1)).leases
-    assert again.url == one.url and again.discovered_ms == discovered, "its history came back with it"
+    assert again.url == one.url and again.discovered_ms == discovered, (
+        "its history came back with it"
+    )
     await check(r)
 
 
@@ -179,7 +195,9 @@ async def test_a_revisit_of_an_archived_url_is_admitted_when_due(r: Any, archive
     await check(r)
 
 
-async def test_the_links_of_an_ack_ask_the_archive_before_the_visit_ends(r: Any, archive: Archive) -> None:
+async def test_the_links_of_an_ack_ask_the_archive_before_the_visit_ends(
+    r: Any, archive: Archive
+) -> None:
     f, found = await crawled(r, archive)
     await f.add([link("/hub")])
     (lease,) = (await f.step(1)).leases
@@ -190,35 +208,47 @@ async def test_the_links_of_an_ack_ask_the_archive_before_the_visit_ends(r: Any,
     assert places[lease.url_id] == "finished" and places[link("/new").url_id] == "queued"
 
 
-async def test_an_ack_that_moves_its_url_waits_for_the_archive_too(r: Any, archive: Archive) -> None:
+async def test_an_ack_that_moves_its_url_waits_for_the_archive_too(
+    r: Any, archive: Archive
+) -> None:
     f, found = await crawled(r, archive, domains=("a.vn", "m.a.vn"))
     await f.add([link("/tin-1.html", "m.a.vn")])
     (lease,) = (await f.step(1)).leases
-    ack = done(lease, Outcome.RETRY, reason="moved", moved_to="https://a.vn/tin-1.html", links=found[:3])
+    ack = done(
+        lease, Outcome.RETRY, reason="moved", moved_to="https://a.vn/tin-1.html", links=found[:3]
+    )
     step = await f.step(1, [ack])
     (again,) = step.leases or (await f.step(1)).leases
     assert (again.url, again.url_id) == ("https://a.vn/tin-1.html", lease.url_id)
     assert (await check(r))[lease.url_id] == "leased"
 
 
-async def test_an_archive_that_is_away_loses_neither_links_nor_acks(r: Any, archive: Archive) -> None:
+async def test_an_archive_that_is_away_loses_neither_links_nor_acks(
+    r: Any, archive: Archive
+) -> None:
     f, found = await crawled(r, archive)
     await f.add([link("/hub"), link("/other")])
     archive.away = True
-    with pytest.raises(FrontierUnavailable, match="archive of finished records does not answer: disk is full"):
+    with pytest.raises(
+        FrontierUnavailable, match="archive of finished records does not answer: disk is full"
+    ):
         await f.add([*found[:3], link("/first")])
     (lease,) = (await f.step(1)).leases
     with pytest.raises(FrontierUnavailable):
         await f.step(1, [done(lease, links=[found[0], link("/new")])])
     archive.away = False
     step = await f.step(1, [done(lease, links=[found[0], link("/new")])])
-    assert (step.rejected, step.leased, step.wait_ms) == ([], 0, 0), "the turn is free again: ask at once"
+    assert (step.rejected, step.leased, step.wait_ms) == ([], 0, 0), (
+        "the turn is free again: ask at once"
+    )
     assert len((await f.step(1)).leases) == 1
     assert (await check(r))[lease.url_id] == "finished"
     assert link("/new").url_id in await check(r)
 
 
-async def test_a_worker_that_dies_while_the_archive_is_asked_repeats_the_visit(r: Any, archive: Archive) -> None:
+async def test_a_worker_that_dies_while_the_archive_is_asked_repeats_the_visit(
+    r: Any, archive: Archive
+) -> None:
     f, found = await crawled(r, archive)
     await f.add([link("/hub")])
     (lease,) = (await f.step(1)).leases
@@ -235,7 +265,9 @@ async def test_a_worker_that_dies_while_the_archive_is_asked_repeats_the_visit(r
     assert len(await check(r)) == 3
 
 
-async def test_an_archive_that_is_full_leaves_the_records_in_redis(r: Any, archive: Archive, caplog: Any) -> None:
+async def test_an_archive_that_is_full_leaves_the_records_in_redis(
+    r: Any, archive: Archive, caplog: Any
+) -> None:
     f = await opened(r, archive)
     await f.add(links(30))
     archive.away = True
@@ -253,7 +285,11 @@ async def test_a_crash_between_archive_and_redis_changes_nothing(r: Any, archive
     await f.add(links(10))
     await drain(f)
     held = {k: await r.hgetall(k) for k in await r.keys("{f0}:f:*")}
-    put = [(keys.finished_id(int(k.rsplit(b":", 1)[1]), i), v) for k, fields in held.items() for i, v in fields.items()]
+    put = [
+        (keys.finished_id(int(k.rsplit(b":", 1)[1]), i), v)
+        for k, fields in held.items()
+        for i, v in fields.items()
+    ]
     await archive.put(put)  # and the worker died here
     f.local.clear()
     assert (await f.add(links(10))).seen == 10
@@ -270,11 +306,15 @@ async def test_a_record_that_changed_while_it_was_moved_stays(r: Any, archive: A
     from msgpack import packb
 
     number = int(bucket.rsplit(":", 1)[1])
-    assert await f.scripts.run("forget", "{f0}", packb([number, field, old], use_bin_type=False)) == 0
+    assert (
+        await f.scripts.run("forget", "{f0}", packb([number, field, old], use_bin_type=False)) == 0
+    )
     assert await r.hget(bucket, field) == old + b"x"
 
 
-async def test_what_is_moved_is_known_to_the_filter_for_a_window_more(r: Any, archive: Archive) -> None:
+async def test_what_is_moved_is_known_to_the_filter_for_a_window_more(
+    r: Any, archive: Archive
+) -> None:
     f = await opened(r, archive, seen_window_ms=DAY)
     await f.add(links(5))
     await drain(f)
@@ -296,10 +336,12 @@ async def test_why_answers_for_an_archived_url(r: Any, archive: Archive) -> None
 
 
 async def test_the_age_of_a_record_reads_all_its_forms() -> None:
-    head = records.FINISHED.pack(records.SCHEMA * 16 + 5, 1, 0, 0, 200, 7, 1000)
+    head = schema.FINISHED.pack(schema.SCHEMA * 16 + 5, 1, 0, 0, 200, 7, 1000)
     assert records.finished_age(head + b"why") == 1000
     for flags, size in ((16, 0), (17, 4), (18, 16), (20, 10), (24, 4), (31, 34), (48, 3), (63, 37)):
-        packed = head[:3] + bytes((flags,)) + head[4:] + bytes(size) + (2000).to_bytes(4, "big") + b"why"
+        packed = (
+            head[:3] + bytes((flags,)) + head[4:] + bytes(size) + (2000).to_bytes(4, "big") + b"why"
+        )
         assert records.finished_age(packed) == 2000, flags
     assert records.finished_age(b"") == 0
 

@@ -1,4 +1,5 @@
-"""Classes: their turns 5:3:1, and how the class of a domain is worked out where its admin chose none."""
+"""Classes: their turns 5:3:1, and how the class of a domain is worked out where
+its admin chose none."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ HOUR = 3_600_000
 
 
 async def test_five_three_one_over_ten_thousand_leases(r: Any) -> None:
-    """All classes full, batches of every size: of 10,000 leases 5,556 : 3,333 : 1,111, to within one round of turns."""
+    """All classes full, batches of every size: of 10,000 leases 5,556 : 3,333 : 1,111, to within
+    one round of turns."""
     f = await frontier(r)
     cls_of = {}
     for cls in ("high", "mid", "low"):
@@ -53,14 +55,18 @@ class Site:
         await f.put_domains([DomainPolicy("a.vn", "a.vn", "auto", 0)])
         return cls(r, f)
 
-    async def fetch(self, times: int, *, new: int = 0, status: int = 200, latency_ms: float = 300) -> None:
+    async def fetch(
+        self, times: int, *, new: int = 0, status: int = 200, latency_ms: float = 300
+    ) -> None:
         """``new`` of ``times`` are new articles, the rest pages without one."""
         await self.f.add(links(times, start=self.n))
         self.n += times
         for i in range(times):
             (lease,) = (await self.f.step(1)).leases
             outcome = Outcome.DONE if i < new else Outcome.NOT_ARTICLE
-            await self.f.step(0, [done(lease, outcome, status=status)], [ended(lease, status, latency_ms)])
+            await self.f.step(
+                0, [done(lease, outcome, status=status)], [ended(lease, status, latency_ms)]
+            )
 
     async def row(self) -> dict[str, Any]:
         return dict((await self.f.report())["domains"][0])
@@ -75,7 +81,9 @@ async def test_a_site_that_brings_news_rises_and_says_why(r: Any) -> None:
     assert (await site.row())["class_why"] == "worked out: not judged yet"
     await site.fetch(64, new=40)
     assert await site.cls() == "high"
-    assert (await site.row())["class_why"].startswith("worked out: 62 % new articles, answers in 0.3 s, 0 % errors")
+    assert (await site.row())["class_why"].startswith(
+        "worked out: 62 % new articles, answers in 0.3 s, 0 % errors"
+    )
     await check(r)
 
 
@@ -84,7 +92,9 @@ async def test_a_site_that_brings_news_rises_and_says_why(r: Any) -> None:
     [{"new": 1}, {"new": 10, "status": 500}, {"new": 10, "latency_ms": 9000}],
     ids=["brings nothing", "errors", "slow"],
 )
-async def test_a_site_that_brings_nothing_fails_or_is_slow_falls(r: Any, answers: dict[str, Any]) -> None:
+async def test_a_site_that_brings_nothing_fails_or_is_slow_falls(
+    r: Any, answers: dict[str, Any]
+) -> None:
     site = await Site.open(r)
     await site.fetch(64, **answers)
     assert await site.cls() == "low"
@@ -162,4 +172,6 @@ async def test_list_pages_and_second_visits_are_no_yield(r: Any) -> None:
         await site.f.step(0, [done(lease, outcome, next_visit_ms=1)], [ended(lease)])
         await advance(r, HOUR / 60 + 1)
     state = await site.f.operator.state("a.vn")
-    assert state is not None and state.extra.articles == 1, "a retry counts once, the second visit not at all"
+    assert state is not None and state.extra.articles == 1, (
+        "a retry counts once, the second visit not at all"
+    )

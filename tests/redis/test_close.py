@@ -16,7 +16,9 @@ TURNS = 16
 
 
 @pytest.mark.parametrize("turns", range(TURNS))
-async def test_periodic_work_ends_when_stopped_at_any_turn_of_its_call(r: Any, redis_server: str, turns: int) -> None:
+async def test_periodic_work_ends_when_stopped_at_any_turn_of_its_call(
+    r: Any, redis_server: str, turns: int
+) -> None:
     client = connect(redis_server, single=False)
     registry = Registry(client)
     began = asyncio.Event()
@@ -30,7 +32,9 @@ async def test_periodic_work_ends_when_stopped_at_any_turn_of_its_call(r: Any, r
     for _ in range(turns):
         await asyncio.sleep(0)
     stopping = asyncio.ensure_future(every.stop())
-    done, _ = await asyncio.wait({stopping}, timeout=5)  # a timeout that cancels would end what it is to judge
+    done, _ = await asyncio.wait(
+        {stopping}, timeout=5
+    )  # a timeout that cancels would end what it is to judge
     assert done, "still running 5 s after it was stopped"
     assert int(await r.hget(TOTALS, "page/fetched")) >= 1, "the call that was at work is finished"
     await client.aclose()

@@ -12,7 +12,8 @@ import pytest
 import pytest_asyncio
 import redis as redis_py
 
-from newscrawler.frontier import cluster, connect, keys, scripts
+from newscrawler.frontier import connect, keys, scripts
+from newscrawler.frontier import redis_cluster as redis_cluster_module
 from newscrawler.frontier.queue import DomainPolicy, Frontier, FrontierUnavailable, RobotsAnswer
 from newscrawler.items import Outcome
 from tests.crawl import chaos
@@ -50,14 +51,16 @@ async def client(request: pytest.FixtureRequest, redis_server: str) -> AsyncIter
         ("rediss+cluster://me:p%40s@a:1,b:2,c:3", "rediss://me:p%40s@a:1", [("b", 2), ("c", 3)]),
     ],
 )
-def test_the_address_of_a_cluster_names_any_of_its_nodes(url: str, first: str, others: list[Any]) -> None:
-    assert cluster.is_cluster(url) and not cluster.is_cluster(first)
-    assert cluster.split_url(url) == (first, others)
+def test_the_address_of_a_cluster_names_any_of_its_nodes(
+    url: str, first: str, others: list[Any]
+) -> None:
+    assert redis_cluster_module.is_cluster(url) and not redis_cluster_module.is_cluster(first)
+    assert redis_cluster_module.split_url(url) == (first, others)
 
 
 def test_a_wrong_address_says_which_part() -> None:
     with pytest.raises(ValueError, match="'b' is not host:port"):
-        cluster.split_url("redis+cluster://a:7000,b")
+        redis_cluster_module.split_url("redis+cluster://a:7000,b")
 
 
 async def test_a_cluster_that_is_away_is_one_clear_line() -> None:
@@ -83,7 +86,9 @@ async def test_urls_of_all_shards_are_handed_out_once_and_counters_stay_true(cli
     assert (counts.queued, counts.leased, counts.domains) == (0, 0, len(DOMAINS))
 
 
-async def test_links_to_domains_of_other_shards_arrive_before_their_page_is_done(client: Any) -> None:
+async def test_links_to_domains_of_other_shards_arrive_before_their_page_is_done(
+    client: Any,
+) -> None:
     f = await frontier(client, domains=DOMAINS, shards=SHARDS)
     await f.add([link("/start", DOMAINS[0])])
     (lease,) = (await f.step(1)).leases
@@ -94,7 +99,8 @@ async def test_links_to_domains_of_other_shards_arrive_before_their_page_is_done
 
 
 async def test_every_script_keeps_to_one_slot(client: Any) -> None:
-    """Each of them is run for real: a cluster refuses a script that touches a key of another slot."""
+    """Each of them is run for real: a cluster refuses a script that touches a
+    key of another slot."""
     f = await frontier(client, domains=DOMAINS, shards=SHARDS, obey_robots=True, max_tries=1)
     other = await frontier(client, "w2", domains=(), shards=SHARDS, obey_robots=True)
     ran: set[str] = set()
@@ -110,7 +116,9 @@ async def test_every_script_keeps_to_one_slot(client: Any) -> None:
     await f.add([one for d in DOMAINS for one in links(4, d)])
     robots = (await f.step(64)).leases
     assert len(robots) == len(DOMAINS)
-    answers = [done(lease, robots=RobotsAnswer(200, b"User-agent: *\nAllow: /", None)) for lease in robots]
+    answers = [
+        done(lease, robots=RobotsAnswer(200, b"User-agent: *\nAllow: /", None)) for lease in robots
+    ]
     leases = (await f.step(64, answers, [ended(lease) for lease in robots])).leases
     assert len(leases) == len(DOMAINS)
     assert await f.renew(leases) == []
@@ -129,10 +137,19 @@ async def test_every_script_keeps_to_one_slot(client: Any) -> None:
     assert sum(row["queued"] for row in report["domains"]) == report["totals"]["queued"]
     await check(client, SHARDS)
     await other.close()
-    assert ran >= {"add", "step", "renew", "trial", "give_back", "put_domains", "quarantine", "purge", "domain"}
-    from newscrawler.frontier.reserve import reserve
+    assert ran >= {
+        "add",
+        "step",
+        "renew",
+        "trial",
+        "give_back",
+        "put_domains",
+        "quarantine",
+        "purge",
+        "domain",
+    }
 
-    assert await reserve(f, DOMAINS[2], link("/asked", DOMAINS[2]).url) is not None
+    assert await f.reserve(DOMAINS[2], link("/asked", DOMAINS[2]).url) is not None
     for shard in range(SHARDS):  # what is left to run touches only the clock
         await scripts.Scripts(client).run("free", keys.prefix(shard))
         await scripts.Scripts(client).run("set_clock", keys.prefix(shard), "1.0", "0")
@@ -142,7 +159,9 @@ async def test_random_interleavings_of_workers_over_shards_keep_the_invariants(c
     seed = random.randrange(1_000_000)
     print(f"seed {seed}")
     chance = random.Random(seed)
-    workers: list[Frontier] = [await frontier(client, f"w{n}", DOMAINS, shards=SHARDS) for n in range(3)]
+    workers: list[Frontier] = [
+        await frontier(client, f"w{n}", DOMAINS, shards=SHARDS) for n in range(3)
+    ]
     held: list[Any] = []
     offered: set[str] = set()
     for _ in range(60):
@@ -153,9 +172,13 @@ async def test_random_interleavings_of_workers_over_shards_keep_the_invariants(c
             await f.add(batch)
         mine = [lease for owner, lease in held if owner is f]
         acks = [lease for lease in mine if chance.random() < 0.6]
-        step = await f.step(chance.randrange(6), [done(lease) for lease in acks], [ended(lease) for lease in acks])
+        step = await f.step(
+            chance.randrange(6), [done(lease) for lease in acks], [ended(lease) for lease in acks]
+        )
         assert step.rejected == []
-        held = [(owner, lease) for owner, lease in held if lease not in acks] + [(f, lease) for lease in step.leases]
+        held = [(owner, lease) for owner, lease in held if lease not in acks] + [
+            (f, lease) for lease in step.leases
+        ]
     await check(client, SHARDS)
     for owner, lease in held:
         await owner.give_back([lease])
@@ -200,10 +223,18 @@ async def test_a_restarted_node_is_noticed_and_its_scripts_are_sent_again(
 def test_a_crawl_over_shards_finishes(
     kind: str, tmp_path: Path, newsweb: StartNewsweb, request: pytest.FixtureRequest
 ) -> None:
-    servers: Any = request.getfixturevalue("redis_cluster") if kind == "cluster" else chaos.RedisServer(tmp_path / "r")
+    servers: Any = (
+        request.getfixturevalue("redis_cluster")
+        if kind == "cluster"
+        else chaos.RedisServer(tmp_path / "r")
+    )
     try:
         web = newsweb("ip", sites=4, articles=6, **QUIET)
-        places = {"SITES_FILE": web.sites_file, "SELECTORS_DIR": web.selectors_dir, "REDIS_URL": servers.url}
+        places = {
+            "SITES_FILE": web.sites_file,
+            "SELECTORS_DIR": web.selectors_dir,
+            "REDIS_URL": servers.url,
+        }
         scrapy = Scrapy(tmp_path, {**QUICK, **places, "FRONTIER_SHARDS": 3})
         first, second = scrapy.start("crawl", "news"), scrapy.start("crawl", "news")
         for run in (first, second):

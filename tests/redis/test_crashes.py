@@ -1,4 +1,5 @@
-"""A URL is given up for killing workers only when there is reason to believe that it does. tests/crawl/test_killer.py has the crawl."""
+"""A URL is given up for killing workers only when there is reason to believe that it does.
+tests/crawl/test_killer.py has the crawl."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ import time
 from typing import Any
 
 from newscrawler.frontier import keys
+from newscrawler.frontier.outlook import resting
 from newscrawler.frontier.queue import Frontier, Lease, RobotsAnswer
-from newscrawler.frontier.suspects import resting
 from newscrawler.items import Kind
 from tests.redis.helpers import advance, check, done, ended, frontier, links, run_out
 
@@ -20,7 +21,9 @@ async def die_holding(f: Frontier, lease: Lease, *, on_trial: bool) -> None:
     assert (await f.step(0)).leased == 0
 
 
-async def test_what_kills_its_worker_each_time_ends_in_quarantine_after_seven_deaths(r: Any) -> None:
+async def test_what_kills_its_worker_each_time_ends_in_quarantine_after_seven_deaths(
+    r: Any,
+) -> None:
     f = await frontier(r)
     await f.add(links(1))
     for _ in range(3):  # at once

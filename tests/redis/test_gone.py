@@ -5,18 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from scrapy.crawler import AsyncCrawlerRunner
 from scrapy.utils.project import get_project_settings
-from scrapy.utils.test import get_crawler
 
-from newscrawler.items import Article, Outcome, Page
-from newscrawler.pipelines import ArticleStorePipeline
+from newscrawler.crawl.services import services_of
+from newscrawler.items import Article, Outcome, Visit
+from newscrawler.pipelines import IndexPipeline
 from newscrawler.spiders.news import NewsSpider
 from newscrawler.store.events import STREAM
-from newscrawler.wiring import Services
 from tests.redis.helpers import done, frontier, link
 
 
-async def test_gone_is_told_once_and_only_of_articles(r: Any, redis_server: str, tmp_path: Path) -> None:
+async def test_gone_is_told_once_and_only_of_articles(
+    r: Any, redis_server: str, tmp_path: Path
+) -> None:
     f = await frontier(r)
     await f.add([link("/bai-viet")])
     (lease,) = (await f.step(1)).leases
@@ -24,23 +26,36 @@ async def test_gone_is_told_once_and_only_of_articles(r: Any, redis_server: str,
     (lease,) = (await f.step(1)).leases
     assert lease.digest, "it was read before"
 
-    places = {"DATA_DIR": str(tmp_path), "REDIS_URL": redis_server, "TWISTED_REACTOR_ENABLED": False}
-    crawler = get_crawler(NewsSpider, {**get_project_settings().copy_to_dict(), **places})
-    pipeline = ArticleStorePipeline.from_crawler(crawler)
+    places = {
+        "DATA_DIR": str(tmp_path),
+        "REDIS_URL": redis_server,
+        "TWISTED_REACTOR_ENABLED": False,
+    }
+    settings = {**get_project_settings().copy_to_dict(), **places}
+    crawler = AsyncCrawlerRunner(settings).create_crawler(NewsSpider)
+    crawler.spider = NewsSpider.from_crawler(crawler)  # what Crawler.crawl does first
+    services = services_of(crawler)
+    pipeline = IndexPipeline.from_crawler(crawler)
     await pipeline.open_spider()
     try:
-        store = Services.of(crawler).store
-        article = Article(id=lease.url_id.hex(), url=lease.url, site="a.vn", title="Tiêu đề", content="Nội dung bài.")
-        gone = Page(url=lease.url, outcome=Outcome.GONE, lease=lease)
-        await pipeline.process_item(gone)
+        store, ingest = services.store, services.ingest
+        article = Article(
+            id=lease.url_id.hex(),
+            url=lease.url,
+            site="a.vn",
+            title="Tiêu đề",
+            content="Nội dung bài.",
+        )
+        gone = Visit(url=lease.url, outcome=Outcome.GONE, lease=lease)
+        await ingest.note_gone(gone)
         assert await r.xlen(STREAM) == 0, "it never was an article"
         await store.put([article])
-        await pipeline.process_item(gone)
-        await pipeline.process_item(gone)
+        await ingest.note_gone(gone)
+        await ingest.note_gone(gone)
         ((_, event),) = await r.xrange(STREAM)
         assert event == {b"type": b"article.gone", b"id": article.id.encode()}
         kept = await store.get(article.id)
         assert kept is not None and kept.gone
     finally:
         await pipeline.close_spider()
-        await Services.of(crawler).close()
+        await services.close()

@@ -1,4 +1,5 @@
-"""Random interleavings of everything that workers, their deaths, Redis and time can do, judged after each.
+"""Random interleavings of everything that workers, their deaths, Redis and time can do,
+judged after each.
 
 ``FRONTIER_SEED`` repeats one run, ``FRONTIER_RUNS`` makes more of them.
 """
@@ -12,16 +13,28 @@ from typing import Any
 import pytest
 
 from newscrawler.frontier import keys, records
-from newscrawler.frontier.queue import Ack, DomainPolicy, Fetched, Frontier, FrontierUnavailable, Lease, RobotsAnswer
+from newscrawler.frontier.queue import (
+    Ack,
+    DomainPolicy,
+    Fetched,
+    Frontier,
+    FrontierUnavailable,
+    Lease,
+    RobotsAnswer,
+)
 from newscrawler.frontier.seen import LocalSeen
 from newscrawler.items import Kind, Outcome
 from tests.redis.helpers import advance, check, frontier, link
+
+#: Everything that scripts do, in any order.
+REDIS_VERSIONS = ("6.2", "7")
 
 DOMAINS = tuple(f"d{i}.vn" for i in range(5))
 OUTCOMES = list(Outcome)
 KINDS = [Kind.ARTICLE, Kind.ARTICLE, Kind.PAGE, Kind.SECTION, Kind.HOME, Kind.FEED]
 RUNS = int(os.environ.get("FRONTIER_RUNS", "6"))
-STEPS = 250
+#: In make test, and in make chaos: after each all that Redis holds is looked at.
+STEPS, MANY_STEPS = 120, 250
 FLOOR_MS = 1000
 
 
@@ -85,7 +98,9 @@ class World:
             made.local = LocalSeen(links=2, capacity=3, reset_s=3600, error_rate=0.3)
             for i in range(5):
                 made.local.add(f"https://d0.vn/before/{i}")
-        made.look_from = self.rng.choice([0, 32])  # whether what is known is found out before it is offered
+        made.look_from = self.rng.choice(
+            [0, 32]
+        )  # whether what is known is found out before it is offered
         self.workers.append(made)
         self.held.setdefault(name, [])
 
@@ -119,7 +134,10 @@ class World:
         self.rng.shuffle(held)
         ending = [held.pop() for _ in range(self.rng.randrange(0, min(4, len(held)) + 1))]
         told = [x for x in held + ending if self.rng.random() < 0.5]
-        fetched = [Fetched(x, self.rng.random() * 500, self.rng.choice([200, 200, 404, 500, 503, 0])) for x in told]
+        fetched = [
+            Fetched(x, self.rng.random() * 500, self.rng.choice([200, 200, 404, 500, 503, 0]))
+            for x in told
+        ]
         acks = [self.ack(x) for x in ending]
         now = await worker.operator.now_ms()
         for lease in told + ending:
@@ -131,20 +149,24 @@ class World:
             try:
                 step = await worker.step(k, acks, fetched)
                 break
-            except FrontierUnavailable:  # the archive is away: the pump sends the same again
+            except FrontierUnavailable:  # the archive is away: the lease loop sends the same again
                 await check(self.r, self.shards)
                 is_again = True
         refused = set(step.rejected) & {x.url_id for x in ending if x not in self.late}
         assert is_again or not refused, "a right ack was refused"
         if not step.added.refused:
-            self.accepted |= {x.url_id for a in acks for x in a.links if a.lease.url_id not in step.rejected}
+            self.accepted |= {
+                x.url_id for a in acks for x in a.links if a.lease.url_id not in step.rejected
+            }
         for lease in step.leases:
             self.grant(lease, step.now_ms)
         held += step.leases
 
     def ack(self, lease: Lease) -> Ack:
         outcome = self.rng.choice(OUTCOMES)
-        ack = Ack(lease, outcome, "test", 200, digest=b"x" * 16, links=self.links(self.rng.randrange(4)))
+        ack = Ack(
+            lease, outcome, "test", 200, digest=b"x" * 16, links=self.links(self.rng.randrange(4))
+        )
         if lease.kind == Kind.ROBOTS:
             ack.robots = RobotsAnswer(self.rng.choice([200, 404, 500]), b"r")
         elif outcome is Outcome.RETRY and self.rng.random() < 0.3:
@@ -155,7 +177,9 @@ class World:
         """What a site would see: never two at once, never too early."""
         assert lease.fence > self.fences.get(lease.url_id, 0), "the fence must grow"
         self.fences[lease.url_id] = lease.fence
-        assert lease.domain not in self.fetching, f"{lease.domain} is fetched twice at the same time"
+        assert lease.domain not in self.fetching, (
+            f"{lease.domain} is fetched twice at the same time"
+        )
         early = self.last_end.get(lease.domain, 0) + FLOOR_MS - now
         assert early <= 0, f"{lease.domain} was opened {early} ms too early"
         self.fetching[lease.domain] = lease
@@ -208,7 +232,9 @@ class World:
             return
         lease = self.late.pop()
         # Not yet taken back: the ack of a silent worker is as good as any.
-        entry = await self.r.hget(keys.leases(keys.shard_of(lease.domain, self.shards)), lease.url_id)
+        entry = await self.r.hget(
+            keys.leases(keys.shard_of(lease.domain, self.shards)), lease.url_id
+        )
         is_its = entry is not None and records.unpack_lease_entry(entry).fence == lease.fence
         worker = self.pick()
         worker.local.unverified.clear()  # a call of its own might fail on the archive, and be sent again
@@ -235,7 +261,8 @@ class World:
             await worker.operator.replay(await worker.operator.quarantined())
 
     async def verify(self) -> None:
-        """What only the local filters knew is in the frontier in the end, or was refused and counted."""
+        """What only the local filters knew is in the frontier in the end, or was
+        refused and counted."""
         for worker in self.workers:
             hidden, refused = list(worker.local.unverified.values()), 0
             for _ in range(100):
@@ -247,7 +274,9 @@ class World:
                 if not worker.local.unverified:
                     break
             places = await check(self.r, self.shards)
-            lost = [x for x in hidden if x.url_id not in places and x.url_id not in self.archive.held]
+            lost = [
+                x for x in hidden if x.url_id not in places and x.url_id not in self.archive.held
+            ]
             assert len(lost) <= refused, f"lost: {[x.url for x in lost]}"
 
     async def pass_time(self) -> None:
@@ -256,8 +285,9 @@ class World:
             await advance(self.r, ms, shard)
 
 
+@pytest.mark.parametrize("steps", [STEPS, pytest.param(MANY_STEPS, marks=pytest.mark.chaos)])
 @pytest.mark.parametrize("run", range(RUNS))
-async def test_invariants_hold_under_any_interleaving(r: Any, run: int) -> None:
+async def test_invariants_hold_under_any_interleaving(r: Any, run: int, steps: int) -> None:
     seed = int(os.environ.get("FRONTIER_SEED", run + 1))
     print(f"FRONTIER_SEED={seed}")
     rng = random.Random(seed)
@@ -279,7 +309,7 @@ async def test_invariants_hold_under_any_interleaving(r: Any, run: int) -> None:
         world.pass_time,
     ]
     leased = 0
-    for _ in range(STEPS):
+    for _ in range(steps):
         (action,) = rng.choices(actions, [4, 12, 1, 1, 2, 1, 1, 1, 4])
         await action()
         places = await check(r, shards)

@@ -44,7 +44,9 @@ async def test_known_links_are_asked_for_by_their_ids(r: Any) -> None:
     assert (result.added, result.seen) == (10, 90)
     assert sent.names == ["look", "look", "add"] and sent.calls[2][1] < 10 * 100
     assert len(await check(r)) == 100
-    assert all(f.seen_local(x.url) for x in links(70) + links(30, "b.vn")), "confirmed ones are remembered"
+    assert all(f.seen_local(x.url) for x in links(70) + links(30, "b.vn")), (
+        "confirmed ones are remembered"
+    )
 
 
 async def test_whether_it_pays_is_learned(r: Any) -> None:

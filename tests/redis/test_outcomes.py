@@ -1,4 +1,5 @@
-"""The table "status or error -> outcome, tries, delay" of docs/frontier.md, row by row on a real Redis."""
+"""The table "status or error -> outcome, tries, delay" of docs/frontier.md, row by
+row on a real Redis."""
 
 from __future__ import annotations
 
@@ -9,11 +10,14 @@ from typing import Any
 
 import pytest
 
+from newscrawler.fetch.client import FetchFailed, FetchRefused
 from newscrawler.frontier.queue import RobotsAnswer
-from newscrawler.httpclient import FetchFailed, FetchRefused
 from newscrawler.items import Kind, Outcome
 from newscrawler.web.outcomes import judge_error, judge_status
 from tests.redis.helpers import advance, check, done, ended, frontier, link
+
+#: The contract of docs/frontier.md.
+REDIS_VERSIONS = ("6.2", "7")
 
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
 DELAY = 5 * SECOND
@@ -36,7 +40,12 @@ class Visit:
         return visit
 
     async def end(
-        self, outcome: Outcome, *, fetched: int | None = 200, retry_after_s: float | None = None, **ack: Any
+        self,
+        outcome: Outcome,
+        *,
+        fetched: int | None = 200,
+        retry_after_s: float | None = None,
+        **ack: Any,
     ) -> None:
         await advance(self.r, 30 * DAY)
         (lease,) = (await self.f.step(1)).leases
@@ -105,10 +114,15 @@ async def no_content(r: Any) -> None:
 async def not_modified(r: Any) -> None:
     assert judge_status(304) == (Outcome.UNCHANGED, "")
     visit = await Visit.make(r, Kind.SECTION)
-    await visit.end(Outcome.DONE, etag='"1"', digest=b"d" * 16, links_digest=b"l" * 16)
+    await visit.end(Outcome.DONE, etag='"1"', digest=b"d" * 16, content_state=b"l" * 16)
     await visit.end(Outcome.UNCHANGED, status=304, fetched=304)
     record = await visit.record()
-    assert (record.tries, record.etag, record.digest, record.links_digest) == (0, '"1"', b"d" * 16, b"l" * 16)
+    assert (record.tries, record.etag, record.digest, record.content_state) == (
+        0,
+        '"1"',
+        b"d" * 16,
+        b"l" * 16,
+    )
     assert about(await visit.again_in(), 30 * MINUTE)
     await delay_only(visit)
 
@@ -160,28 +174,54 @@ async def server_error(r: Any) -> None:
         await delay_only(visit)
 
 
+async def unavailable(r: Any) -> None:
+    assert judge_status(503) == (Outcome.RETRY, "status 503")
+    visit = await Visit.make(r, max_tries=15)
+    for tries, minutes in ((1, 1), (2, 4)):
+        await visit.end(Outcome.RETRY, reason="status 503", status=503, fetched=503)
+        assert (await visit.record()).tries == tries
+        assert about(await visit.again_in(), minutes * MINUTE)
+        await delay_only(visit)
+    await visit.end(Outcome.RETRY, reason="status 503", status=503, fetched=503)
+    await backed_off(visit)
+
+
 async def busy(r: Any) -> None:
     for status in (429, 503):
         assert judge_status(status) == (Outcome.RETRY, f"status {status}")
         visit = await Visit.make(r)
-        await visit.end(Outcome.RETRY, reason=f"status {status}", status=status, fetched=status, retry_after_s=600)
+        await visit.end(
+            Outcome.RETRY,
+            reason=f"status {status}",
+            status=status,
+            fetched=status,
+            retry_after_s=600,
+        )
         assert (await visit.record()).tries == 1
         assert about(await visit.again_in(), 10 * MINUTE), "not before Retry-After"
         await backed_off(visit, 10 * MINUTE)
-        visit = await Visit.make(r)
-        await visit.end(Outcome.RETRY, reason=f"status {status}", status=status, fetched=status)
-        assert about(await visit.again_in(), MINUTE)
-        await backed_off(visit)
+    visit = await Visit.make(r)
+    await visit.end(Outcome.RETRY, reason="status 429", status=429, fetched=429)
+    assert about(await visit.again_in(), MINUTE)
+    await backed_off(visit)
 
 
 async def no_answer(r: Any) -> None:
-    for error in (TimeoutError(), ConnectionResetError(), FetchFailed("http://a.vn/", "no such name", "dns")):
+    for error in (
+        TimeoutError(),
+        ConnectionResetError(),
+        FetchFailed("http://a.vn/", "no such name", "dns"),
+        FetchFailed("http://a.vn/", "answer broke off", "truncated"),
+    ):
         outcome, reason = judge_error(error)
         assert outcome is Outcome.RETRY and reason
-        visit = await Visit.make(r)
+        visit = await Visit.make(r, max_tries=15)
+        for tries, minutes in ((1, 1), (2, 4)):
+            await visit.end(outcome, reason=reason, status=0, fetched=0)
+            assert (await visit.record()).tries == tries
+            assert about(await visit.again_in(), minutes * MINUTE)
+            await delay_only(visit)
         await visit.end(outcome, reason=reason, status=0, fetched=0)
-        assert (await visit.record()).tries == 1
-        assert about(await visit.again_in(), MINUTE)
         await backed_off(visit)
 
 
@@ -219,7 +259,9 @@ async def refused_by_robots(r: Any) -> None:
 
     await read_rules(b"Disallow: /x")
     (lease,) = (await visit.f.step(1)).leases
-    await visit.f.step(0, [done(lease, Outcome.REFUSED, reason="robots", status=0)])  # it was not asked for
+    await visit.f.step(
+        0, [done(lease, Outcome.REFUSED, reason="robots", status=0)]
+    )  # it was not asked for
     assert (await visit.record()).tries == 0
     assert (await visit.gate())[0] == 0, "nothing was asked of the site"
     assert (await visit.f.add([visit.link])).seen == 1
@@ -268,7 +310,12 @@ async def store_away(r: Any) -> None:
     (lease,) = (await visit.f.step(1)).leases
     await visit.f.give_back([lease], [ended(lease)])
     record = await visit.record()
-    assert (record.state, record.tries, record.outcome, await visit.again_in()) == ("queued", 0, None, 0)
+    assert (record.state, record.tries, record.outcome, await visit.again_in()) == (
+        "queued",
+        0,
+        None,
+        0,
+    )
     await delay_only(visit)
 
 
@@ -294,8 +341,9 @@ ROWS: dict[str, Row] = {
     "the same to another spelling of the URL": moved,
     "404, 410": gone,
     "401, 403, 407, 408, 409, 421, 423, 425, 451, 5xx": server_error,
-    "429, 503": busy,
-    "timeout, reset, refused connection, no DNS": no_answer,
+    "429, 503 with Retry-After": busy,
+    "503 without Retry-After": unavailable,
+    "timeout, reset, refused connection, no DNS, an answer that breaks off": no_answer,
     "challenge page, captcha": challenged,
     "refused by rule: type, size, ssrf, trap, noindex, age, scheme": refused_by_rule,
     "refused by robots.txt": refused_by_robots,
@@ -312,6 +360,8 @@ async def test_row(r: Any, name: str) -> None:
 
 
 def test_every_row_of_the_table_has_its_test() -> None:
-    section = PAGE.read_text(encoding="utf-8").split("## Status or error", 1)[1].split("\n## ", 1)[0]
+    section = (
+        PAGE.read_text(encoding="utf-8").split("## Status or error", 1)[1].split("\n## ", 1)[0]
+    )
     rows = re.findall(r"^\| ([^|]+?) \|", section, re.M)
     assert rows[0] == "answer" and set(rows[1:]) - {"---", "|---"} == set(ROWS)

@@ -1,4 +1,5 @@
-"""Quotas of one domain and caps of the whole fleet: kept exactly, by all workers together, and nothing is lost."""
+"""Quotas of one domain and caps of the whole fleet: kept exactly, by all workers together,
+and nothing is lost."""
 
 from __future__ import annotations
 
@@ -7,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from newscrawler.frontier.extras import FOR_GOOD
 from newscrawler.frontier.queue import DomainPolicy, FrontierConfig, FrontierRefused
-from newscrawler.frontier.reserve import reserve
+from newscrawler.frontier.records import FOR_GOOD
 from tests.redis.helpers import advance, check, done, drain, ended, frontier, links
 
 SECOND, MINUTE, HOUR = 1000, 60_000, 3_600_000
@@ -117,7 +117,7 @@ async def test_a_persons_fetch_is_told_that_the_quota_is_spent(r: Any) -> None:
     await f.operator.set_quota("a.vn", 1, window_s=3600)
     assert await fetch(f, 3) == 1
     with pytest.raises(FrontierRefused, match=r"the quota of a\.vn is spent"):
-        await reserve(f, "a.vn", "https://a.vn/asked")
+        await f.reserve("a.vn", "https://a.vn/asked")
 
 
 @pytest.mark.parametrize("pages", [-1, 2**32])
@@ -132,7 +132,8 @@ async def test_a_wrong_quota_is_named(r: Any, pages: int) -> None:
 # ---------------------------------------------------------------- the fleet's caps
 @pytest.mark.parametrize("cap", [1, 7, 60, 600])
 async def test_no_minute_sees_more_requests_than_the_cap(r: Any, cap: int) -> None:
-    """Three workers that ask every 0.2 s (by the frontier's clock) for as much as they can get, for six minutes."""
+    """Three workers that ask every 0.2 s (by the frontier's clock) for as much as they can
+    get, for six minutes."""
     names = tuple(f"d{i}.vn" for i in range(70))
     workers = [await frontier(r, f"w{i}", domains=names, requests_per_minute=cap) for i in range(3)]
     await workers[0].add([x for name in names for x in links(math.ceil(cap * 6 / 70) + 9, name)])
@@ -176,7 +177,7 @@ async def test_a_persons_fetch_counts_too(r: Any) -> None:
     f = await frontier(r, requests_per_minute=2)
     await f.add(links(3))
     assert await fetch(f, 3) == 1
-    wait = await reserve(f, "a.vn", "https://a.vn/asked")
+    wait = await f.reserve("a.vn", "https://a.vn/asked")
     assert isinstance(wait, int) and 29 * SECOND < wait <= 30 * SECOND
 
 
@@ -237,5 +238,7 @@ async def test_shards_share_the_cap(r: Any) -> None:
         await f.step(0, [done(x) for x in step.leases], [ended(x) for x in step.leases])
         for shard in range(4):
             await advance(r, SECOND, shard)
-    minutes = (await f.operator.now_ms() - began) / (60 * SECOND)  # what the machine takes passes as well
+    minutes = (await f.operator.now_ms() - began) / (
+        60 * SECOND
+    )  # what the machine takes passes as well
     assert 60 <= taken <= 80 * minutes + 4  # one that each shard has to begin with

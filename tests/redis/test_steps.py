@@ -7,7 +7,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from newscrawler.frontier import keys, packing
+from newscrawler.frontier import keys, schema
 from newscrawler.frontier.queue import Ack
 from newscrawler.items import Kind, Outcome
 from tests.redis.helpers import advance, check, done, ended, frontier, link, links
@@ -35,7 +35,7 @@ class Calls:
         for name, args in self.made:
             if name == "step":
                 acks = msgpack.unpackb(args[3], raw=True) if args[3] else []
-                found.append((len(args[2]) // packing.FETCHED.size, len(acks)))
+                found.append((len(args[2]) // schema.FETCHED.size, len(acks)))
         return found
 
 
@@ -48,10 +48,18 @@ async def test_a_large_step_is_several_short_calls(r: Any) -> None:
     assert len({x.domain for x in first.leases}) == 40
     calls = Calls(f)
     rest = await f.step(80, [done(x) for x in first.leases[:20]], [ended(x) for x in first.leases])
-    assert sum(fetched for fetched, _ in calls.sizes) == 40 and sum(acks for _, acks in calls.sizes) == 20
-    assert max(fetched for fetched, _ in calls.sizes) <= 32 and max(acks for _, acks in calls.sizes) <= 16
+    assert (
+        sum(fetched for fetched, _ in calls.sizes) == 40
+        and sum(acks for _, acks in calls.sizes) == 20
+    )
+    assert (
+        max(fetched for fetched, _ in calls.sizes) <= 32
+        and max(acks for _, acks in calls.sizes) <= 16
+    )
     assert not rest.rejected
-    assert len({x.domain for x in rest.leases}) == 80, "a domain whose fetch has ended is there again in the same step"
+    assert len({x.domain for x in rest.leases}) == 80, (
+        "a domain whose fetch has ended is there again in the same step"
+    )
     last = await f.step(100, [done(x) for x in [*first.leases[20:], *rest.leases]])
     assert not last.rejected and len(last.leases) == 40
     assert (await f.step(1, [done(x) for x in last.leases])).pending == 0
@@ -60,10 +68,17 @@ async def test_a_large_step_is_several_short_calls(r: Any) -> None:
 
 @pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.GONE, Outcome.FAILED, Outcome.RETRY])
 @pytest.mark.parametrize("kind", [Kind.ARTICLE, Kind.SECTION])
-async def test_an_ack_without_its_records_header_ends_alike(r: Any, outcome: Outcome, kind: Kind) -> None:
+async def test_an_ack_without_its_records_header_ends_alike(
+    r: Any, outcome: Outcome, kind: Kind
+) -> None:
     f = await frontier(r, domains=("a.vn", "b.vn"))
     parent, hint = bytes(range(16)), {"title": "Giá vàng"}
-    await f.add([link("/x", name, kind=kind, depth=3, parent=parent, hint=hint) for name in ("a.vn", "b.vn")])
+    await f.add(
+        [
+            link("/x", name, kind=kind, depth=3, parent=parent, hint=hint)
+            for name in ("a.vn", "b.vn")
+        ]
+    )
     leases = (await f.step(2)).leases
     assert all(lease.header for lease in leases)
     leases[0].header = b""

@@ -1,4 +1,5 @@
-"""A worker that was killed: the next one on its machine frees its leases at once, and never those of the living."""
+"""A worker that was killed: the next one on its machine frees its leases at once, and never
+those of the living."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from newscrawler import wiring
+from newscrawler.crawl import services
 from newscrawler.fleet import identity
 from newscrawler.frontier.queue import Frontier
 from tests.redis.helpers import FAST, check, ended, frontier, links
@@ -20,13 +21,13 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Leases one URL under its own worker id, says so, and waits to be killed.
 HOLD = """
 import asyncio, sys
-from newscrawler import wiring
+from newscrawler.crawl import services
 from newscrawler.frontier import connect
 from newscrawler.frontier.queue import Frontier
 from tests.redis.helpers import FAST
 
 async def main():
-    f = Frontier(connect(sys.argv[1]), FAST, wiring.worker_id())
+    f = Frontier(connect(sys.argv[1]), FAST, services.worker_id())
     await f.open()
     step = await f.step(1)
     print(f.worker, step.leases[0].url, flush=True)
@@ -38,24 +39,30 @@ asyncio.run(main())
 
 def hold(redis_url: str) -> tuple[subprocess.Popen[str], str]:
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, redis_url], cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", HOLD, redis_url],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     assert process.stdout is not None
     with process.stdout as out:
         return process, out.readline().split()[0]
 
 
-async def test_leases_of_a_killed_worker_are_freed_at_the_next_start(r: Any, redis_server: str) -> None:
+async def test_leases_of_a_killed_worker_are_freed_at_the_next_start(
+    r: Any, redis_server: str
+) -> None:
     f = await frontier(r, domains=("a.vn", "b.vn"))
     await f.add(links(2) + links(2, "b.vn"))
     dead, dead_id = hold(redis_server)
     alive, alive_id = hold(redis_server)
     try:
-        assert not wiring.is_dead_worker(dead_id) and not wiring.is_dead_worker(alive_id)
+        assert not services.is_dead_worker(dead_id) and not services.is_dead_worker(alive_id)
         os.kill(dead.pid, signal.SIGKILL)
         dead.wait(10)
-        assert wiring.is_dead_worker(dead_id) and not wiring.is_dead_worker(alive_id)
-        heir = Frontier(r, FAST, wiring.worker_id(), is_dead=wiring.is_dead_worker)
+        assert services.is_dead_worker(dead_id) and not services.is_dead_worker(alive_id)
+        heir = Frontier(r, FAST, services.worker_id(), is_dead=services.is_dead_worker)
         await heir.open()
         assert set((await heir.report())["workers"]) == {alive_id}
         await check(r)
@@ -79,14 +86,22 @@ async def test_leases_of_a_killed_worker_are_freed_at_the_next_start(r: Any, red
         f"{identity.machine()}x-{2**22 - 3}-abc",
         f"{identity.machine()}-1-abc",  # another user's
     ],
-    ids=["a name", "none", "this one", "another machine", "a longer name", "another name", "another user's"],
+    ids=[
+        "a name",
+        "none",
+        "this one",
+        "another machine",
+        "a longer name",
+        "another name",
+        "another user's",
+    ],
 )
 def test_where_it_cannot_be_known_nobody_is_dead(worker: str) -> None:
-    assert not wiring.is_dead_worker(worker)
+    assert not services.is_dead_worker(worker)
 
 
 def test_a_pid_without_a_process_is_dead() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait(10)
-    assert wiring.is_dead_worker(f"{identity.machine()}-{child.pid}-abc")
-    assert wiring.worker_id("job-123456").startswith(f"{identity.machine()}-{os.getpid()}-")
+    assert services.is_dead_worker(f"{identity.machine()}-{child.pid}-abc")
+    assert services.worker_id("job-123456").startswith(f"{identity.machine()}-{os.getpid()}-")

@@ -1,8 +1,10 @@
-"""python -m tests.semisynthetic.awkward: sites that are not one template with everything on every page.
+"""python -m tests.semisynthetic.awkward: sites that are not one template with
+everything on every page.
 
-Two templates, the same stories under two templates, bylines on half of the pages, no date that readers see, a long list of
-other articles beside or in the text, a third behind a paywall. What is printed: pages until a set is active, fields right on
-fresh pages with it and without any set, and what the set reads wrong by its own selectors.
+Two templates, the same stories under two templates, bylines on half of the pages, no date that
+readers see, a long list of other articles beside or in the text, a third behind a paywall. What is
+printed: pages until a set is active, fields right on fresh pages with it and without any set, and
+what the set reads wrong by its own selectors.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ import lxml.html
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import extract
 from newscrawler.extraction.selectors import SelectorSet
-from newscrawler.selectorstore import cluster
-from newscrawler.selectorstore.samples import make_sample
+from newscrawler.selectorsets import templates as templates_module
+from newscrawler.selectorsets.samples import make_sample
 from tests.semisynthetic.dom import SILENT, cut, key, text_of
 from tests.semisynthetic.life import FIELDS, Life, Site, live, structures, wrong_fields
 from tests.semisynthetic.structure import Filled, Structure
@@ -37,7 +39,8 @@ _DAY = re.compile(r"\d{1,4}\D{1,12}\d{1,4}|\d{4}")
 
 
 class Awkward(Site):
-    """Pages of several structures by weight; ``twin``: each story under the first and then under the second one."""
+    """Pages of several structures by weight; ``twin``: each story under the first and then
+    under the second one."""
 
     def __init__(
         self,
@@ -69,7 +72,9 @@ class Awkward(Site):
         story = self.texts.story(rng, len(structure.authors))
         bare = rng.random() < self._nameless
         made = structure.fill(story, None, rng, self.texts, nameless=bare)
-        twin = self._parts[1].fill(story, None, rng, self.texts, nameless=bare) if self._twin else None
+        twin = (
+            self._parts[1].fill(story, None, rng, self.texts, nameless=bare) if self._twin else None
+        )
         if self._twist is not None:
             made = self._twist(made, rng, self.texts)
         return made, twin
@@ -81,8 +86,11 @@ def _written(tree: Any) -> bytes:
 
 
 def _paragraph(tree: Any, text: str) -> Any:
-    """The deepest element that holds this paragraph and nothing else; None where inline markup made it another text."""
-    found = [n for n in tree.body.iter() if isinstance(n.tag, str) and n.tag not in SILENT and len(n) < 4]
+    """The deepest element that holds this paragraph and nothing else; None where inline
+    markup made it another text."""
+    found = [
+        n for n in tree.body.iter() if isinstance(n.tag, str) and n.tag not in SILENT and len(n) < 4
+    ]
     same = [n for n in found if key(text_of(n)) == key(text)]
     return same[-1] if same else None
 
@@ -113,12 +121,18 @@ def date_in_script(made: Filled, rng: random.Random, texts: Texts) -> Filled:
         if "ld+json" not in (node.get("type") or ""):
             cut(node)  # the site's own state has the structure's day in it
         elif node.text:
-            node.text = re.sub(r'"date(?:Published|Modified|Created)"\s*:\s*"[^"]*",?', "", node.text)
+            node.text = re.sub(
+                r'"date(?:Published|Modified|Created)"\s*:\s*"[^"]*",?', "", node.text
+            )
     script = lxml.html.fragment_fromstring("<script></script>")
-    script.text = json.dumps({"page": {"publishedAt": made.truth.published.isoformat(), "type": "article"}})
+    script.text = json.dumps(
+        {"page": {"publishedAt": made.truth.published.isoformat(), "type": "article"}}
+    )
     script.text = f"window.__STATE__ = {script.text};"
     tree.body.append(script)
-    url = re.sub(r"/\d{4}/\d\d?(?:/\d\d?)?/", "/", made.truth.url)  # the structure's own day may stand there
+    url = re.sub(
+        r"/\d{4}/\d\d?(?:/\d\d?)?/", "/", made.truth.url
+    )  # the structure's own day may stand there
     return replace(made, body=_written(tree), truth=replace(made.truth, url=url))
 
 
@@ -149,13 +163,22 @@ def new_ones(rng: random.Random, texts: Texts) -> list[tuple[str, str]]:
     return [(texts.headline(rng), texts.sentence(rng)) for _ in range(5)]
 
 
-def box(stories: Callable[[random.Random, Texts], list[tuple[str, str]]], name: str, *, below: bool = False) -> Twist:
+def box(
+    stories: Callable[[random.Random, Texts], list[tuple[str, str]]],
+    name: str,
+    *,
+    below: bool = False,
+) -> Twist:
     """Between two paragraphs, or ``below`` the last one, in the element that holds the text."""
 
     def twist(made: Filled, rng: random.Random, texts: Texts) -> Filled:
         tree = lxml.html.document_fromstring(made.body.decode())
         paragraphs = made.truth.content.split("\n\n")
-        spots = [n for p in (paragraphs[-1:] if below else paragraphs[2:-1]) if (n := _paragraph(tree, p)) is not None]
+        spots = [
+            n
+            for p in (paragraphs[-1:] if below else paragraphs[2:-1])
+            if (n := _paragraph(tree, p)) is not None
+        ]
         if not spots:
             return made
         spots[min(len(spots) - 1, 2)].addnext(_listed(texts, rng, stories(rng, texts), name))
@@ -203,11 +226,17 @@ class Told:
 def measure(site: Awkward, fresh: int) -> Told:
     life = live(site, fresh=0)
     told = Told(life, Counter(), 0, len((life.doc or {}).get("variants", [])))  # type: ignore[arg-type]
-    selectors = SelectorSet.from_dict(life.doc) if life.doc is not None and life.state == "active" else None
+    selectors = (
+        SelectorSet.from_dict(life.doc) if life.doc is not None and life.state == "active" else None
+    )
     for _ in range(fresh):
         page = site.page()
         plain = extract(Document(page.body, page.truth.url), site.context())
-        found = extract(Document(page.body, page.truth.url), site.context(), selectors) if selectors else plain
+        found = (
+            extract(Document(page.body, page.truth.url), site.context(), selectors)
+            if selectors
+            else plain
+        )
         if not found.is_article:
             told.refused += 1
             continue
@@ -231,9 +260,13 @@ def kinds(parts: list[tuple[Structure, Texts]], seed: int) -> dict[str, Awkward]
         "bylines on half of the pages": Awkward(one, nameless=0.5, seed=seed),
         "dates in metadata alone": Awkward(one, twist=no_seen_date, seed=seed),
         "dates in a script alone": Awkward(one, twist=date_in_script, seed=seed),
-        "most read in the text, named": Awkward(one, twist=box(OfTheDay(), ' class="most-read"'), seed=seed),
+        "most read in the text, named": Awkward(
+            one, twist=box(OfTheDay(), ' class="most-read"'), seed=seed
+        ),
         "most read in the text, unnamed": Awkward(one, twist=box(OfTheDay(), ""), seed=seed),
-        "most read below the text": Awkward(one, twist=box(OfTheDay(), ' class="block-7"', below=True), seed=seed),
+        "most read below the text": Awkward(
+            one, twist=box(OfTheDay(), ' class="block-7"', below=True), seed=seed
+        ),
         "related in the text, unnamed": Awkward(one, twist=box(new_ones, ""), seed=seed),
         "a third behind a paywall": Awkward(one, twist=paywall(0.3), seed=seed),
     }
@@ -256,7 +289,9 @@ def triples(folder: Path, most: int) -> list[list[tuple[Structure, Texts]]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pages", type=Path, default=Path(__file__).resolve().parents[3] / "shared" / "pages")
+    parser.add_argument(
+        "--pages", type=Path, default=Path(__file__).resolve().parents[3] / "shared" / "pages"
+    )
     parser.add_argument("--most", type=int, default=4, help="sites of each kind")
     parser.add_argument("--fresh", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
@@ -286,7 +321,12 @@ def main() -> None:
             )
             if args.show:
                 print(json.dumps((life.doc or {}).get("variants"), ensure_ascii=False))
-                print([len(g) for g in cluster.groups(_samples(kinds(parts, args.seed)[name]))])
+                print(
+                    [
+                        len(g)
+                        for g in templates_module.groups(_samples(kinds(parts, args.seed)[name]))
+                    ]
+                )
             for what in life.wrong[: 20 if args.show else 1]:
                 print(f"      {what[:300]}")
 

@@ -1,4 +1,5 @@
-"""A site takes another structure overnight: the alarm, the new set, and the repair from stored pages. Real Redis, no site."""
+"""A site takes another structure overnight: the alarm, the new set, and the repair from stored
+pages. Real Redis, no site."""
 
 from __future__ import annotations
 
@@ -8,18 +9,19 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from newscrawler.crawl.ingest import Ingest
+from newscrawler.crawl.reparse import Choice, Reparser
 from newscrawler.discovery.sites import Sites
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import article_values, extract
-from newscrawler.items import Article, Kind, Outcome, Page
+from newscrawler.items import Article, Kind, Outcome, Visit
 from newscrawler.rawstore import READER, RawStore
-from newscrawler.reparsing import Choice, Reparser
-from newscrawler.selectorstore.drift import Drift, Watch
-from newscrawler.selectorstore.generate import Generator
-from newscrawler.selectorstore.jobs import Jobs, Limits
-from newscrawler.selectorstore.repairs import Repairs
-from newscrawler.selectorstore.store import SelectorStore
-from newscrawler.store.base import open_store
+from newscrawler.selectorsets.drift import Drift, DriftWatch
+from newscrawler.selectorsets.generate import Generator
+from newscrawler.selectorsets.jobs import Jobs, Limits
+from newscrawler.selectorsets.repairs import Repairs
+from newscrawler.selectorsets.store import SelectorStore
+from newscrawler.store import open_store
 from tests.semisynthetic.life import FIELDS, NOW, Site, live, wrong_fields
 from tests.semisynthetic.structure import Truth
 
@@ -29,7 +31,8 @@ MOST_PAGES = 45
 
 @dataclass
 class Changed:
-    """Counts of pages of the new structure; 0 = it did not come to that. ``damaged``: wrong when they were stored."""
+    """Counts of pages of the new structure; 0 = it did not come to that. ``damaged``: wrong
+    when they were stored."""
 
     ids: str
     reason: str = ""
@@ -40,7 +43,8 @@ class Changed:
 
     @property
     def good(self) -> bool:
-        """Where the old set reads the new structure as well there is nothing to call an alarm for."""
+        """Where the old set reads the new structure as well there is nothing to
+        call an alarm for."""
         seen = 0 < self.alarm_after <= 8 and 0 < self.live_after <= 30
         return not self.wrong and (seen or not (self.alarm_after or self.damaged))
 
@@ -73,9 +77,13 @@ async def change(old: Site, new: Site, client: Any, folder: Path) -> Changed:
     sites = Sites().for_urls(list(truths))
     if repair is not None:
         reader = RawStore.open(str(folder / "warc"), READER)
-        await Reparser(reader, articles, sets, sites).run(Choice(DOMAIN))
+        await Reparser(reader, Ingest(articles), sets, sites).run(Choice(DOMAIN))
         reader.close()
-    told.wrong = [f"{url}: {what}" for url, truth in truths.items() for what in await _wrong(articles, url, truth)]
+    told.wrong = [
+        f"{url}: {what}"
+        for url, truth in truths.items()
+        for what in await _wrong(articles, url, truth)
+    ]
     await articles.close()
     return told
 
@@ -87,7 +95,9 @@ async def _wrong(articles: Any, url: str, truth: Truth) -> list[str]:
     article = await articles.find_url(url)
     if article is None:
         return ["not stored"]
-    stored = Extraction(**{n: FieldValue(getattr(article, n), article.origins.get(n, "")) for n in FIELDS})
+    stored = Extraction(
+        **{n: FieldValue(getattr(article, n), article.origins.get(n, "")) for n in FIELDS}
+    )
     stored.published_day_only = "(day)" in stored.published.origin
     stored.published_zone_assumed = True
     return [f"{n}: {what}" for n, what in wrong_fields(stored, truth).items()]
@@ -96,9 +106,11 @@ async def _wrong(articles: Any, url: str, truth: Truth) -> list[str]:
 class _Crawl:
     """One worker's way from page to alarm to generation, without Scrapy around it."""
 
-    def __init__(self, site: Site, client: Any, sets: SelectorStore, raw: RawStore, articles: Any) -> None:
+    def __init__(
+        self, site: Site, client: Any, sets: SelectorStore, raw: RawStore, articles: Any
+    ) -> None:
         self.site, self.sets, self.raw, self.articles = site, sets, raw, articles
-        self.drift, self.watch = Drift(client), Watch()
+        self.drift, self.watch = Drift(client), DriftWatch()
         self.alarm_after = self.live_after = 0
         self.reason = ""
         self._failing = 0
@@ -106,13 +118,17 @@ class _Crawl:
         async def load(ref: str) -> Any:
             return await asyncio.to_thread(raw.read, ref)
 
-        self.generator = Generator(sets, Jobs(client, Limits()), load, lambda url: site.context(), mode="rules")
+        self.generator = Generator(
+            sets, Jobs(client, Limits()), load, lambda url: site.context(), mode="rules"
+        )
 
     async def page(self, number: int) -> tuple[str, Truth, bool]:
         made = self.site.page()
         url = f"https://{DOMAIN}/bai-{number}.html"
         fetched = NOW + timedelta(minutes=number)
-        ref = self.raw.write(url, made.body, [(b"Content-Type", b"text/html; charset=utf-8")], 200, fetched)
+        ref = self.raw.write(
+            url, made.body, [(b"Content-Type", b"text/html; charset=utf-8")], 200, fetched
+        )
         self.raw.flush()
         active = self.sets.active(DOMAIN)
         assert active is not None
@@ -124,10 +140,14 @@ class _Crawl:
         )  # fmt: skip
         await self.articles.put([article])
         self.watch.note(
-            Page(url, Outcome.DONE, kind=Kind.ARTICLE, site=DOMAIN, article=article, fetched=fetched), active
+            Visit(
+                url, Outcome.DONE, kind=Kind.ARTICLE, site=DOMAIN, article=article, fetched=fetched
+            ),
+            active,
         )
         self._failing += not (
-            article.origins.get("content", "").startswith("selector:") and "title" not in found.disagreements
+            article.origins.get("content", "").startswith("selector:")
+            and "title" not in found.disagreements
         )
         for alarm in await self.drift.send(self.watch.take()):
             if alarm.what == "drift":

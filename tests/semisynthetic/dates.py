@@ -1,4 +1,5 @@
-"""A page's own dates, moved: machine-readable ones and what readers see. Month names stay, so that any language will do."""
+"""A page's own dates, moved: machine-readable ones and what readers see. Month names stay, so that
+any language will do."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _WORD = r"[^\W\d_]{3,}"
 
 @dataclass(frozen=True)
 class Move:
-    """From the day that a page was published on to another of the same month, in another year perhaps."""
+    """From the day that a page was published on to another of the same month, in
+    another year perhaps."""
 
     old: date
     new: date
@@ -27,9 +29,14 @@ class Move:
         return self.new - self.old
 
     def days(self) -> dict[date, date]:
-        """Old -> new of the days around, the article's own first; of other months none: their names would change."""
+        """Old -> new of the days around, the article's own first; of other months none:
+        their names would change."""
         near = sorted((self.old + timedelta(days=n) for n in WINDOW), key=lambda d: d != self.old)
-        return {d: d + self.by for d in near if d.month == self.old.month and (d + self.by).month == d.month}
+        return {
+            d: d + self.by
+            for d in near
+            if d.month == self.old.month and (d + self.by).month == d.month
+        }
 
     def machine(self, text: str) -> str:
         """ISO dates, 20240131 and seconds since the epoch."""
@@ -52,7 +59,8 @@ class Move:
         return _EPOCH.sub(seconds, text)
 
     def seen(self, text: str) -> str:
-        """What readers see: 31.01.2024, 1/31/24, 31 January 2024, Jan. 31, 2024, 2024年1月31日, "31. Januar"."""
+        """What readers see: 31.01.2024, 1/31/24, 31 January 2024, Jan. 31, 2024,
+        2024年1月31日, "31. Januar"."""
         for old, new in self.days().items():
             for pattern, write in _forms(old, new):
                 changed = pattern.sub(write, text)

@@ -1,4 +1,5 @@
-"""What is done to a page's DOM when it is filled: finding text, cutting nodes out, changing what stands around an article."""
+"""What is done to a page's DOM when it is filled: finding text, cutting nodes out, changing what
+stands around an article."""
 
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ SILENT = frozenset({"script", "style", "noscript", "template", "svg"})
 SLOT, ROLE = "data-slot-of-test", "data-role-of-test"
 LD = "application/ld+json"
 _CHROME = ("header", "footer", "nav", "form")
-_BY = re.compile(r"^(by|von|par|por|text|author|autor|di|af|av|door|tác giả|[:,|•·\-–—&]|und|and|et|y|\s)*$", re.I)
+_BY = re.compile(
+    r"^(by|von|par|por|text|author|autor|di|af|av|door|tác giả|[:,|•·\-–—&]|und|and|et|y|\s)*$",
+    re.I,
+)
 
 
 def key(text: str) -> str:
@@ -95,7 +99,8 @@ def _no_author(value: Any, keys: list[str]) -> Any:
         return {
             k: _no_author(v, keys)
             for k, v in value.items()
-            if k not in ("author", "creator", "editor") and not (isinstance(v, str) and any(n in key(v) for n in keys))
+            if k not in ("author", "creator", "editor")
+            and not (isinstance(v, str) and any(n in key(v) for n in keys))
         }
     return [_no_author(v, keys) for v in value] if isinstance(value, list) else value
 
@@ -106,13 +111,19 @@ def vary(tree: Any, rng: random.Random, texts: Any) -> None:
     for node in list(tree.body.iter("a", "figcaption")):
         if node.getparent() is None or any(a.tag in _CHROME for a in node.iterancestors()):
             continue
-        if any(a in mine for a in (node, *node.iterancestors())) or any(n in mine for n in node.iter()):
+        if any(a in mine for a in (node, *node.iterancestors())) or any(
+            n in mine for n in node.iter()
+        ):
             continue
         own = text_of(node)
         if len(own.strip()) < 25:
             continue
         for inner in node.iter():
-            if isinstance(inner.tag, str) and inner.tag not in SILENT and len((inner.text or "").strip()) >= 20:
+            if (
+                isinstance(inner.tag, str)
+                and inner.tag not in SILENT
+                and len((inner.text or "").strip()) >= 20
+            ):
                 inner.text = texts.headline(rng)
             if inner is not node and len((inner.tail or "").strip()) >= 20:
                 inner.tail = texts.sentence(rng)

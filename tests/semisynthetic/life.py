@@ -1,4 +1,5 @@
-"""A site's life on semi-synthetic pages: samples, generation by rules, shadow, and what is stored afterwards."""
+"""A site's life on semi-synthetic pages: samples, generation by rules, shadow, and what is
+stored afterwards."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import Extraction, extract
 from newscrawler.extraction.selectors import SelectorSet, apply
 from newscrawler.items import Article
-from newscrawler.selectorstore import second
-from newscrawler.selectorstore.compare import compare
-from newscrawler.selectorstore.gate import agrees_with
-from newscrawler.selectorstore.generate import keep_what_fits
-from newscrawler.selectorstore.jobs import Jobs, Limits
-from newscrawler.selectorstore.propose import Proposer
-from newscrawler.selectorstore.samples import Sample, distinct, f1, make_sample, norm, words
-from newscrawler.selectorstore.store import SAMPLE_PAGES, SHADOW_BOUND, SHADOW_PAGES, wilson_lower
+from newscrawler.selectorsets import tie_break
+from newscrawler.selectorsets.compare import compare
+from newscrawler.selectorsets.generate import keep_what_fits
+from newscrawler.selectorsets.jobs import Jobs, Limits
+from newscrawler.selectorsets.propose import Proposer
+from newscrawler.selectorsets.samples import Sample, distinct, f1, make_sample, norm, words
+from newscrawler.selectorsets.store import SAMPLE_PAGES, SHADOW_BOUND, SHADOW_PAGES, wilson_lower
+from newscrawler.selectorsets.validation import agrees_with
 from tests.semisynthetic.structure import Filled, Structure, Truth, Unfit
 from tests.semisynthetic.texts import Texts
 
@@ -50,7 +51,8 @@ class Site:
 
 @dataclass
 class Life:
-    """``state``: active | failed (no set passed the gate) | differed (shadow). ``pages`` until then."""
+    """``state``: active | failed (no set passed the gate) | differed (shadow).
+    ``pages`` until then."""
 
     id: str
     site: str
@@ -58,7 +60,9 @@ class Life:
     pages: int
     reason: str = ""
     right: Counter[str] = field(default_factory=Counter)
-    misread: Counter[str] = field(default_factory=Counter)  # wrong, and by a selector: not left to the generic chain
+    misread: Counter[str] = field(
+        default_factory=Counter
+    )  # wrong, and by a selector: not left to the generic chain
     fresh: int = 0
     wrong: list[str] = field(default_factory=list)
     doc: dict[str, object] | None = None
@@ -73,7 +77,9 @@ class Life:
         return self.state == "active" and any(n > 0.01 * self.fresh for n in self.misread.values())
 
 
-def structures(folder: Path, most: int | None = None, every: int = 1) -> Iterator[tuple[Structure, Texts]]:
+def structures(
+    folder: Path, most: int | None = None, every: int = 1
+) -> Iterator[tuple[Structure, Texts]]:
     """Of the stored pages with a whole gold row, one per site and shape where possible."""
     gold = [json.loads(line) for line in (folder / "gold.jsonl").read_text("utf-8").splitlines()]
     whole = [r for r in gold if all(r.get(n) for n in FIELDS)]
@@ -92,7 +98,9 @@ def structures(folder: Path, most: int | None = None, every: int = 1) -> Iterato
 def _differing(found: str, wanted: str) -> str:
     """The first paragraphs that only one of the two has, cut short."""
     ours, theirs = found.split("\n\n"), wanted.split("\n\n")
-    lines = [f"+{p[:60]!r}" for p in ours if p not in theirs] + [f"-{p[:60]!r}" for p in theirs if p not in ours]
+    lines = [f"+{p[:60]!r}" for p in ours if p not in theirs] + [
+        f"-{p[:60]!r}" for p in theirs if p not in ours
+    ]
     return " ".join(lines[:6])
 
 
@@ -103,11 +111,15 @@ def wrong_fields(found: Extraction, truth: Truth) -> dict[str, str]:
         wrong["title"] = f"{found.title.value} | {truth.title}"
     share = f1(Counter(words(found.content.value or "")), Counter(words(truth.content)))
     if share < 0.97:
-        wrong["content"] = f"{share:.3f} {found.content.origin} {_differing(found.content.value or '', truth.content)}"
+        wrong["content"] = (
+            f"{share:.3f} {found.content.origin} {_differing(found.content.value or '', truth.content)}"
+        )
     if {norm(a) for a in found.authors.value or []} != {norm(a) for a in truth.authors}:
         wrong["authors"] = f"{found.authors.value} ({found.authors.origin}) | {truth.authors}"
     if not _same_time(found, truth):
-        wrong["published"] = f"{found.published.value} ({found.published.origin}) | {truth.published}"
+        wrong["published"] = (
+            f"{found.published.value} ({found.published.origin}) | {truth.published}"
+        )
     return wrong
 
 
@@ -170,7 +182,9 @@ def _shadow(site: Site, selectors: SelectorSet, life: Life) -> str:
         if not found.is_article:
             continue
         stored = {name: getattr(found, name).value for name in FIELDS}
-        article = Article(id="x", url=page.truth.url, site=structure.site, discovered=NOW, fetched=NOW, **stored)
+        article = Article(
+            id="x", url=page.truth.url, site=structure.site, discovered=NOW, fetched=NOW, **stored
+        )
         good, seen = good + agrees_with(article, apply(doc, selectors, context)), seen + 1
         sample = make_sample(page.truth.url, page.body, context)
         stored_pages += [sample] if sample is not None else []
@@ -178,7 +192,7 @@ def _shadow(site: Site, selectors: SelectorSet, life: Life) -> str:
             return "active"
         if seen % SHADOW_PAGES == 0:
             judged = distinct(stored_pages)
-            opinion = second.opinion(selectors, judged)
+            opinion = tie_break.opinion(selectors, judged)
             life.reason = f"{good} of {seen} pages agreed; {opinion.fault or 'all together say that the set is right'}"
             if not opinion.fault:
                 if opinion.unread:
@@ -188,9 +202,12 @@ def _shadow(site: Site, selectors: SelectorSet, life: Life) -> str:
 
 
 def _widened(site: Site, known: SelectorSet, samples: list[Sample], life: Life) -> None:
-    """As Generator._widened: other templates, if their pages are enough and the wider set is better on all of them."""
+    """As Generator._widened: other templates, if their pages are enough and the wider set
+    is better on all of them."""
     life.reason += f"; {len(samples)} pages, some of other templates"
-    result = asyncio.run(Proposer(Jobs(None, Limits()), None, "rules", 0).propose(site.structure.site, samples))
+    result = asyncio.run(
+        Proposer(Jobs(None, Limits()), None, "rules", 0).propose(site.structure.site, samples)
+    )
     if result.doc is None:
         return
     keep_what_fits(result.doc, known, samples)

@@ -1,4 +1,5 @@
-"""One stored page as a template: where its article stands in the DOM, and pages with other stories in it."""
+"""One stored page as a template: where its article stands in the DOM, and pages with
+other stories in it."""
 
 from __future__ import annotations
 
@@ -22,16 +23,34 @@ from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import PageContext, extract
 from tests.newsweb.language import slugify
 from tests.semisynthetic.dates import Move
-from tests.semisynthetic.dom import LD, ROLE, SILENT, SLOT, cut, key, related, text_of, vary, without_names
+from tests.semisynthetic.dom import (
+    LD,
+    ROLE,
+    SILENT,
+    SLOT,
+    cut,
+    key,
+    related,
+    text_of,
+    vary,
+    without_names,
+)
 from tests.semisynthetic.texts import Story
 
 _LEAST_FOUND = 0.95  # of the gold's characters have to stand in elements of their own
 _ATTRIBUTES = ("content", "title", "alt", "aria-label", "href", "value", "datetime")
-_BOXES = (' class="inline-related"', ' class="c-embed"', ' class="story-card"', ' data-widget="more"', "")
+_BOXES = (
+    ' class="inline-related"',
+    ' class="c-embed"',
+    ' class="story-card"',
+    ' data-widget="more"',
+    "",
+)
 
 
 class Unfit(ValueError):
-    """The page cannot be filled with other texts without leaving something of its own; the text says what."""
+    """The page cannot be filled with other texts without leaving something of its
+    own; the text says what."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +79,9 @@ class Structure:
             raise Unfit("an author who is no person of two names: the site itself, a sign")
         if any(len(key(n)) < 4 for n in self.authors):
             raise Unfit("an author's name too short to be told from other text")
-        paragraphs = [p for part in row["content"].split("\n\n") for p in part.split("\n") if key(p)]
+        paragraphs = [
+            p for part in row["content"].split("\n\n") for p in part.split("\n") if key(p)
+        ]
         body = gzip.decompress((folder / row["html"]).read_bytes())
         doc = Document(body, row["url"])
         tree = LexborHTMLParser(doc.text_html)
@@ -82,7 +103,10 @@ class Structure:
                 known = deepest.setdefault(text, [])
                 known[:] = [n for n in known if n not in node.iterancestors()] + [node]
         titles = deepest.get(key(self.title), [])
-        if not any(n.tag in ("h1", "h2") or any(a.tag in ("h1", "h2") for a in n.iterancestors()) for n in titles):
+        if not any(
+            n.tag in ("h1", "h2") or any(a.tag in ("h1", "h2") for a in n.iterancestors())
+            for n in titles
+        ):
             raise Unfit("the gold title is no heading of the page")
         for node in titles:
             node.set(ROLE, "title")
@@ -95,19 +119,25 @@ class Structure:
                     node.set(ROLE, "short" if len(paragraph) < 80 else "text")
                     node.set(SLOT, str(slot))
         if found < _LEAST_FOUND * self.size:
-            raise Unfit(f"only {found / self.size:.0%} of the gold text stands in elements of its own")
+            raise Unfit(
+                f"only {found / self.size:.0%} of the gold text stands in elements of its own"
+            )
         if sum(n.get(ROLE) == "text" for n in self.tree.body.iter()) < 3:
             raise Unfit("fewer than three paragraphs")
 
     def _other_titles(self) -> dict[str, int]:
-        """Headlines for search engines and networks that differ from the one on the page -> words that they lack."""
+        """Headlines for search engines and networks that differ from the one on the page ->
+        words that they lack."""
         found = [
             n.get("content") or ""
             for n in self.tree.iter("meta")
             if "title" in (n.get("property") or n.get("name") or "")
         ]
         for node in self._lds():
-            found += re.findall(r'"(?:headline|alternativeHeadline)"\s*:\s*"((?:[^"\\]|\\.){8,300})"', node.text or "")
+            found += re.findall(
+                r'"(?:headline|alternativeHeadline)"\s*:\s*"((?:[^"\\]|\\.){8,300})"',
+                node.text or "",
+            )
         mine = key(self.title)
         out = {}
         for text in found:
@@ -130,7 +160,9 @@ class Structure:
         new = self._days()[0]
         filled = self.fill(story, new, rng, None)
         tree = lxml.html.document_fromstring(filled.body.decode())
-        said = key(text_of(tree.body)) + "".join(key(n.get("content") or "") for n in tree.iter("meta"))
+        said = key(text_of(tree.body)) + "".join(
+            key(n.get("content") or "") for n in tree.iter("meta")
+        )
         lds = "".join(key(n.text or "") for n in tree.iter("script") if LD in (n.get("type") or ""))
         if key(self.title) in said + lds:
             raise Unfit("the title stands in a place that is not found")
@@ -153,7 +185,9 @@ class Structure:
         move = Move(self.published.date(), new)
 
         def dates(tree: Any) -> set[str]:
-            texts = [n.get(a) or "" for n in tree.iter("meta", "time") for a in ("content", "datetime")]
+            texts = [
+                n.get(a) or "" for n in tree.iter("meta", "time") for a in ("content", "datetime")
+            ]
             texts += [n.text or "" for n in tree.iter("script") if LD in (n.get("type") or "")]
             texts += [t for t in tree.body.itertext() if len(t) < 150]
             return {t for t in texts if move.machine(t) != t or move.seen(t) != t}
@@ -161,19 +195,31 @@ class Structure:
         return bool(dates(before)) and not dates(after)
 
     def _days(self) -> list[date]:
-        """Of the same month, so that its name may stay; away from the page's own, so that what was not moved shows."""
+        """Of the same month, so that its name may stay; away from the page's own, so that
+        what was not moved shows."""
         day = self.published.date()
         days = [date(day.year - back, day.month, n) for n in range(3, 25) for back in (0, 1, 2)]
         return [d for d in days if abs((d - day).days) > 6]
 
-    def fill(self, story: Story, day: date | None, rng: random.Random, texts: Any, *, nameless: bool = False) -> Filled:
-        """``texts``: what related boxes are filled with (tests.semisynthetic.texts.Texts), None leaves them."""
+    def fill(
+        self,
+        story: Story,
+        day: date | None,
+        rng: random.Random,
+        texts: Any,
+        *,
+        nameless: bool = False,
+    ) -> Filled:
+        """``texts``: what related boxes are filled with
+        (tests.semisynthetic.texts.Texts), None leaves them."""
         tree = copy.deepcopy(self.tree)
         day = day or rng.choice(self._days())
         move = Move(self.published.date(), day)
         url = self._url(story, rng, move)
         names = dict(zip(self.authors, story.authors, strict=False))
-        content = _write_content(tree, story, rng, texts, _BOXES[sum(map(ord, self.id)) % len(_BOXES)])
+        content = _write_content(
+            tree, story, rng, texts, _BOXES[sum(map(ord, self.id)) % len(_BOXES)]
+        )
         swap = _Swap(self, story, names, url, move, content)
         swap.run(tree)
         gone = False
@@ -189,7 +235,9 @@ class Structure:
                 node.attrib.pop(ROLE, None)
         body = b"<!doctype html>" + lxml.html.tostring(tree, encoding="utf-8")
         authors = [] if gone else list(names.values())
-        return Filled(body, Truth(url, story.title, "\n\n".join(content), authors, self.published + move.by))
+        return Filled(
+            body, Truth(url, story.title, "\n\n".join(content), authors, self.published + move.by)
+        )
 
     def _url(self, story: Story, rng: random.Random, move: Move) -> str:
         parts = urlsplit(self.url)
@@ -200,16 +248,34 @@ class Structure:
 
 def _is_taken(node: Any) -> bool:
     """It is another paragraph, part of one, or holds one."""
-    return any(n.get(ROLE) is not None for n in (*node.iterancestors(), *node.iter()) if isinstance(n.tag, str))
+    return any(
+        n.get(ROLE) is not None
+        for n in (*node.iterancestors(), *node.iter())
+        if isinstance(n.tag, str)
+    )
 
 
 class _Swap:
-    """Everything outside the text: title, names, dates and addresses, in attributes, texts and JSON-LD."""
+    """Everything outside the text: title, names, dates and addresses, in attributes,
+    texts and JSON-LD."""
 
     def __init__(
-        self, of: Structure, story: Story, names: dict[str, str], url: str, move: Move, content: list[str]
+        self,
+        of: Structure,
+        story: Story,
+        names: dict[str, str],
+        url: str,
+        move: Move,
+        content: list[str],
     ) -> None:
-        self.of, self.story, self.names, self.url, self.move, self.content = of, story, names, url, move, content
+        self.of, self.story, self.names, self.url, self.move, self.content = (
+            of,
+            story,
+            names,
+            url,
+            move,
+            content,
+        )
         words = story.title.split()
         self.pairs: list[tuple[str, str]] = [(of.url, url)]
         if urlsplit(of.url).path.count("/") > 1 or len(urlsplit(of.url).path) > 12:
@@ -231,7 +297,7 @@ class _Swap:
             text = self.move.machine(text)
         return self.move.seen(text) if len(text) < 150 else text
 
-    def run(self, tree: Any) -> None:
+    def run(self, tree: Any) -> None:  # noqa: C901 - one walk; what is left as it is stands first
         for node in tree.iter():
             if not isinstance(node.tag, str):
                 continue
@@ -265,7 +331,11 @@ class _Swap:
         mine = key(value).rstrip(".…")
         if len(mine) > 30 and (mine[:200] in self.of.lead or self.of.lead[:200] in mine):
             return self.content[0]
-        return self.story.teaser if " " in value and not value.startswith(("http", "/")) and "=" not in value else value
+        return (
+            self.story.teaser
+            if " " in value and not value.startswith(("http", "/")) and "=" not in value
+            else value
+        )
 
     def _ld(self, raw: str) -> str:
         try:
@@ -310,9 +380,12 @@ def _set_text(node: Any, text: str) -> None:
 
 
 def _write_content(tree: Any, story: Story, rng: random.Random, texts: Any, box: str) -> list[str]:
-    """Fills the paragraphs, some cloned, some left out, as articles differ in length; the texts in the page's order."""
+    """Fills the paragraphs, some cloned, some left out, as articles differ in length; the
+    texts in the page's order."""
     paragraphs, short = iter(story.paragraphs), iter(story.short)
-    nodes = [n for n in tree.body.iter() if isinstance(n.tag, str) and n.get(ROLE) in ("text", "short")]
+    nodes = [
+        n for n in tree.body.iter() if isinstance(n.tag, str) and n.get(ROLE) in ("text", "short")
+    ]
     slots = list(dict.fromkeys(n.get(SLOT) for n in nodes))
     many = rng.uniform(0.6, 1.6)
     written: list[str] = []
@@ -328,7 +401,11 @@ def _write_content(tree: Any, story: Story, rng: random.Random, texts: Any, box:
             for node in group:
                 _inside(node, text, rng)
             continue
-        inner = slot not in (longs[0], longs[1], longs[-1]) and group[0].tag in ("p", "div") and len(group) == 1
+        inner = (
+            slot not in (longs[0], longs[1], longs[-1])
+            and group[0].tag in ("p", "div")
+            and len(group) == 1
+        )
         if inner and len(longs) > 4 and rng.random() > many:
             _drop(group[0])
             continue
@@ -351,7 +428,10 @@ def _write_content(tree: Any, story: Story, rng: random.Random, texts: Any, box:
 
 def _inside(node: Any, text: str, rng: random.Random) -> None:
     """The text, with a link or emphasis in it where the page had one."""
-    inline = next((c for c in node if c.tag in ("a", "strong", "em", "b", "i") and (c.text or "").strip()), None)
+    inline = next(
+        (c for c in node if c.tag in ("a", "strong", "em", "b", "i") and (c.text or "").strip()),
+        None,
+    )
     words = text.split()
     if inline is None or len(words) < 12:
         _set_text(node, text)

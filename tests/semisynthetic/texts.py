@@ -1,4 +1,5 @@
-"""Stories in the words of a language: sentences, headlines and names of other stored articles, mixed anew."""
+"""Stories in the words of a language: sentences, headlines and names of other stored
+articles, mixed anew."""
 
 from __future__ import annotations
 
@@ -12,11 +13,16 @@ from tests.newsweb.language import Language, language
 
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+|(?<=。)")
 _QUOTES = re.compile("[\"“”„‟«»‹›「」『』]|(?<!\\w)['‘’‚]|['‘’‚](?!\\w)")
-#: People of two plain names. Desks and signs have tests of their own; here a wrong name is to be the set's fault.
+#: People of two plain names. Desks and signs have tests of their own; here a wrong name is to be
+#: the set's fault.
 _NAME = re.compile(r"[^\W\d_]{3,} [^\W\d_]{3,}")
-_NO_PERSON = re.compile(r"Press|Foundation|Today|Reporter|Justice|Hora|Frau|Redaktion|News|Presse", re.I)
+_NO_PERSON = re.compile(
+    r"Press|Foundation|Today|Reporter|Justice|Hora|Frau|Redaktion|News|Presse", re.I
+)
 #: Where it appeared: cut off in front of a paragraph with reason, and no part of a story.
-_NOTICE = re.compile(r"(?:originally|first) (?:published|appeared)\b|zuerst (?:erschienen|veröffentlicht)\b", re.I)
+_NOTICE = re.compile(
+    r"(?:originally|first) (?:published|appeared)\b|zuerst (?:erschienen|veröffentlicht)\b", re.I
+)
 #: Fewer sentences of a language than this would repeat too often: then English serves.
 _LEAST_SENTENCES = 150
 
@@ -44,10 +50,16 @@ class Texts:
         if len(self.sentences) < _LEAST_SENTENCES and self.made is None:
             self.lang, mine = "en", [r for r in rows if r["lang"] == "en"]
             self.sentences = _sentences(mine)
-        titles = {r["title"].replace("\xad", "") for r in mine if 20 <= len(r.get("title", "")) <= 140}
+        titles = {
+            r["title"].replace("\xad", "") for r in mine if 20 <= len(r.get("title", "")) <= 140
+        }
         self.titles = sorted(titles)
-        people = {a for r in rows for a in r.get("authors", []) if r["lang"] in ("en", "de", "fr", "es")}
-        names = sorted(a for a in people if _NAME.fullmatch(a) and a == a.title() and not _NO_PERSON.search(a))
+        people = {
+            a for r in rows for a in r.get("authors", []) if r["lang"] in ("en", "de", "fr", "es")
+        }
+        names = sorted(
+            a for a in people if _NAME.fullmatch(a) and a == a.title() and not _NO_PERSON.search(a)
+        )
         self.first, self.last = ([a.split()[i] for a in names] for i in (0, 1))
 
     def sentence(self, rng: random.Random) -> str:
@@ -65,7 +77,11 @@ class Texts:
         return mixed if len(mixed) >= 20 else rng.choice(self.titles)
 
     def person(self, rng: random.Random) -> str:
-        return self.made.person(rng) if self.made else f"{rng.choice(self.first)} {rng.choice(self.last)}"
+        return (
+            self.made.person(rng)
+            if self.made
+            else f"{rng.choice(self.first)} {rng.choice(self.last)}"
+        )
 
     def story(self, rng: random.Random, authors: int) -> Story:
         names: list[str] = []
@@ -73,7 +89,8 @@ class Texts:
             name = self.person(rng)
             if name not in names:
                 names.append(name)
-        # No sentence twice in one story as far as they reach: repeated lines are taken for boilerplate, and rightly.
+        # No sentence twice in one story as far as they reach: repeated lines are taken for
+        # boilerplate, and rightly.
         deck = [] if self.made else rng.sample(self.sentences, len(self.sentences))
         paragraphs = []
         for _ in range(400):

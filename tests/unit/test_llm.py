@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from newscrawler.llm import BREAKER_FAILURES, LLM, LLMError, Usage, estimate_tokens, first_json_object
+from newscrawler.llm import (
+    BREAKER_FAILURES,
+    LLM,
+    LLMError,
+    Usage,
+    estimate_tokens,
+    first_json_object,
+)
 from tests.fixtures_llm import ScriptedLLM
 
 SCHEMA = {
@@ -59,7 +66,9 @@ async def test_answer_is_parsed_and_tokens_counted(llm: LLM, scripted_llm: Scrip
         'The set {a} is: {"ok": true}',
     ],
 )
-async def test_prose_and_fences_are_read_through(llm: LLM, scripted_llm: ScriptedLLM, text: str) -> None:
+async def test_prose_and_fences_are_read_through(
+    llm: LLM, scripted_llm: ScriptedLLM, text: str
+) -> None:
     scripted_llm.script = [text]
     assert (await llm.ask("s", "u", SCHEMA)).data == {"ok": True}
 
@@ -104,7 +113,8 @@ async def test_retry_after_is_obeyed(llm: LLM, scripted_llm: ScriptedLLM, clock:
 
 
 @pytest.mark.parametrize(
-    ("refused", "mode"), [({"json_schema"}, "json_object"), ({"json_schema", "json_object"}, "plain")]
+    ("refused", "mode"),
+    [({"json_schema"}, "json_object"), ({"json_schema", "json_object"}, "plain")],
 )
 async def test_ladder_goes_down_and_is_remembered(
     llm: LLM, scripted_llm: ScriptedLLM, refused: set[str], mode: str
@@ -116,7 +126,9 @@ async def test_ladder_goes_down_and_is_remembered(
     assert len(scripted_llm.requests) == before + 1
 
 
-async def test_every_attempt_is_reserved_before_it_is_made(llm: LLM, scripted_llm: ScriptedLLM) -> None:
+async def test_every_attempt_is_reserved_before_it_is_made(
+    llm: LLM, scripted_llm: ScriptedLLM
+) -> None:
     scripted_llm.script = ["status:500"]
     reserved: list[int] = []
 
@@ -132,7 +144,9 @@ async def test_every_attempt_is_reserved_before_it_is_made(llm: LLM, scripted_ll
     assert reserved[0] > 1000
 
 
-async def test_breaker_leaves_a_dead_server_alone(llm: LLM, scripted_llm: ScriptedLLM, clock: Clock) -> None:
+async def test_breaker_leaves_a_dead_server_alone(
+    llm: LLM, scripted_llm: ScriptedLLM, clock: Clock
+) -> None:
     scripted_llm.script = ["status:500"]
     for _ in range(2):
         with pytest.raises(LLMError):
@@ -155,7 +169,9 @@ async def test_breaker_leaves_a_dead_server_alone(llm: LLM, scripted_llm: Script
         ("https://llm.example/v1", "", "m", "LLM_API_KEY"),
     ],
 )
-async def test_missing_configuration_names_the_variable(url: str, key: str, model: str, names: str) -> None:
+async def test_missing_configuration_names_the_variable(
+    url: str, key: str, model: str, names: str
+) -> None:
     with pytest.raises(LLMError, match=names) as caught:
         await LLM(url, key, model).ask("s", "u", SCHEMA)
     assert caught.value.kind == "config"

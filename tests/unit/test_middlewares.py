@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,12 @@ from scrapy.http import Response
 from scrapy.settings import Settings
 
 from newscrawler import middlewares
-from newscrawler.middlewares import ConditionalGetMiddleware, PolitenessMiddleware, Refused, ResponseGuardMiddleware
+from newscrawler.middlewares import (
+    ConditionalGetMiddleware,
+    PolitenessMiddleware,
+    Refused,
+    ResponseGuardMiddleware,
+)
 from newscrawler.web.robots import RobotsRules
 
 HTML = (
@@ -21,7 +27,9 @@ HTML = (
     + b"</p></body></html>"
 )
 RSS = b'<?xml version="1.0" encoding="utf-8"?><rss version="2.0"><channel><title>Tin</title></channel></rss>'
-SITEMAP = b'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"></urlset>'
+SITEMAP = (
+    b'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"></urlset>'
+)
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20
 URL = "https://news.example/a.html"
 
@@ -31,11 +39,13 @@ def crawler(**changes: Any) -> Any:
     settings.setmodule("newscrawler.settings", priority="project")
     settings.update(changes, priority="cmdline")
     services = SimpleNamespace(loopback_only=changes.get("loopback", False))
-    return SimpleNamespace(settings=settings, _newscrawler_services=services)
+    return SimpleNamespace(settings=settings, spider=SimpleNamespace(services=services))
 
 
 def lease(kind: str = "article", **values: Any) -> Any:
-    return SimpleNamespace(**{"kind": kind, "digest": b"", "etag": None, "last_modified": None, **values})
+    return SimpleNamespace(
+        **{"kind": kind, "digest": b"", "etag": None, "last_modified": None, **values}
+    )
 
 
 def request(url: str = URL, rules: str | None = "", **values: Any) -> Request:
@@ -61,7 +71,10 @@ def test_without_known_rules_nothing_is_fetched() -> None:
     assert caught.value.reason == "robots_unknown"
     with pytest.raises(Refused):
         polite.process_request(Request(URL))  # scrapy shell, scrapy fetch
-    assert polite.process_request(request("https://news.example/robots.txt", None, kind="robots")) is None
+    assert (
+        polite.process_request(request("https://news.example/robots.txt", None, kind="robots"))
+        is None
+    )
 
 
 def test_robots_can_be_switched_off_by_the_operator() -> None:
@@ -77,7 +90,11 @@ def test_robots_can_be_switched_off_by_the_operator() -> None:
         ({"DOWNLOAD_DELAY": -0.1}, "DOWNLOAD_DELAY is -0.1"),
         ({"DOWNLOAD_DELAY": 0}, "DOWNLOAD_DELAY is 0"),
         (
-            {"DOWNLOAD_DELAY": 0, "RESOLVE_OVERRIDE": "a.example=127.0.0.1", "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8"},
+            {
+                "DOWNLOAD_DELAY": 0,
+                "RESOLVE_OVERRIDE": "a.example=127.0.0.1",
+                "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8",
+            },
             "DOWNLOAD_DELAY is 0",
         ),
         ({"RESOLVE_OVERRIDE": "*=8.8.8.8"}, "not a loopback"),
@@ -95,7 +112,11 @@ def test_a_rude_or_wrong_set_up_does_not_start(changes: dict[str, Any], message:
     "changes",
     [
         {"DOWNLOAD_DELAY": 0, "loopback": True},
-        {"DOWNLOAD_DELAY": 0, "RESOLVE_OVERRIDE": "*=127.0.0.1:9000", "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8"},
+        {
+            "DOWNLOAD_DELAY": 0,
+            "RESOLVE_OVERRIDE": "*=127.0.0.1:9000",
+            "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8",
+        },
         {"DOWNLOAD_DELAY": 0, "REPLAY_DIR": "somewhere"},
         {"DOWNLOAD_DELAY": 0.01},
     ],
@@ -117,6 +138,15 @@ def test_conditions_are_sent_only_for_a_page_that_was_seen() -> None:
         assert b"If-Modified-Since" not in other.headers
 
 
+def test_no_conditions_are_sent_on_a_hop_of_robots() -> None:
+    """What the lease knows is of another address: a 304 from there would leave the
+    domain without rules."""
+    hop = request(kind="robots", digest=b"x" * 16, etag='"abc"', last_modified="yesterday")
+    hop.meta["robots_hop"] = True
+    ConditionalGetMiddleware().process_request(hop)
+    assert not hop.headers
+
+
 def test_304_is_marked_when_it_was_asked_for_and_refused_when_not() -> None:
     conditional = ConditionalGetMiddleware()
     known = request(digest=b"x" * 16, etag='"abc"')
@@ -130,11 +160,16 @@ def test_304_is_marked_when_it_was_asked_for_and_refused_when_not() -> None:
 
 # ---------------------------------------------------------------- response guard
 def guarded(
-    kind: str, body: bytes, content_type: str | None = "text/html", status: int = 200, limit: int = 100_000
+    kind: str,
+    body: bytes,
+    content_type: str | None = "text/html",
+    status: int = 200,
+    limit: int = 100_000,
 ) -> Response:
     headers = {"Content-Type": content_type} if content_type else {}
     response = Response(URL, status, headers=headers, body=body)
-    return ResponseGuardMiddleware(limit).process_response(request(kind=kind), response)
+    guard = ResponseGuardMiddleware(limit)
+    return asyncio.run(guard.process_response(request(kind=kind), response))
 
 
 @pytest.mark.parametrize(
@@ -205,7 +240,11 @@ def test_a_sitemap_that_is_a_gzip_file_is_opened() -> None:
         (gzip.compress(SITEMAP)[:-9], "truncated"),
         (b"\x1f\x8b" + HTML, "bad_encoding"),
     ],
-    ids=["size", "truncated", "bad_encoding"],  # the time is in a gzip file: two workers would not agree on its name
+    ids=[
+        "size",
+        "truncated",
+        "bad_encoding",
+    ],  # the time is in a gzip file: two workers would not agree on its name
 )
 def test_a_bad_gzip_sitemap_is_refused(body: bytes, reason: str) -> None:
     with pytest.raises(Refused) as caught:
@@ -214,7 +253,9 @@ def test_a_bad_gzip_sitemap_is_refused(body: bytes, reason: str) -> None:
 
 
 @pytest.mark.parametrize("status", [200, 403, 503])
-def test_a_challenge_is_named_and_never_refused_for_its_type(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_challenge_is_named_and_never_refused_for_its_type(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # what a challenge looks like is web.challenge's business and tested there
     monkeypatch.setattr(
         middlewares,
@@ -222,8 +263,11 @@ def test_a_challenge_is_named_and_never_refused_for_its_type(status: int, monkey
         lambda status, body, headers: "cloudflare" if headers["server"] == "cf" else None,
     )
     response = Response(URL, status, headers={"Server": "cf"}, body=HTML)
-    for kind in ("article", "feed"):
-        assert ResponseGuardMiddleware(10**6).process_response(request(kind=kind), response.copy()).flags == [
-            "challenge:cloudflare"
-        ]
-    assert ResponseGuardMiddleware(10**6).process_response(request(kind="robots"), response.copy()).flags == []
+    guard = ResponseGuardMiddleware(10**6)
+    for kind, flags in [
+        ("article", ["challenge:cloudflare"]),
+        ("feed", ["challenge:cloudflare"]),
+        ("robots", []),
+    ]:
+        checked = asyncio.run(guard.process_response(request(kind=kind), response.copy()))
+        assert checked.flags == flags

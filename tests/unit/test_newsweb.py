@@ -19,7 +19,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from newscrawler.discovery import sitefile
 from newscrawler.extraction.selectors import SelectorSet
-from newscrawler.selectorstore.schema import read_folder
+from newscrawler.selectorsets.schema import read_folder
 from tests.fixtures_newsweb import StartNewsweb
 from tests.newsweb import dates, judge, sitesfile
 from tests.newsweb.faults import FAULTS, gzip_bomb, to_cp1258
@@ -32,12 +32,16 @@ from tests.newsweb.world import SimClock, Story, WebSite, World
 START = "2026-11-20T08:00:00+07:00"
 
 
-def fetch(url: str, headers: dict[str, str] | None = None, method: str = "GET") -> tuple[int, dict[str, str], bytes]:
+def fetch(
+    url: str, headers: dict[str, str] | None = None, method: str = "GET"
+) -> tuple[int, dict[str, str], bytes]:
     """(status, headers, body); redirects are not followed."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.netloc, timeout=15)
     try:
-        connection.request(method, parts.path + (f"?{parts.query}" if parts.query else ""), headers=headers or {})
+        connection.request(
+            method, parts.path + (f"?{parts.query}" if parts.query else ""), headers=headers or {}
+        )
         answer = connection.getresponse()
         return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
     finally:
@@ -103,7 +107,9 @@ def test_feed_dates_have_the_odd_forms() -> None:
 # ---------------------------------------------------------------- pages
 def made(key: str) -> tuple[WebSite, list[Story], Frame]:
     world = World(5, SimClock())
-    site = world.add_site(WebSite(world, key, key, TEMPLATES[key], "http", key, TEMPLATES[key].sections()))
+    site = world.add_site(
+        WebSite(world, key, key, TEMPLATES[key], "http", key, TEMPLATES[key].sections())
+    )
     stories = [world.new_story(site, world.started - 3600.0 * n) for n in range(1, 9)]
     return site, stories, Frame(site)
 
@@ -126,7 +132,9 @@ def test_markup_of_every_site_is_found_by_its_selectors(key: str) -> None:
     assert dates.visible(m.date_form, story.published) in texts(m.date)[0]
     assert any(story.first.sapo in text for text in texts(m.sapo))
     if story.byline.text and (m.author or m.tail_author):
-        assert any(" ".join(story.byline.text.split()) in text for text in texts(m.author or m.tail_author))
+        assert any(
+            " ".join(story.byline.text.split()) in text for text in texts(m.author or m.tail_author)
+        )
     assert TEMPLATES[key].path_regex.search(story.path)
     assert 40_000 < len(html.encode()) < 160_000
 
@@ -197,7 +205,9 @@ def test_generated_files_are_taken_by_the_program(newsweb: StartNewsweb) -> None
 
 def test_articles_are_of_real_size_and_all_match_the_pattern(newsweb: StartNewsweb) -> None:
     web = newsweb("ip", articles=8, rate=0, faults="none")
-    patterns = {s["id"]: s["article_pattern"] for s in json.loads(web.sites_file.read_text())["sites"]}
+    patterns = {
+        s["id"]: s["article_pattern"] for s in json.loads(web.sites_file.read_text())["sites"]
+    }
     sizes = []
     for row in web.articles(should_be_found=True):
         assert re.search(patterns[row["site"]], urlsplit(row["url"]).path), row["url"]
@@ -231,7 +241,12 @@ def reachable(site: dict[str, Any], rules: dict[str, Any]) -> set[str]:
     article = re.compile(site["article_pattern"])
     seen = {u for name in ("sections", "feeds", "sitemaps") for u in site[name]} | {site["home"]}
     todo = list(seen)
-    lists = {urlsplit(u).path.split(".")[0] for u in site["sections"]} | {"/tin-moi", "/hop-tac", "/sitemaps/", "/rss/"}
+    lists = {urlsplit(u).path.split(".")[0] for u in site["sections"]} | {
+        "/tin-moi",
+        "/hop-tac",
+        "/sitemaps/",
+        "/rss/",
+    }
     for _ in range(4):
         found: set[str] = set()
         for url in todo:
@@ -253,7 +268,9 @@ def test_all_that_should_be_found_is_listed_and_the_hidden_is_not(newsweb: Start
     for site in json.loads(web.sites_file.read_text())["sites"]:
         if rules[site["id"]]["challenge"]:
             continue
-        listed = {row["url"] for url in reachable(site, rules[site["id"]]) if (row := index.find(url))}
+        listed = {
+            row["url"] for url in reachable(site, rules[site["id"]]) if (row := index.find(url))
+        }
         mine = [r for r in rows if r["site"] == site["id"] and r["first_visible"] < time.time() - 5]
         assert {r["url"] for r in mine if r["should_be_found"]} <= listed, site["notes"]
         assert not [r["url"] for r in mine if r["why_not"] == "nofollow" and r["url"] in listed]
@@ -308,10 +325,14 @@ def test_same_seed_and_start_give_the_same_truth(newsweb: StartNewsweb) -> None:
     one, two = newsweb("ip", **options), newsweb("ip", **options)
     first, second = ({urlsplit(a["url"]).path: a for a in web.articles()} for web in (one, two))
     assert list(first) == list(second)
-    same = [path for path in first if first[path]["edits"] == second[path]["edits"]]  # the two are asked one by one
+    same = [
+        path for path in first if first[path]["edits"] == second[path]["edits"]
+    ]  # the two are asked one by one
     assert len(same) > len(first) / 2
     fields = ("title", "content", "published", "authors")
-    assert [[first[path][f] for f in fields] for path in same] == [[second[path][f] for f in fields] for path in same]
+    assert [[first[path][f] for f in fields] for path in same] == [
+        [second[path][f] for f in fields] for path in same
+    ]
     other = newsweb("ip", seed=2, **options)
     assert {a["title"] for a in other.articles()}.isdisjoint(a["title"] for a in one.articles())
 
@@ -329,13 +350,20 @@ def test_a_redesign_changes_the_markup(newsweb: StartNewsweb) -> None:
 def test_twins_serve_or_lead_to_the_story(newsweb: StartNewsweb) -> None:
     web = newsweb("ip", articles=12, rate=0, faults="none")
     kinds = Counter()
-    rows = [a for a in web.articles(special=None, should_be_found=True) if a["first_visible"] < time.time() - 5]
+    rows = [
+        a
+        for a in web.articles(special=None, should_be_found=True)
+        if a["first_visible"] < time.time() - 5
+    ]
     for row in rows[::7]:
         for twin in row["twins"]:
             status, headers, body = fetch(twin)
             kinds[status] += 1
             if status == 301:
-                assert urlsplit(headers["location"]).path == urlsplit(row["url"]).path or ".amp" in twin
+                assert (
+                    urlsplit(headers["location"]).path == urlsplit(row["url"]).path
+                    or ".amp" in twin
+                )
             else:
                 assert status == 200, twin
                 assert f'<link rel="canonical" href="{row["url"]}">' in body.decode()
@@ -455,13 +483,21 @@ SITES = [
 ]  # fmt: skip
 
 
-def test_names_layout_serves_configured_sites_over_https(newsweb: StartNewsweb, tmp_path: Path) -> None:
+def test_names_layout_serves_configured_sites_over_https(
+    newsweb: StartNewsweb, tmp_path: Path
+) -> None:
     file = tmp_path / "sites.json"
     file.write_text(json.dumps({"sites": SITES}))
     web = newsweb("names", sites=file, articles=6, rate=0)
     context = ssl.create_default_context(cafile=str(web.ca_file))
     assert set(web.about["sites"]) == {"vnexpress.net", "la.example.vn"}
-    for path in ("/", "/the-thao", "/tin-tuc-24h", "/rss/tin-moi-nhat.rss", "/google-news-sitemap.xml"):
+    for path in (
+        "/",
+        "/the-thao",
+        "/tin-tuc-24h",
+        "/rss/tin-moi-nhat.rss",
+        "/google-news-sitemap.xml",
+    ):
         assert ask_tls(web.port, "vnexpress.net", path, context).startswith(b"HTTP/1.1 200"), path
     moved = ask_tls(web.port, "www.vnexpress.net", "/the-thao", context)
     assert b" 301 " in moved[:20]
@@ -470,7 +506,9 @@ def test_names_layout_serves_configured_sites_over_https(newsweb: StartNewsweb, 
     for row in web.articles():
         pattern = next(str(s["article_pattern"]) for s in SITES if s["id"] == row["site"])
         assert re.search(pattern, urlsplit(row["url"]).path)
-    assert {r["delay_s"] for r in web.truth() if r["type"] == "site" and r["site"] == "vnexpress.net"} == {3.0}
+    assert {
+        r["delay_s"] for r in web.truth() if r["type"] == "site" and r["site"] == "vnexpress.net"
+    } == {3.0}
     for host in ("expired.newsweb.test", "wrong.newsweb.test"):
         with pytest.raises(ssl.SSLCertVerificationError):
             ask_tls(web.port, host, "/", context)
@@ -528,7 +566,10 @@ WORLD = {"type": "world", "factor": 10.0, "now": 5000.0}
 
 
 def hits(*rows: tuple[float, str], status: int = 200) -> list[dict[str, Any]]:
-    return [{"time": at, "host": "a", "path": path, "status": status, "ua": "x", "bytes": 1} for at, path in rows]
+    return [
+        {"time": at, "host": "a", "path": path, "status": status, "ua": "x", "bytes": 1}
+        for at, path in rows
+    ]
 
 
 @pytest.mark.parametrize(("gap", "bad"), [(0.97, 1), (0.99, 0), (1.0, 0), (1.5, 0)])
@@ -542,11 +583,16 @@ def test_politeness_sees_robots_being_skipped_or_broken() -> None:
     assert "before robots.txt" in judge.politeness(hits((1.0, "/x")), [WORLD, SITE])[0]
     assert (
         "before robots.txt"
-        in judge.politeness(hits((1.0, "/robots.txt"), status=503) + hits((9.0, "/x")), [WORLD, SITE])[0]
+        in judge.politeness(
+            hits((1.0, "/robots.txt"), status=503) + hits((9.0, "/x")), [WORLD, SITE]
+        )[0]
     )
     found = judge.politeness(hits((1.0, "/robots.txt"), (5.0, "/cam-1.html")), [WORLD, SITE])
     assert found == ["host=a path=/cam-1.html forbidden by robots.txt"]
-    assert "not a site" in judge.politeness([{**hits((1.0, "/"))[0], "host": "example.org"}], [WORLD, SITE])[0]
+    assert (
+        "not a site"
+        in judge.politeness([{**hits((1.0, "/"))[0], "host": "example.org"}], [WORLD, SITE])[0]
+    )
 
 
 def row(number: int, **more: Any) -> dict[str, Any]:
@@ -582,7 +628,11 @@ def test_coverage_counts_found_missed_and_unexpected() -> None:
     )
     assert result.found == ["http://a/tin-1.html"]
     assert [m["url"] for m in result.missed] == ["http://a/tin-2.html"]
-    assert [u["reason"].split(",")[0] for u in result.unexpected] == ["robots", "stored twice", "no such article"]
+    assert [u["reason"].split(",")[0] for u in result.unexpected] == [
+        "robots",
+        "stored twice",
+        "no such article",
+    ]
     assert result.shares() == dict.fromkeys(judge.FIELDS, 1.0)
 
 
@@ -616,7 +666,11 @@ def test_an_old_wording_is_right_but_stale() -> None:
     old = row(1)
     new = old["content"][:-4] + "9 zz"
     edited = row(
-        1, edits=[{"at": 4000.0, "title": old["title"], "content": new}, {"at": 6000.0, "title": "x", "content": "y"}]
+        1,
+        edits=[
+            {"at": 4000.0, "title": old["title"], "content": new},
+            {"at": 6000.0, "title": "x", "content": "y"},
+        ],
     )
     assert judge.coverage([WORLD, SITE, edited], [stored(old)]).stale == ["http://a/tin-1.html"]
     result = judge.coverage([WORLD, SITE, edited], [stored(old, content=new)])

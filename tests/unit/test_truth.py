@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import operator
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from scrapy.settings import default_settings
 
 from newscrawler import metrics, settings
+from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "newscrawler"
@@ -21,17 +23,28 @@ FOREIGN = re.compile(r"^(SPIDERMON_|CLOSESPIDER_|JOBDIR$|LOG_FILE$|STATS_FILE$|R
 
 
 def settings_read() -> dict[str, str]:
-    """Setting name -> place, for every ``settings["X"]``, ``settings.get("X")``, ``settings.getint("X")`` ..."""
+    """Setting name -> place, for every ``settings["X"]``, ``settings.get("X")``,
+    ``settings.getint("X")`` ..."""
     found = {}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             name = None
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("get"):
-                if "settings" in ast.dump(node.func.value) and node.args and isinstance(node.args[0], ast.Constant):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr.startswith("get")
+            ):
+                if (
+                    "settings" in ast.dump(node.func.value)
+                    and node.args
+                    and isinstance(node.args[0], ast.Constant)
+                ):
                     name = node.args[0].value
             elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
                 target = node.value
-                if isinstance(target, (ast.Name, ast.Attribute)) and "settings" in ast.unparse(target):
+                if isinstance(target, (ast.Name, ast.Attribute)) and "settings" in ast.unparse(
+                    target
+                ):
                     name = node.slice.value
             if isinstance(name, str) and name.isupper():
                 found[name] = f"{path.relative_to(ROOT)}:{node.lineno}"
@@ -44,7 +57,9 @@ def test_every_setting_that_is_read_is_declared():
     missing = {
         name: place
         for name, place in read.items()
-        if not hasattr(settings, name) and not hasattr(default_settings, name) and not FOREIGN.match(name)
+        if not hasattr(settings, name)
+        and not hasattr(default_settings, name)
+        and not FOREIGN.match(name)
     }
     assert not missing
 
@@ -69,13 +84,12 @@ def test_every_own_setting_has_a_comment():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_and_stands_in_the_readme(command: str):
     assert f"scrapy {command}" in (ROOT / "README.md").read_text()
-    done = subprocess.run(
-        [sys.executable, "-m", "scrapy", command, "-h"], cwd=ROOT, capture_output=True, text=True, timeout=60
-    )
+    done = warm.run([command, "-h"], text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "usage" in done.stdout.lower() or "Usage" in done.stdout
     assert len(done.stdout) > 200
-    # Scrapy makes a heading of each line that ends with a colon, also where a help text only breaks there.
+    # Scrapy makes a heading of each line that ends with a colon, also where a help text
+    # only breaks there.
     headings = re.findall(r"^(.+)\n={4,}$", done.stdout, flags=re.MULTILINE)
     assert not [x for x in headings if x != "Usage" and "Options" not in x], headings
 
@@ -103,7 +117,9 @@ def test_lua_heads_name_what_the_scripts_use():
 
 
 def test_no_path_of_one_machine_is_in_the_repository():
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
     wrong = []
     for name in listed:
         path = ROOT / name
@@ -116,3 +132,91 @@ def test_no_path_of_one_machine_is_in_the_repository():
             ]
     wrong = [w for w in wrong if not w.startswith("tests/unit/test_truth.py")]
     assert not wrong
+
+
+def test_paths_in_the_documents_exist():
+    named = re.compile(r"(?<![\w/.])(?:newscrawler|evaluation|benchmarks|tests)/[\w/.]*\w")
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    paths = {(page.name, path) for page in pages for path in named.findall(page.read_text())}
+    assert len(paths) > 50
+    missing = [
+        (page, path)
+        for page, path in sorted(paths)
+        if not (ROOT / path).exists() and not (ROOT / f"{path}.py").exists()
+    ]
+    assert not missing
+
+
+def test_the_changelog_keeps_its_form():
+    """Keep a Changelog 1.1.0: versions, newest first, and under each the kinds of change."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.split(r"^## ", text, flags=re.M)[1:]
+    assert versions and versions[0].startswith("[Unreleased]\n")
+    for version in versions:
+        title, *kinds = re.split(r"^### ", version, flags=re.M)
+        assert re.match(r"\[(Unreleased|\d+\.\d+\.\d+)\](?: - \d{4}-\d\d-\d\d)?\n", title)
+        assert "\n- " not in title, "a change stands under no kind"
+        names = [kind.partition("\n")[0] for kind in kinds]
+        known = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+        assert names == [name for name in known if name in names]
+        assert all("\n- " in kind for kind in kinds), "a kind without a change"
+
+
+def test_the_tree_in_architecture_names_every_room():
+    tree = (ROOT / "docs/architecture.md").read_text().partition("## Layers")[0]
+    rooms = {path.parent.name + "/" for path in PACKAGE.glob("*/__init__.py")} - {"_shipped/"}
+    rooms |= {path.name for path in PACKAGE.glob("*.py")}
+    assert len(rooms) > 20
+    missing = sorted(room for room in rooms if not re.search(rf"(?<!\w){re.escape(room)}", tree))
+    assert not missing
+
+
+def test_the_life_of_a_url_names_what_is_there() -> None:
+    """Files in backticks, then the functions and classes to read in them."""
+    text = (ROOT / "docs" / "life-of-a-url.md").read_text(encoding="utf-8")
+    steps = re.split(r"`(newscrawler/[\w/.-]+)`", text)[1:]
+    named = list(zip(steps[::2], steps[1::2], strict=True))
+    missing, count = [], 0
+    for path, words in named:
+        if not (ROOT / path).is_file():
+            missing.append(path)
+        if not words.startswith(":"):
+            continue
+        module = importlib.import_module(
+            path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        )
+        # up to the next sentence about something else, the words in backticks are of this file
+        for name in re.findall(r"`([A-Za-z_.]+)`", words.partition("\n\n")[0]):
+            count += 1
+            try:
+                operator.attrgetter(name)(module)
+            except AttributeError:
+                missing.append(f"{path}: {name}")
+    assert len(named) > 25 and count > 30, "the search found next to nothing"
+    assert not missing
+
+
+def test_the_ways_in_architecture_name_what_is_there() -> None:
+    """In the pictures a file is followed by the functions that do the step."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    ways = text.partition("## The way of a page")[2].partition("docs/life-of-a-url.md")[0]
+    step = re.compile(r"([\w/]+\.(?:py|lua)) +([A-Za-z_.]+(?:, [A-Za-z_.]+)*)?")
+    missing, functions = [], 0
+    for path, names in step.findall("\n".join(re.findall(r"(?m)^    .*$", ways))):
+        files = [ROOT / "newscrawler" / path, *PACKAGE.glob(f"*/{path}")]
+        there = [file for file in files if file.is_file()]
+        if not there:
+            missing.append(path)
+        # A single lower-case word may be prose as well as a function.
+        wanted = [name for name in names.split(", ") if re.search("[A-Z_.]", name)]
+        if path.endswith(".lua") or not there:
+            continue
+        module = there[0].relative_to(ROOT).with_suffix("")
+        for name in wanted:
+            functions += 1
+            try:
+                operator.attrgetter(name)(importlib.import_module(".".join(module.parts)))
+            except AttributeError:
+                missing.append(f"{path}: {name}")
+    assert functions > 20, "the search found next to nothing"
+    assert not missing

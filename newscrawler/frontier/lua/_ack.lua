@@ -1,18 +1,26 @@
 -- Part: the end of a visit.
--- Needs C.max_tries, C.retry_ms, C.retry_max_ms, C.failed_due_ms, C.revisit_ms, C.robots_max_age_ms.
+-- Needs C.max_tries, C.retry_ms, C.retry_max_ms, C.failed_due_ms, C.revisit_ms, C.robots_max_age_ms,
+-- C.robots_retry_ms.
 local DAY_MS = 86400000
 
--- A packed ack (packing.py, ACK), and the index of its fields; behind it, where there are any, a cmsgpack list of
--- {rest, robots or false, links}. header: of the record as it was granted, which nobody changes while it is leased, or
--- zeros: the record is to be read. rest: of the record, "" = it stays as it is.
-local ACK = ">c16dBI2ddBBI4I4c37c16I2c0I2c0"
-local A = { id = 1, fence = 2, outcome = 3, status = 4, next = 5, retry_after = 6, moved = 7, scheme = 8, offset = 9,
-  length = 10, header = 11, digest = 12, reason = 13, file = 14, rest = 15 }
+-- An ack is a list; behind the record, where there are any, stands a cmsgpack list of {rest, robots or false, links}.
+-- header: of the record as it was granted, which nobody changes while it is leased, or zeros: the record is to be read.
+-- rest: of the record, "" = it stays as it is.
+--@fields a @ACK rest
 local NO_LINKS = {}
 
-local function band_of(kind)
-  if kind <= KIND.SITEMAP then return 0 end
-  return kind == KIND.PAGE and 2 or 1
+-- The place in its domain's queue of a page that was visited, when its next visit is due. Lists first in their band, as
+-- when they were found (discovery/sites.py): a day ahead of any article. Pages go to the last band, as if they were three
+-- days old: behind what is new whatever it is (a new page without a date counts half a day for each level of its depth),
+-- before an archive.
+local function place_again(h)
+  if is_list(h.kind) then
+    h.band = h.kind == KIND.SECTION and 1 or 0
+    h.score = h.depth - now_s - DAY_MS / 1000
+  else
+    h.band = 2
+    h.score = 3 * DAY_MS / 1000 - h.discovered
+  end
 end
 
 -- The fleet's robots.txt (RFC 9309): 2xx rules, 4xx free, unreachable or 5xx = nothing is fetched until it answers.
@@ -22,13 +30,16 @@ local function ack_robots(name, d, robots)
   if robots then status, body = robots[1], robots[2] end
   local key = P .. ":rb:" .. name
   if status >= 200 and status < 300 then
-    d.robots, d.crawl_delay = ROBOTS_RULES, min(robots[3], DAY_MS)
+    d.robots, d.crawl_delay = ROBOTS.RULES, min(robots[3], DAY_MS)
   elseif status >= 400 and status < 500 and status ~= 429 then
-    d.robots, d.crawl_delay, body = ROBOTS_FREE, 0, ""
+    d.robots, d.crawl_delay, body = ROBOTS.FREE, 0, ""
   else
-    d.robots = ROBOTS_WAIT
-    local wait = min(C.backoff_start_ms * 2 ^ min(d.robots_tries, 20), C.backoff_max_ms)
-    if robots and robots[4] >= 0 then wait = max(min(robots[4], C.backoff_max_ms), C.backoff_start_ms) end
+    d.robots = ROBOTS.WAIT
+    -- Nothing of the domain is fetched meanwhile: seconds, growing. A 429 waits like that of any page.
+    local first = status == 429 and C.backoff_start_ms or C.robots_retry_ms
+    local wait = first * 2 ^ min(d.robots_tries, 20)
+    if robots then wait = max(wait, robots[4]) end  -- retry-after
+    wait = min(wait, C.backoff_max_ms)
     d.robots_due = now + floor(wait * (1 + 0.1 * jitter))
     d.robots_tries = min(d.robots_tries + 1, 255)
     count("robots_unreachable")
@@ -45,16 +56,16 @@ local function ack_robots(name, d, robots)
 end
 
 local function retry_due(h, a)
-  if a[A.next] > now then return a[A.next] end
+  if a.next > now then return a.next end
   local wait = min(C.retry_ms * 4 ^ min(h.tries - 1, 10), C.retry_max_ms)
   if h.outcome == OUT.CHALLENGE then wait = max(wait, C.retry_max_ms) end
-  return now + max(floor(wait), min(a[A.retry_after], C.backoff_max_ms))
+  return now + max(floor(wait), min(a.retry_after, C.backoff_max_ms))
 end
 
 -- When a page that was visited is looked at again; 0 = never. The spider's word, else the default of the kind.
 local function next_visit(h, a)
-  if a[A.next] > 0 then return a[A.next] end
-  if a[A.next] == 0 or not is_list(h.kind) then return 0 end
+  if a.next > 0 then return a.next end
+  if a.next == 0 or not is_list(h.kind) then return 0 end
   if h.outcome == OUT.GONE then return now + 30 * DAY_MS end
   if h.outcome == OUT.REFUSED or h.outcome == OUT.FAILED then return now + DAY_MS end
   return now + C.revisit_ms[h.kind + 1]
@@ -62,8 +73,8 @@ end
 
 -- The record behind its header.
 local function rest_of(name, id, a)
-  if a[A.rest] == "" then a[A.rest] = (call("HGET", P .. ":r:" .. name, id) or ""):sub(HEADER_SIZE + 1) end
-  return a[A.rest]
+  if a.rest == "" then a.rest = (call("HGET", P .. ":r:" .. name, id) or ""):sub(HEADER.size + 1) end
+  return a.rest
 end
 
 local function requeue(name, d, id, h, a, due_ms)
@@ -76,30 +87,31 @@ local function requeue(name, d, id, h, a, due_ms)
 end
 
 local function finish(name, d, id, h, a)
-  local reason = a[A.reason]
-  local x = { reason = reason, digest = a[A.digest] ~= ZERO and a[A.digest], file = a[A.file], offset = a[A.offset], length = a[A.length] }
+  local reason = a.reason
+  local more = { reason = reason, digest = a.digest ~= ZERO and a.digest, file = a.file, offset = a.offset, length = a.length }
   if h.outcome == OUT.FAILED then
-    x.next_s = floor((now + C.failed_due_ms) / 1000)
+    more.next_s = floor((now + C.failed_due_ms) / 1000)
     put_in_quarantine(id, name, reason, write_header(h, rest_of(name, id, a)))
   elseif h.outcome == OUT.REFUSED and reason == "robots" then
-    x.robots = d.robots_version
+    more.robots = d.robots_version
   end
   call("HDEL", P .. ":r:" .. name, id)
-  write_finished(id, h, x)
+  write_finished(id, h, more)
 end
 
 -- One visit's outcome: comes again when due, or is finished.
 local function settle(name, d, id, h, a)
-  local outcome = a[A.outcome]
+  local outcome = a.outcome
   if d.flags % 2 == AUTO and outcome == OUT.DONE and h.kind >= KIND.ARTICLE and not is_waiting(h.outcome) then
-    extra(d).articles = extra(d).articles + 1  -- its yield, by which its class is worked out
+    local x = extra(d)
+    x.articles = x.articles + 1  -- its yield, by which its class is worked out
   end
-  h.outcome, h.status, h.last = outcome, a[A.status], now_s
+  h.outcome, h.status, h.last = outcome, a.status, now_s
   if outcome == OUT.RETRY or outcome == OUT.CHALLENGE then
     h.tries = h.tries + 1
     h.band = 1
     if h.tries < C.max_tries then
-      requeue(name, d, id, h, a, a[A.moved] == 1 and now or retry_due(h, a))
+      requeue(name, d, id, h, a, a.moved == MOVED.IN_DOMAIN and now or retry_due(h, a))
       return
     end
     if is_list(h.kind) then
@@ -107,13 +119,13 @@ local function settle(name, d, id, h, a)
       h.outcome = OUT.FAILED
       h.tries = min(h.tries, 15)
       count("list_failed")
-      requeue(name, d, id, h, a, now + max(C.retry_max_ms, a[A.retry_after]))
+      requeue(name, d, id, h, a, now + max(C.retry_max_ms, a.retry_after))
       return
     end
     h.outcome = OUT.FAILED
   else
     h.tries, h.crashes = 0, 0
-    h.band = band_of(h.kind)
+    place_again(h)
   end
   local next_ms = (h.outcome ~= OUT.FAILED or is_list(h.kind)) and next_visit(h, a) or 0
   if next_ms > 0 then
@@ -123,38 +135,39 @@ local function settle(name, d, id, h, a)
   end
 end
 
--- Returns whether it was accepted, and the letters of its links. Links first: the target of a
+-- Returns whether it was accepted, and the statuses of its links. Links first: the target of a
 -- redirect must be queued before its source is done. nil: the archive must be asked for some of them first (letter ?);
 -- nothing else was done then, and the ack comes again without its links.
 local function ack(packed)
-  local a = { struct.unpack(ACK, packed) }
-  local id, at, robots, groups = a[A.id], a[A.rest], false, NO_LINKS
+  local a = { ACK.unpack(packed) }
+  local id, at, robots, groups = a.url_id, a.rest, false, NO_LINKS
   local e = read_lease(id)
-  if not e or e.fence ~= a[A.fence] then return false, "" end
-  a[A.rest] = ""
-  if at <= #packed then a[A.rest], robots, groups = unpack(cmsgpack.unpack(packed:sub(at))) end
-  local target = a[A.moved] == 2 and table.remove(groups) or nil
-  local letters = #groups > 0 and shared.offer_all(groups) or ""
-  if letters:find("?", 1, true) then return nil, letters end
-  if target then letters = letters .. shared.offer_all({ target }) end
+  if not e or e.fence ~= a.fence then return false, "" end
+  a.rest = ""
+  if at <= #packed then a.rest, robots, groups = unpack(cmsgpack.unpack(packed:sub(at))) end
+  local target = a.moved == MOVED.HERE and table.remove(groups) or nil
+  local statuses = #groups > 0 and shared.offer_all(groups) or ""
+  if statuses:find("?", 1, true) then return nil, statuses end
+  if target then statuses = statuses .. shared.offer_all({ target }) end
   local name = e.domain
   drop_lease(id)
-  count("outcome:" .. a[A.outcome])
+  count("outcome:" .. a.outcome)
   local d = touch(name)
-  if not d then return true, letters end
+  if not d then return true, statuses end
   if d.id == id then
     -- What robots.txt forbids was never asked for: the next URL of the domain need not wait for it.
-    if not is_fetched(e) and not (a[A.outcome] == OUT.REFUSED and a[A.reason] == "robots") then
-      open_gate(name, d, id, e.granted, 0, a[A.status] > 0 and a[A.status] or 65535, a[A.retry_after])
+    if not is_fetched(e) and not (a.outcome == OUT.REFUSED and a.reason == "robots") then
+      open_gate(name, d, id, e.granted, 0, a.status > 0 and a.status or 65535, a.retry_after,
+        e.robots == 1)
     end
     d.id = ZERO
   end
   if e.robots == 1 then
     ack_robots(name, d, robots)
-    return true, letters
+    return true, statuses
   end
-  local raw, h = a[A.header], nil
-  if raw:byte(1) == SCHEMA then
+  local raw, h = a.header, nil
+  if raw:byte(1) == SCHEMA.NUMBER then
     h = unpack_header(raw)
   else
     raw = call("HGET", P .. ":r:" .. name, id)
@@ -163,13 +176,13 @@ local function ack(packed)
   if not h then
     call("HDEL", P .. ":r:" .. name, id)
     put_in_quarantine(id, name, "poison", raw)
-  elseif a[A.moved] == 3 or (a[A.moved] == 2 and letters:find("[as]$")) then
+  elseif a.moved == MOVED.AWAY or (a.moved == MOVED.HERE and statuses:find("[as]$")) then
     call("HDEL", P .. ":r:" .. name, id)  -- it lives on under another domain, as one of the links
     call("HSET", P .. ":moved", id .. name, target and target[1] or "")
   else
-    if a[A.moved] == 1 then h.scheme = a[A.scheme] end
-    if a[A.moved] == 2 then a[A.outcome], a[A.reason] = OUT.REFUSED, "queue_full" end
+    if a.moved == MOVED.IN_DOMAIN then h.scheme = a.scheme end
+    if a.moved == MOVED.HERE then a.outcome, a.reason = OUT.REFUSED, "queue_full" end
     settle(name, d, id, h, a)
   end
-  return true, letters
+  return true, statuses
 end

@@ -37,7 +37,7 @@ local function call_many(command, key, list)
   end
 end
 
--- What one part sets and another reads (scripts.py: a part's own locals are not seen to change from outside).
+-- What one part sets and another reads, where a script need not have both.
 -- marked: buckets of finished records over their share    archived: url id -> finished record that the archive has
 -- save_caps: where there are caps to save    offer_all, save_seen: where acks have links
 local shared = { marked = 0, archived = {} }

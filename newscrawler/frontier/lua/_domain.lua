@@ -1,21 +1,13 @@
 -- Part: domains. Each is loaded once per call, put where it belongs in the ready sets by place_domains(), and
 -- saved once by save_domains(), leases with them.
-local DOMAIN = ">BBBBBBBI4I4I4I4I4ddddddddBBI4I4I4I4I4I4I4I4c16Bc0"
 -- A domain is a list, as a table of so many names is 2.5 KB to be made anew for each one touched. First what is not of
--- its record: the record as it was read, what stands behind it, flags, extra(); then the record. FIRST: where that begins.
---@fields d raw tail flags x
---@fields d schema class own_class enabled paused loopback scheme floor set_delay throttle crawl_delay step
---@fields d gate last back_until blocked robots_due since ready next_due robots robots_tries robots_version
---@fields d seq queued due fetched errors dropped added id site
-local FIRST, SITE = 5, 36
-local ROBOTS_NONE, ROBOTS_RULES, ROBOTS_FREE, ROBOTS_WAIT = 0, 1, 2, 3
+-- its record: the record as it was read, what stands behind it, flags, extra(); then the record, and where it ended.
+--@fields d raw tail flags x @DOMAIN at
 local domains, groups = {}, {}
 
--- What only some domains have, behind the site's name: a domain without it pays one byte of a comparison. Flags; held
--- until ms; quota: pages, seconds of its window (0 = since it was set), beginning s, fetches before it; new articles;
--- then for a class that is worked out: articles, fetches and errors at the last judgement, its time s, mean latency ms,
--- new articles and errors of 100 fetches, idle hours; length of the group's name. extras.py has the same.
-local EXTRA = ">BdI4I4I4I4I4I4I4I4I4I4BBI2Bc0"
+-- What only some domains have, behind the site's name: a domain without it pays one byte of a comparison. A list as well,
+-- with the failures in a row, which are a byte behind it where they are not 0.
+--@fields x @EXTRA failures
 local AUTO, QUOTA, OWN_QUOTA, GROUP = 1, 2, 4, 8
 local FOR_GOOD = 9007199254740991
 
@@ -23,16 +15,11 @@ local function extra(d)
   local x = d.x
   if x then return x end
   if d.tail == "" then
-    x = { flags = 0, held = 0, quota = 0, quota_s = 0, quota_from = 0, quota_base = 0, articles = 0, judged_articles = 0,
-      judged_fetched = 0, judged_errors = 0, judged_at = 0, latency = 0, yield = 0, error_share = 0, idle_h = 0,
-      group = "" }
+    x = { EXTRA.zeros }
+    x.failures = 0
   else
-    local flags, held, quota, quota_s, quota_from, quota_base, articles, judged_articles, judged_fetched, judged_errors,
-      judged_at, latency, yield, error_share, idle_h, group = struct.unpack(EXTRA, d.tail)
-    x = { flags = flags, held = held, quota = quota, quota_s = quota_s, quota_from = quota_from,
-      quota_base = quota_base, articles = articles, judged_articles = judged_articles, judged_fetched = judged_fetched,
-      judged_errors = judged_errors, judged_at = judged_at, latency = latency, yield = yield,
-      error_share = error_share, idle_h = idle_h, group = group }
+    x = { EXTRA.unpack(d.tail) }
+    x.failures = d.tail:byte(x.failures) or 0  -- until now where it ended
   end
   d.x = x
   return x
@@ -49,16 +36,15 @@ end
 local function write_extra(d)
   local x = d.x
   if not x then return d.tail end
-  if x.flags == 0 and x.articles == 0 then return "" end
-  return struct.pack(EXTRA, x.flags, x.held, x.quota, x.quota_s, x.quota_from, x.quota_base, x.articles,
-    x.judged_articles, x.judged_fetched, x.judged_errors, x.judged_at, min(x.latency, 4294967295), x.yield,
-    x.error_share, min(x.idle_h, 65535), #x.group, x.group)
+  if x.flags == 0 and x.articles == 0 and x.failures == 0 then return "" end
+  x.latency, x.idle_h = min(x.latency, 4294967295), min(x.idle_h, 65535)
+  return EXTRA.pack(x) .. (x.failures > 0 and string.char(x.failures) or "")
 end
 
 local function new_domain()
-  local d = { false, "", 0, false, 1, 1, 9, 1 }
-  for i = #d + 1, SITE - 2 do d[i] = 0 end
-  d.id, d.site = ZERO, ""
+  local d = { false, "", 0, false, DOMAIN.zeros }
+  d.schema, d.cls, d.own_cls, d.enabled = SCHEMA.NUMBER, 1, 9, 1
+  d.id = ZERO
   return d
 end
 
@@ -77,15 +63,15 @@ local function touch(name)
   local raw = raws[name]
   if raw == nil then raw = call("HGET", P .. ":dom", name) end
   if not raw then return nil end
-  d = { raw, "", 0, false, struct.unpack(DOMAIN, raw) }
-  local at = d[SITE + 1]
+  d = { raw, "", 0, false, DOMAIN.unpack(raw) }
+  local at = d.at
   if at <= #raw then d.flags, d.tail = raw:byte(at), raw:sub(at) end
   domains[name] = d
   return d
 end
 
 local function class_of(d)
-  return d.own_class == 9 and d.class or d.own_class
+  return d.own_cls == 9 and d.cls or d.own_cls
 end
 
 local function ready_key(class)
@@ -104,8 +90,11 @@ local function ready_at(d)
   if d.enabled == 0 or d.paused == 1 or d.id ~= ZERO then return 0 end
   local at = max(d.gate, d.blocked, d.back_until)
   if S.reborn + 86400000 > now then at = max(at, S.reborn + delay_of(d)) end  -- a fetch may have been forgotten
-  if d.flags >= QUOTA then at = max(at, extra(d).held) end
-  if d.robots == ROBOTS_WAIT then at = max(at, d.robots_due) end
+  if d.flags >= QUOTA then
+    local x = extra(d)
+    at = max(at, x.held)
+  end
+  if d.robots == ROBOTS.WAIT then at = max(at, d.robots_due) end
   if d.queued > 0 then return max(at, d.since, 1) end
   if d.due > 0 then return max(at, d.next_due, 1) end
   return 0
@@ -145,13 +134,14 @@ local function touch_group(group)
   if g then return g end
   local raw = call("HGET", P .. ":grp", group)
   g = { gate = 0, holder = "", front = "", raw = raw }
-  if raw then g.gate, g.holder, g.front = struct.unpack(">dBc0Bc0", raw) end
+  if raw then g.gate, g.holder, g.front = GATE_GROUP.unpack(raw) end
   groups[group] = g
   return g
 end
 
 local function place_in_group(name, d)
-  local group = extra(d).group
+  local x = extra(d)
+  local group = x.group
   local g = touch_group(group)
   if d.id ~= ZERO then g.holder = name elseif g.holder == name then g.holder = "" end
   g.gate = max(g.gate, d.gate)
@@ -175,7 +165,7 @@ local function settle_group(group, g)
   end
   if front ~= "" then put_ready(front, touch(front), at) end
   g.front = front
-  local raw = struct.pack(">dBc0Bc0", g.gate, #g.holder, g.holder, #g.front, g.front)
+  local raw = GATE_GROUP.pack{ gate = g.gate, holder = g.holder, front = g.front }
   if raw ~= g.raw then
     call("HSET", P .. ":grp", group, raw)
     g.raw = raw
@@ -214,10 +204,7 @@ local function save_domains()
   if shared.save_caps then shared.save_caps() end
   local changed = {}
   for name, d in pairs(domains) do
-    local site = d.site
-    d[SITE], d[SITE + 1] = #site, site
-    local raw = struct.pack(DOMAIN, unpack(d, FIRST, SITE + 1)) .. write_extra(d)
-    d[SITE], d[SITE + 1] = site, false
+    local raw = DOMAIN.pack(d) .. write_extra(d)
     if raw ~= d.raw then changed[#changed + 1], changed[#changed + 2] = name, raw end
   end
   call_many("HSET", P .. ":dom", changed)
@@ -239,7 +226,7 @@ local function judge_class(name, d)
   local x = extra(d)
   local n = d.fetched - x.judged_fetched
   if n >= JUDGE_FROM then
-    x.yield = min(255, floor(100 * (x.articles - x.judged_articles) / n))
+    x.yield_share = min(255, floor(100 * (x.articles - x.judged_articles) / n))
     x.error_share = min(255, floor(100 * (d.errors - x.judged_errors) / n))
     x.judged_articles, x.judged_fetched, x.judged_errors = x.articles, d.fetched, d.errors
   end
@@ -247,15 +234,15 @@ local function judge_class(name, d)
   x.idle_h = floor(max(0, idle_ms) / 3600000)
   local points = 0
   if x.judged_fetched > 0 then
-    if x.yield >= 25 then points = 1 elseif x.yield < 5 then points = -1 end
+    if x.yield_share >= 25 then points = 1 elseif x.yield_share < 5 then points = -1 end
     if x.error_share > 30 then points = points - 1 end
     if x.latency > 4000 then points = points - 1 end
   end
   if idle_ms >= IDLE_MS and d.queued + d.due > 0 then points = points + 1 end
   local wanted = points > 0 and 0 or points < 0 and 2 or 1
-  if wanted == d.class or now_s - x.judged_at < CLASS_HOLD_S then return end
-  if d.own_class == 9 then leave_ready(name, d) end
-  d.class = wanted < d.class and d.class - 1 or d.class + 1
+  if wanted == d.cls or now_s - x.judged_at < CLASS_HOLD_S then return end
+  if d.own_cls == 9 then leave_ready(name, d) end
+  d.cls = wanted < d.cls and d.cls - 1 or d.cls + 1
   x.judged_at = now_s
 end
 

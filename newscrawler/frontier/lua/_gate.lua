@@ -1,6 +1,6 @@
 -- Part: the gate of a domain: when the next fetch may begin; its quota; the fleet's caps.
 -- Needs C.requests_per_minute, C.bytes_per_minute (this shard's share, 0 = none), C.autothrottle, C.autothrottle_start_ms, C.autothrottle_max_ms, C.autothrottle_target, C.backoff_start_ms,
--- C.backoff_max_ms, C.backoff_forgive_ms, C.log_entries.
+-- C.backoff_max_ms, C.backoff_forgive_ms, C.log_entries. Writes {f}:log:<domain> and {f}:hours:<domain>.
 
 -- Caps of the whole fleet: {f}:caps holds what may still be asked and read, and refills with time. A tenth of a cap may
 -- be taken at once and the rest comes evenly, so that no minute, wherever it begins, sees more than the cap.
@@ -16,7 +16,7 @@ local function read_caps()
   end
   local raw = call("GET", P .. ":caps")
   caps = { at = now, requests = burst_of(r), bytes = b / 10, size = 100000, raw = raw }
-  if raw then caps.at, caps.requests, caps.bytes, caps.size = struct.unpack(">dddd", raw) end
+  if raw then caps.at, caps.requests, caps.bytes, caps.size = CAPS.unpack(raw) end
   local passed = max(0, now - caps.at) / 60000
   caps.requests = min(burst_of(r), caps.requests + passed * (r - burst_of(r) + 1))
   caps.bytes = min(b / 10, caps.bytes + passed * b * 0.9)
@@ -26,8 +26,8 @@ end
 
 function shared.save_caps()
   if caps and caps.changed then
-    call("SET", P .. ":caps", struct.pack(">dddddd", caps.at, caps.requests, caps.bytes, caps.size,
-      C.requests_per_minute, C.bytes_per_minute))
+    call("SET", P .. ":caps", CAPS.pack{ at = caps.at, requests = caps.requests, bytes = caps.bytes, size = caps.size,
+      most_requests = C.requests_per_minute, most_bytes = C.bytes_per_minute })
   end
 end
 
@@ -90,27 +90,97 @@ local function throttle(d, latency_ms, status)
   d.throttle = floor(delay)
 end
 
--- 429, 503, no answer: what the site asks for, else a minute, doubling; 10 % more at random, so that
--- domains on one host do not come back together.
+-- Back-off. A lone 503 or a fetch without an answer is the trouble of its URL, whose retry waits; so many in a row
+-- are the domain's. Where the site itself says that we are too much, one is enough.
+local FAILURES_OF_DOMAIN = 3
+
+-- Whether the domain is to be left alone for a while after such an end of a fetch. is_robots: robots.txt, of which
+-- nothing but robots.txt depends: it has retries of its own (ack_robots), and says nothing of the pages.
+local function is_in_trouble(d, status, retry_after_ms, is_robots)
+  local asks_for_rest = status == 429 or (status == 503 and retry_after_ms >= 0)
+  if asks_for_rest or (not is_robots and (status == 0 or status == 503)) then
+    local x = extra(d)
+    x.failures = min(x.failures + 1, 255)
+    return asks_for_rest or x.failures >= FAILURES_OF_DOMAIN
+  end
+  return false
+end
+
+-- A page was served, or is not there: each time halves the wait, the second in a row ends it. Answers that say neither
+-- (403, 500, 502 ...) are no failure here, and forgive none.
+local function recover(d, status)
+  local is_success = (status >= 200 and status < 400) or status == 404 or status == 410
+  if not is_success or (d.step == 0 and d.tail == "" and not d.x) then return end
+  local x = extra(d)
+  d.step = x.failures > 0 and floor(d.step / 2) or 0
+  x.failures = 0
+end
+
+-- What the site asks for, else a minute, doubling; 10 % more at random, so that domains on one host do not come
+-- back together.
 local function back_off(d, retry_after_ms)
   if d.step == 0 or now - d.back_until >= C.backoff_forgive_ms then
     d.step = C.backoff_start_ms
   else
-    d.step = min(d.step * 2, C.backoff_max_ms)
+    d.step = min(max(d.step * 2, C.backoff_start_ms), C.backoff_max_ms)
   end
   local wait = retry_after_ms >= 0 and min(retry_after_ms, C.backoff_max_ms) or d.step
   d.back_until = now + floor(wait * (1 + 0.1 * jitter))
 end
 
+-- An entry of the log of fetches (LOG, HOUR). Of the log's oldest entries, which are about to be cut
+-- off, the sums of their hours remain: for each entry its fetch and the gap between it and the next one. An hour's field is
+-- its number modulo the hours kept, so that it takes the place of one that is too old. "from": ms from which the sums
+-- are complete, 0 = nothing was cut off before there were any. Only what is cut off is summed: a fetch is either in
+-- the log or in a sum, and a domain with fewer fetches than the log holds pays nothing.
+--@fields sum @HOUR at
+local MOST_MS = 2147483647
+local function sum_hours(name, entries, is_complete)
+  local key, sums, numbers = P .. ":hours:" .. name, {}, {}
+  local _, ended, delay = LOG.unpack(entries[1])
+  call("HSETNX", key, "from", is_complete and "0" or whole(ended))
+  for i = 2, #entries do
+    local granted, next_ended, next_delay = LOG.unpack(entries[i])
+    local hour = floor(ended / HOURS.MS)
+    local sum = sums[hour]
+    if not sum then
+      local raw = call("HGET", key, whole(hour % HOURS.KEPT))
+      sum = raw and { HOUR.unpack(raw) } or {}
+      if sum.hour ~= hour then
+        sum = { HOUR.list{ hour = hour, fetches = 0, least_gap = MOST_MS, delay = 0, too_soon = 0 } }
+      end
+      sums[hour], numbers[#numbers + 1] = sum, hour
+    end
+    local gap = granted - ended
+    sum.fetches = sum.fetches + 1
+    if gap < sum.least_gap then sum.least_gap, sum.delay = max(gap, -MOST_MS), delay end
+    if gap < delay then sum.too_soon = sum.too_soon + 1 end
+    ended, delay = next_ended, next_delay
+  end
+  for i = 1, #numbers do
+    local sum = sums[numbers[i]]
+    call("HSET", key, whole(sum.hour % HOURS.KEPT), HOUR.pack(sum))
+  end
+end
+
+-- Cut off 64 entries at once, as that costs a fetch less than one each time; at most 256, where the limit was lowered.
+local function cut_log(key, name, length, fetches)
+  local n = min(length - C.log_entries, 256)
+  sum_hours(name, call("LRANGE", key, "0", whole(n)), fetches <= length)
+  call("LTRIM", key, whole(n), "-1")
+end
+
 -- The fetch of ``id`` ended: the gate opens ``delay`` from now. status 0: no answer; 65535: the worker never said.
-local function open_gate(name, d, id, granted, latency_ms, status, retry_after_ms, bytes)
+local function open_gate(name, d, id, granted, latency_ms, status, retry_after_ms, is_robots, bytes)
   take_bytes(bytes)
-  if status ~= 65535 then throttle(d, latency_ms, status) end
-  if status == 0 or status == 429 or status == 503 then
+  if status > 0 and status < 65535 then throttle(d, latency_ms, status) end  -- no answer has no latency
+  if not is_robots then recover(d, status) end
+  if is_in_trouble(d, status, retry_after_ms, is_robots) then
     back_off(d, retry_after_ms)
     -- A host that is too busy is so for all of its domains; one name that does not resolve is its own trouble.
     if d.flags >= GROUP and status > 0 then
-      local g = touch_group(extra(d).group)
+      local x = extra(d)
+      local g = touch_group(x.group)
       g.gate = max(g.gate, d.back_until)
     end
   end
@@ -129,6 +199,7 @@ local function open_gate(name, d, id, granted, latency_ms, status, retry_after_m
   end
   local key = P .. ":log:" .. name
   local wait = min(max(d.gate, d.back_until) - d.last, 4294967295)
-  local length = call("RPUSH", key, struct.pack(">ddI4I2c8", granted, now, wait, status, id))
-  if length > C.log_entries + 64 then call("LTRIM", key, -C.log_entries, -1) end
+  local length = call("RPUSH", key,
+    LOG.pack{ granted = granted, ended = now, delay = wait, status = status } .. id:sub(1, 8))
+  if length > C.log_entries + 64 then cut_log(key, name, length, d.fetched) end
 end

@@ -12,21 +12,22 @@ end
 
 local function needs_robots(d)
   if not C.obey_robots then return false end
-  if d.robots == ROBOTS_NONE then return true end
+  if d.robots == ROBOTS.NONE then return true end
   return now >= d.robots_due
 end
 
--- A lease as its worker gets it (packing.py, GRANT): id, fence, robots version, scheme, domain, site; then the record,
--- "" = robots.txt.
-local GRANT = ">c16dI4BBc0Bc0"
+-- A lease as its worker gets it; record: "" = robots.txt.
 local function hand_out(granted, name, d, id, record, score, is_robots)
   S.fence = max(S.fence + 1, real_us)  -- by time, so that it grows even past a second that a killed Redis forgot
   new_lease(id, S.fence, score, is_robots, name, W, lease_end_text)
   d.id = id
   take_request(1)
-  local site = d.site
-  granted[#granted + 1] = struct.pack(GRANT, id, S.fence, d.robots_version, d.scheme, #name, name, #site, site) .. record
+  granted[#granted + 1] = GRANT.pack{ url_id = id, fence = S.fence, robots_version = d.robots_version, scheme = d.scheme,
+    domain = name, site = d.site } .. record
 end
+
+local given = {}  -- url ids that were handed out in this call
+local TWIN_MS = 10000
 
 -- The best URL of the domain, if it may be fetched now. A domain that may not be is put right by save_domains().
 local function grant(granted, name)
@@ -51,12 +52,18 @@ local function grant(granted, name)
     S.queued = S.queued - 1
     local id = top[1]
     local raw = call("HGET", P .. ":r:" .. name, id)
-    if is_readable(raw) then
+    if not is_readable(raw) then
+      call("HDEL", P .. ":r:" .. name, id)
+      put_in_quarantine(id, name, "poison", raw)
+    elseif given[id] or call("HEXISTS", leases_key, id) == 1 then
+      -- The same page is being fetched under another of its site's hosts. A second lease of the url id would take the
+      -- place of the first, whose domain would then wait for ever.
+      enqueue_due(name, d, id, now + TWIN_MS, raw:byte(HEADER.at.outcome))
+    else
+      given[id] = true
       hand_out(granted, name, d, id, raw, tonumber(top[2]), 0)
       return true
     end
-    call("HDEL", P .. ":r:" .. name, id)
-    put_in_quarantine(id, name, "poison", raw)
   end
   return false
 end
@@ -119,7 +126,7 @@ end
 local function robots_crash(d)
   d.robots_tries = min(d.robots_tries + 1, 255)
   if d.robots_tries <= C.suspect_after then return end
-  d.robots = ROBOTS_WAIT
+  d.robots = ROBOTS.WAIT
   d.robots_due = now + min(C.backoff_start_ms * 2 ^ min(d.robots_tries - C.suspect_after, 20), C.backoff_max_ms)
 end
 
@@ -133,7 +140,7 @@ local function return_lease(id, e, how)
     d.id = ZERO
     -- A silent worker may have fetched until this moment.
     -- Of robots.txt only the first answer is told: it may have been following redirects.
-    if how == "lost" and (not is_fetched(e) or e.robots == 1) then open_gate(e.domain, d, id, e.granted, 0, 65535, -1) end
+    if how == "lost" and (not is_fetched(e) or e.robots == 1) then open_gate(e.domain, d, id, e.granted, 0, 65535, -1, e.robots == 1) end
     if how == "unfetched" and not is_fetched(e) then take_request(-1) end
   end
   if e.robots == 1 then
@@ -149,7 +156,7 @@ local function return_lease(id, e, how)
     return
   end
   if how == "lost" then
-    local rest, rest_ms = raw:sub(HEADER_SIZE + 1), crash(h, e)
+    local rest, rest_ms = raw:sub(HEADER.size + 1), crash(h, e)
     if not rest_ms then
       h.outcome, h.last = OUT.FAILED, now_s
       call("HDEL", key, id)

@@ -6,7 +6,7 @@ local added_links = 0
 -- Whether a finished URL may be queued again.
 local function is_due_again(f, d, revisit)
   if f.outcome == OUT.REFUSED and f.reason == "robots" then
-    return (f.robots or 0) ~= d.robots_version  -- a refusal holds until robots.txt changes
+    return f.version ~= d.robots_version  -- a refusal holds until robots.txt changes
   end
   local next_s = f.next_s
   if f.outcome == OUT.FAILED or (f.outcome == OUT.REFUSED and f.reason == "queue_full") then
@@ -69,7 +69,7 @@ local function admit(name, d, id, link, h, due)
   end
   if h.scheme > 0 and d.scheme == 0 then d.scheme = h.scheme end
   local n = #new_records
-  new_records[n + 1], new_records[n + 2] = id, write_header(h, link:sub(LINK_SIZE + 1))
+  new_records[n + 1], new_records[n + 2] = id, write_header(h, link:sub(LINK.size + 1))
   is_new[id] = true
   if due > now then
     enqueue_due(name, d, id, due, 0)
@@ -83,10 +83,11 @@ local function admit(name, d, id, link, h, due)
   return "a"
 end
 
+--@fields l @LINK rest
 -- A link that no queue holds. shape: 32 bits of what the URL looks like, 0 or nil = it is not counted.
 -- flags of a link: 1 revisit, 2 moved (it replaces a URL of the same id under another domain), 4 the archive was asked.
 local function offer(name, id, link, shape)
-  local flags = link:byte(17)
+  local flags = link:byte(LINK.at.flags)
   local revisit, is_moved, is_asked = flags % 2 == 1, flags % 4 >= 2, flags >= 4
   -- The record answers first, as it costs less than the filter and never lies. It may also be older than the
   -- filter's window, so it is asked even for what the filter does not know.
@@ -109,36 +110,36 @@ local function offer(name, id, link, shape)
   end
   if is_hit and not f then count("filter_lied") end
 
-  local _, due, kind, band, depth, score, parent
-  _, _, due, kind, band, depth, score, parent = struct.unpack(LINK, link)
-  local h = { SCHEMA, kind % 16, band, 0, 0, depth, score, f and f.discovered or now_s, 0, 0, f and f.last or 0, parent,
-    floor(kind / 16) }
+  local l = { LINK.unpack(link) }
+  local h = { HEADER.list{ schema = SCHEMA.NUMBER, kind = l.kind % 16, band = l.band, tries = 0, crashes = 0, depth = l.depth,
+    score = l.score, discovered = f and f.discovered or now_s, outcome = 0, status = 0, last = f and f.last or 0,
+    parent = l.parent }, floor(l.kind / 16) }  -- and the scheme
   if shape and shape ~= 0 and not f and flags % 4 == 0 and C.pattern_budget > 0 and is_trap(name, h.kind, shape) then
     count("trap")
     return "t"
   end
   -- Over the limit a URL falls one band, over twice the limit two: below the last band it falls out.
-  h.band = band + floor((d.queued + d.due) / C.queue_limit)
+  h.band = l.band + floor((d.queued + d.due) / C.queue_limit)
   if h.band > 2 then return refuse_full(name, d, id, h) end
   if f then
     call("HDEL", bucket, field)
     if f.outcome == OUT.FAILED then call("HDEL", P .. ":quar", id) end
   end
   if is_hit then call("HDEL", P .. ":moved", id .. name) else add_seen(id) end
-  return admit(name, d, id, link, h, due)
+  return admit(name, d, id, link, h, l.due)
 end
 
 -- The links of one domain: what is queued, waiting or leased is found with one command, what is new written with two.
 -- Returns whether it stopped before the last one, which only a call that may_stop does.
-local function offer_group(letters, name, links, shapes, may_stop)
+local function offer_group(statuses, name, links, shapes, may_stop)
   local stopped = false
-  local key, at = P .. ":r:" .. name, #letters
+  local key, at = P .. ":r:" .. name, #statuses
   if #links == 1 then
-    local id = links[1]:sub(1, 16)
-    letters[at + 1] = call("HEXISTS", key, id) == 1 and "s" or offer(name, id, links[1], shapes and shapes[1])
+    local id = links[1]:sub(1, LINK.at.flags - 1)
+    statuses[at + 1] = call("HEXISTS", key, id) == 1 and "s" or offer(name, id, links[1], shapes and shapes[1])
   else
     local ids = {}
-    for i = 1, #links do ids[i] = links[i]:sub(1, 16) end
+    for i = 1, #links do ids[i] = links[i]:sub(1, LINK.at.flags - 1) end
     local known = call("HMGET", key, unpack(ids))
     for i = 1, #ids do
       if may_stop and i % 8 == 0 and is_late() then
@@ -146,7 +147,7 @@ local function offer_group(letters, name, links, shapes, may_stop)
         break
       end
       local id = ids[i]
-      letters[at + i] = (known[i] or is_new[id]) and "s" or offer(name, id, links[i], shapes and shapes[i])
+      statuses[at + i] = (known[i] or is_new[id]) and "s" or offer(name, id, links[i], shapes and shapes[i])
     end
   end
   if #new_records > 0 then
@@ -158,17 +159,17 @@ local function offer_group(letters, name, links, shapes, may_stop)
 end
 
 -- groups: {domain, {link, ...}, {shape, ...} or nothing}...
--- Returns one letter a link: a added, s seen, f queue full, d dropped, o not ours, x disabled, t trap,
+-- Returns one status a link, a letter: a added, s seen, f queue full, d dropped, o not ours, x disabled, t trap,
 -- ? the filter knows it and no record here does: it is to be looked for in the archive and offered again.
--- may_stop: the call may end when it gets late; links without a letter are offered again.
+-- may_stop: the call may end when it gets late; links without a status are offered again.
 local function offer_all(groups, may_stop)
   if #groups == 0 then return "" end
-  local letters = {}
+  local statuses = {}
   added_links = 0
   for g = 1, #groups do
-    if offer_group(letters, groups[g][1], groups[g][2], groups[g][3], may_stop) then break end
+    if offer_group(statuses, groups[g][1], groups[g][2], groups[g][3], may_stop) then break end
     if may_stop and g % 8 == 0 and is_late() then break end
   end
   if added_links > 0 then count("added", added_links) end
-  return table.concat(letters)
+  return table.concat(statuses)
 end

@@ -1,27 +1,18 @@
--- Part: how URLs and leases are packed (records.py has the same formats in words).
+-- Part: records of URLs and leases. schema.py declares each record; scripts.py puts in its format and its fields' places.
 local ZERO = string.rep("\0", 16)
-local HEADER, HEADER_SIZE = ">BBBBBBi4I4BI2I4c16", 37
-local LINK, LINK_SIZE = ">c16BdBBBi4c16", 48
-local LEASE = ">dddBBBc0"
-local SCHEMA = 1
 
--- indexes of items.Kind and of items.Outcome + 1
-local KIND = { ROBOTS = 0, HOME = 1, FEED = 2, SITEMAP = 3, SECTION = 4, ARTICLE = 5, PAGE = 6 }
-local OUT = { DONE = 1, UNCHANGED = 2, NOT_ARTICLE = 3, REDIRECTED = 4, RETRY = 5, GONE = 6, REFUSED = 7,
-  CHALLENGE = 8, FAILED = 9 }
-
--- Whether this version can read a record; the outcome is its 15th byte.
+-- Whether this version can read a record.
 local function is_readable(raw)
-  if not raw or #raw <= HEADER_SIZE then return false end
+  if not raw or #raw <= HEADER.size then return false end
   local schema, kind = raw:byte(1, 2)
-  return schema >= 1 and schema <= SCHEMA and kind % 16 <= 6 and raw:byte(15) <= 9
+  return schema >= 1 and schema <= SCHEMA.NUMBER and kind % 16 <= KIND.PAGE and raw:byte(HEADER.at.outcome) <= OUT.FAILED
 end
 
 -- A header is a list; the scheme, which shares a byte with the kind, comes last.
---@fields h schema kind band tries crashes depth score discovered outcome status last parent scheme
+--@fields h @HEADER scheme
 -- raw: begins with a header that can be read
 local function unpack_header(raw)
-  local h = { struct.unpack(HEADER, raw) }
+  local h = { HEADER.unpack(raw) }
   h.scheme = floor(h.kind / 16)
   h.kind = h.kind % 16
   return h
@@ -33,8 +24,9 @@ local function read_header(raw)
 end
 
 local function write_header(h, rest)
-  return struct.pack(HEADER, SCHEMA, h.kind + 16 * h.scheme, h.band, min(h.tries, 255), min(h.crashes, 255),
-    h.depth, h.score, h.discovered, h.outcome, h.status, h.last, h.parent) .. rest
+  return HEADER.pack{ schema = SCHEMA.NUMBER, kind = h.kind + 16 * h.scheme, band = h.band, tries = min(h.tries, 255),
+    crashes = min(h.crashes, 255), depth = h.depth, score = h.score, discovered = h.discovered, outcome = h.outcome,
+    status = h.status, last = h.last, parent = h.parent } .. rest
 end
 
 -- Pages that only lead to articles: never stored, always looked at again.
@@ -60,10 +52,10 @@ end
 local leases, leases_key = {}, P .. ":lease"
 local ended_leases, new_leases, new_deadlines = {}, {}, {}
 -- A lease is a list: as it was read, whether it has changed, what is packed, and where the worker's name begins.
---@fields e raw changed fence granted score state robots domain at
+--@fields e raw changed @LEASE at
 local FETCHED, ON_TRIAL = 1, 2  -- state: the sum of those that are
 local function unpack_lease(id, raw)
-  local e = raw and { raw, false, struct.unpack(LEASE, raw) } or false
+  local e = raw and { raw, false, LEASE.unpack(raw) } or false
   leases[id] = e
   return e
 end
@@ -89,7 +81,8 @@ end
 local function new_lease(id, fence, score, is_robots, domain, worker, deadline)
   local n = #new_leases
   new_leases[n + 1] = id
-  new_leases[n + 2] = struct.pack(LEASE, fence, now, score, 0, is_robots, #domain, domain) .. worker
+  new_leases[n + 2] = LEASE.pack{ fence = fence, granted = now, score = score, state = 0, robots = is_robots,
+    domain = domain } .. worker
   new_deadlines[n + 1], new_deadlines[n + 2] = deadline, id
 end
 
@@ -105,8 +98,7 @@ local function save_leases()
   for id, e in pairs(leases) do
     if e and e.changed then
       written[#written + 1] = id
-      written[#written + 1] = struct.pack(LEASE, e.fence, e.granted, e.score, e.state, e.robots, #e.domain, e.domain)
-        .. e.raw:sub(e.at)
+      written[#written + 1] = LEASE.pack(e) .. e.raw:sub(e.at)
       e.changed = false
     end
   end
@@ -148,59 +140,59 @@ local function look_at_size(key, id)
   end
 end
 
--- x: next_s, digest, file, offset, length, robots version, reason; all may be missing
-local function write_finished(id, h, x)
+-- more: next_s, digest, file, offset, length, robots version, reason; all may be missing
+local function write_finished(id, h, more)
   local flags, next_s, digest, file, robots, parent = 0, "", "", "", "", ""
-  if (x.next_s or 0) > 0 then flags = 1; next_s = struct.pack(">I4", x.next_s) end
-  if x.digest and #x.digest == 16 then flags = flags + 2; digest = x.digest end
-  if x.file and x.file ~= "" then
-    flags = flags + 4
-    file = struct.pack(">I2I4I4", file_number(x.file), x.offset, x.length)
+  if (more.next_s or 0) > 0 then flags = PART.NEXT; next_s = struct.pack(PART_FORMAT.NEXT, more.next_s) end
+  if more.digest and #more.digest == PART_SIZE.DIGEST then flags = flags + PART.DIGEST; digest = more.digest end
+  if more.file and more.file ~= "" then
+    flags = flags + PART.RAW
+    file = struct.pack(PART_FORMAT.RAW, file_number(more.file), more.offset, more.length)
   end
-  if x.robots then flags = flags + 8; robots = struct.pack(">I4", x.robots) end
-  if h.parent ~= ZERO then flags = flags + 32; parent = h.parent:sub(1, 3) end
+  if more.robots then flags = flags + PART.ROBOTS; robots = struct.pack(PART_FORMAT.ROBOTS, more.robots) end
+  if h.parent ~= ZERO then flags = flags + PART.PARENT; parent = h.parent:sub(1, PART_SIZE.PARENT) end
   local key, field = finished_place(id)
-  call("HSET", key, field, struct.pack(">BBBBI2I4I4", SCHEMA * 16 + h.kind, h.outcome,
-    min(h.depth, 15) * 16 + min(h.tries, 15), flags, h.status, h.discovered, h.last)
-    .. next_s .. digest .. file .. robots .. parent .. (x.reason or ""))
+  call("HSET", key, field, FINISHED.pack{ schema_kind = SCHEMA.NUMBER * 16 + h.kind, outcome = h.outcome,
+    depth_tries = min(h.depth, 15) * 16 + min(h.tries, 15), flags = flags, status = h.status,
+    discovered = h.discovered, last = h.last } .. next_s .. digest .. file .. robots .. parent .. (more.reason or ""))
   look_at_size(key, id)
 end
 
 -- Only these two are ever queued again without being asked for; the rest is known by one byte.
 local function may_come_back(raw)
-  local outcome = raw:byte(2)
+  local outcome = raw:byte(FINISHED.at.outcome)
   return outcome == OUT.FAILED or outcome == OUT.REFUSED
 end
 
+-- A finished record is a list; at, where its parts begin, gives way to what they say.
+--@fields f @FINISHED next_s kind version asked_at reason
 local function read_finished(raw)
-  local f = {}
-  local kind, depth_tries, flags, at
-  kind, f.outcome, depth_tries, flags, f.status, f.discovered, f.last, at = struct.unpack(">BBBBI2I4I4", raw)
-  f.kind = kind % 16
-  f.next_s = 0
-  local function has(bit) return floor(flags / bit) % 2 == 1 end
-  if has(1) then f.next_s, at = struct.unpack(">I4", raw, at) end
-  if has(2) then at = at + 16 end
-  if has(4) then at = at + 10 end
-  if has(8) then f.robots, at = struct.unpack(">I4", raw, at) end
-  if has(32) then at = at + 3 end
+  local f = { FINISHED.unpack(raw) }
+  local at = f.next_s
+  local function has(bit) return floor(f.flags / bit) % 2 == 1 end
+  f.next_s, f.kind, f.version = 0, f.schema_kind % 16, 0
+  if has(PART.NEXT) then f.next_s, at = struct.unpack(PART_FORMAT.NEXT, raw, at) end
+  if has(PART.DIGEST) then at = at + PART_SIZE.DIGEST end
+  if has(PART.RAW) then at = at + PART_SIZE.RAW end
+  if has(PART.ROBOTS) then f.version, at = struct.unpack(PART_FORMAT.ROBOTS, raw, at) end
+  if has(PART.PARENT) then at = at + PART_SIZE.PARENT end
   f.asked_at = at
-  if has(16) then at = at + 4 end
-  f.flags, f.reason = flags, raw:sub(at)
+  if has(PART.ASKED) then at = at + PART_SIZE.ASKED end
+  f.reason = raw:sub(at)
   return f
 end
 
 -- A record out of the archive, which a link asked for: kept here again, and young enough to stay a while.
 local function put_back(id, raw, f)
   local key, field = finished_place(id)
-  local flags = f.flags % 32 >= 16 and f.flags or f.flags + 16
-  call("HSET", key, field, raw:sub(1, 3) .. string.char(flags) .. raw:sub(5, f.asked_at - 1)
-    .. struct.pack(">I4", now_s) .. f.reason)
+  local flags = floor(f.flags / PART.ASKED) % 2 == 1 and f.flags or f.flags + PART.ASKED
+  call("HSET", key, field, raw:sub(1, FINISHED.at.flags - 1) .. string.char(flags)
+    .. raw:sub(FINISHED.at.flags + 1, f.asked_at - 1) .. struct.pack(PART_FORMAT.ASKED, now_s) .. f.reason)
   look_at_size(key, id)
 end
 
 local function put_in_quarantine(id, domain, reason, record)
   call("HSET", P .. ":quar", id,
-    struct.pack(">I4BB", now_s, #domain, min(#reason, 255)) .. domain .. reason:sub(1, 255) .. (record or ""))
+    QUARANTINE.pack{ since = now_s, domain_size = #domain, reason_size = min(#reason, 255) } .. domain .. reason:sub(1, 255) .. (record or ""))
   count("quarantined")
 end

@@ -6,7 +6,7 @@
 --
 -- ARGV[3] whether the call may end when it gets late, 1 or 0
 --
--- Returns one letter a link, in order; offer_all() lists them. Links that are left have none.
+-- Returns one status a link, in order; offer_all() lists them. Links that are left have none.
 --@include _base
 --@config
 --@include _records
@@ -15,8 +15,8 @@
 --@include _late
 --@include _offer
 if #ARGV[2] > 0 then shared.archived = cmsgpack.unpack(ARGV[2]) end
-local letters = offer_all(cmsgpack.unpack(ARGV[1]), ARGV[3] == "1")
+local statuses = offer_all(cmsgpack.unpack(ARGV[1]), ARGV[3] == "1")
 save_domains()
 save_seen()
 write_state()
-return letters
+return statuses

@@ -24,9 +24,10 @@ elseif verb == "delay" then
   if d.last > 0 then d.gate = max(d.gate, d.last + delay_of(d)) end
 elseif verb == "class" then
   leave_ready(ARGV[1], d)
-  d.own_class = value
+  d.own_cls = value
 elseif verb == "quota" then
-  extra(d).quota = -1  -- an operator's quota begins now, though it be the same again
+  local x = extra(d)
+  x.quota = -1  -- an operator's quota begins now, though it be the same again
   set_quota(d, value, tonumber(ARGV[4]))
   set_flag(d, OWN_QUOTA, ARGV[5] == "1")
 else

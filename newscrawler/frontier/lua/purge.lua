@@ -1,4 +1,5 @@
--- Throw away what is queued and waiting for a domain, a bounded number a call. Leased URLs stay.
+-- Throw away what is queued and waiting for a domain, a bounded number a call, and the hourly sums of its fetches
+-- ({f}:hours:<domain>). Leased URLs stay, and so does the log of the last fetches.
 --
 -- KEYS[1] {f3}      prefix of the shard; keys.py lists the keys
 -- ARGV[1] domain    ARGV[2] most URLs to remove
@@ -28,6 +29,7 @@ end
 local first = call("ZRANGE", P .. ":due:" .. name, 0, 0, "WITHSCORES")
 d.next_due = first[2] and tonumber(first[2]) or 0
 if d.queued == 0 then call("DEL", P .. ":o:" .. name) end
+call("DEL", P .. ":hours:" .. name)
 count("purged", n)
 save_domains()
 write_state()

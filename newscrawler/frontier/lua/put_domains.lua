@@ -28,17 +28,18 @@ for i = 1, #list do
     judge_class(name, d)
   else
     if d.flags % 2 == AUTO then set_flag(d, AUTO, false) end
-    if d.class ~= class then leave_ready(name, d) end
-    d.class = class
+    if d.cls ~= class then leave_ready(name, d) end
+    d.cls = class
   end
-  if (pages > 0 or d.flags >= QUOTA) and floor(extra(d).flags / OWN_QUOTA) % 2 == 0 then
+  local x = extra(d)
+  if (pages > 0 or d.flags >= QUOTA) and floor(x.flags / OWN_QUOTA) % 2 == 0 then
     set_quota(d, pages, 86400)
   end
-  if group and (group ~= "" or d.flags >= GROUP) and extra(d).group ~= group then
+  if group and (group ~= "" or d.flags >= GROUP) and x.group ~= group then
     leave_group(name, d)
     if group ~= "" then
       put_ready(name, d, 0)
-      extra(d).group = group
+      x.group = group
       set_flag(d, GROUP, true)
     end
   end

@@ -13,7 +13,7 @@ for i = 1, #ids do
   local id = ids[i]
   local raw = call("HGET", P .. ":quar", id)
   if raw then
-    local _, domain_size, reason_size, at = struct.unpack(">I4BB", raw)
+    local _, domain_size, reason_size, at = QUARANTINE.unpack(raw)
     local name = raw:sub(at, at + domain_size - 1)
     local record = raw:sub(at + domain_size + reason_size)
     if ARGV[1] == "drop" then
@@ -26,7 +26,7 @@ for i = 1, #ids do
         local bucket, field = finished_place(id)
         call("HDEL", bucket, field)
         call("HDEL", P .. ":quar", id)
-        call("HSET", P .. ":r:" .. name, id, write_header(h, record:sub(HEADER_SIZE + 1)))
+        call("HSET", P .. ":r:" .. name, id, write_header(h, record:sub(HEADER.size + 1)))
         enqueue(name, d, id, queue_score(h, d))
         n = n + 1
       end

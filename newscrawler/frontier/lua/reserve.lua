@@ -25,9 +25,10 @@ if d.flags >= QUOTA and quota_is_spent(d) then
   return { granted, lease_end, -3 }
 end
 local at, is_busy = max(d.gate, S.reborn + delay_of(d), d.blocked, d.back_until), d.id ~= ZERO
-if d.robots == ROBOTS_WAIT then at = max(at, d.robots_due) end
+if d.robots == ROBOTS.WAIT then at = max(at, d.robots_due) end
 if d.flags >= GROUP then
-  local g = touch_group(extra(d).group)
+  local x = extra(d)
+  local g = touch_group(x.group)
   at, is_busy = max(at, g.gate), is_busy or g.holder ~= ""
 end
 local room, cap_wait = cap_room(1)

@@ -3,11 +3,11 @@
 --
 -- KEYS[1] {f3}      prefix of the shard; keys.py lists the keys
 -- ARGV[1] worker id    ARGV[2] most URLs to hand out
--- ARGV[3] fetches that ended, one behind the other (see FETCH)    ARGV[4] acks, cmsgpack list of strings (see ACK)
+-- ARGV[3] fetches that ended, one behind the other (FETCHED of schema.py)    ARGV[4] acks, cmsgpack list of strings (ACK)
 -- ARGV[5] whether any of the acks has links, 1 or 0
 --
--- Returns {leases (strings, see GRANT), when they run out, wait ms, queued, waiting, leased, now, real, rejected ids,
--- letters of the acks' links (one string an ack; with a ? among them the ack was not taken and comes again),
+-- Returns {leases (strings, GRANT), when they run out, wait ms, queued, waiting, leased, now, real, rejected ids,
+-- statuses of the acks' links (one string an ack; with a ? among them the ack was not taken and comes again),
 -- buckets of finished records that are over their share}.
 -- The fencing number only grows; renew keeps it, fetched and ack must show it. All times are the server's.
 --@include _base
@@ -36,8 +36,8 @@ local acks = #ARGV[4] > 1 and cmsgpack.unpack(ARGV[4]) or {}
 -- The leases and domains of what ended are read with two commands.
 local function read_ahead()
   local ids, names, is_named = {}, {}, {}
-  for at = 1, last_ended, FETCH_SIZE do ids[#ids + 1] = ended:sub(at, at + 15) end
-  for i = 1, #acks do ids[#ids + 1] = acks[i]:sub(1, 16) end
+  for at = 1, last_ended, FETCHED.size do ids[#ids + 1] = ended:sub(at, at + FETCHED.at.fence - 2) end
+  for i = 1, #acks do ids[#ids + 1] = acks[i]:sub(1, ACK.at.fence - 1) end
   read_leases(ids)
   for i = 1, #ids do
     local e = read_lease(ids[i])
@@ -49,10 +49,10 @@ local function read_ahead()
   read_domains(names)
 end
 
-local rejected, letters = {}, {}
-if last_ended / FETCH_SIZE + #acks > 1 then read_ahead() end
-for at = 1, last_ended, FETCH_SIZE do
-  if not fetched(ended, at) then rejected[#rejected + 1] = ended:sub(at, at + 15) end
+local rejected, statuses = {}, {}
+if last_ended / FETCHED.size + #acks > 1 then read_ahead() end
+for at = 1, last_ended, FETCHED.size do
+  if not fetched(ended, at) then rejected[#rejected + 1] = ended:sub(at, at + FETCHED.at.fence - 2) end
 end
 -- Making the functions of a part takes a tenth of a millisecond: these only where they are needed.
 if #acks > 0 then
@@ -64,9 +64,9 @@ if #acks > 0 then
 --@include _ack
   for i = 1, #acks do
     local is_taken, links = ack(acks[i])
-    letters[i] = links
+    statuses[i] = links
     if is_taken == false then
-      rejected[#rejected + 1] = acks[i]:sub(1, 16)
+      rejected[#rejected + 1] = acks[i]:sub(1, ACK.at.fence - 1)
       count("rejected")
     end
   end
@@ -84,4 +84,4 @@ if #granted < k or k == 0 then
   local _, cap_wait = cap_room(1)
   wait = max(0, math.ceil(max(min(domain, ending), cap_wait)))
 end
-return { granted, lease_end, wait, S.queued, S.waiting, call("ZCARD", P .. ":deadlines"), now, real, rejected, letters, shared.marked }
+return { granted, lease_end, wait, S.queued, S.waiting, call("ZCARD", P .. ":deadlines"), now, real, rejected, statuses, shared.marked }

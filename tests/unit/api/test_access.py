@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 import json
 
 import pytest
 
-from newscrawler.api import access
-from newscrawler.api.access import Access, AccessRefused, TokenError, access_for, check_token, make_token
+from newscrawler.api.access import (
+    Access,
+    AccessRefused,
+    TokenError,
+    access_for,
+    check_token,
+    make_token,
+)
 
 SECRET = "0123456789abcdef" * 2
 NOW = 1_800_000_000
@@ -73,14 +81,22 @@ def test_a_token_of_another_secret_is_refused() -> None:
 
 
 def test_a_role_may_do_what_lower_ones_may_and_no_more() -> None:
-    check_token(SECRET, make_token(SECRET, days=1, role="admin", clock=clock), role="reader", clock=clock)
+    check_token(
+        SECRET, make_token(SECRET, days=1, role="admin", clock=clock), role="reader", clock=clock
+    )
     with pytest.raises(TokenError, match="role is 'reader'"):
         check_token(SECRET, make_token(SECRET, days=1, clock=clock), role="operator", clock=clock)
 
 
-def _forge(head: dict[str, object], claims: dict[str, object], secret: str = "") -> str:
-    signed = ".".join(access._encode(json.dumps(part).encode()) for part in (head, claims))
-    return f"{signed}.{access._encode(access._signature(secret, signed)) if secret else ''}"
+def _encode(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def _forge(head: object, claims: object, secret: str = "") -> str:
+    """A token by hand (RFC 7515), as a library would not make it."""
+    signed = ".".join(_encode(json.dumps(part).encode()) for part in (head, claims))
+    digest = hmac.new(secret.encode(), signed.encode(), hashlib.sha256).digest()
+    return f"{signed}.{_encode(digest) if secret else ''}"
 
 
 @pytest.mark.parametrize(
@@ -96,7 +112,11 @@ def _forge(head: dict[str, object], claims: dict[str, object], secret: str = "")
         _forge({"alg": "HS256"}, {"role": "reader"}, SECRET),
         _forge({"alg": "HS256"}, {"role": "reader", "exp": "never"}, SECRET),
         _forge({"alg": "HS256"}, {"role": "root", "exp": NOW + 99}, SECRET),
-        _forge({"alg": "HS256"}, [], SECRET),  # type: ignore[arg-type]
+        _forge({"alg": "HS256"}, [], SECRET),
+        _forge([], {"role": "reader", "exp": NOW + 99}, SECRET),
+        _forge({"alg": "HS512"}, {"role": "reader", "exp": NOW + 99}, SECRET),
+        _forge({"alg": "HS256", "crit": ["b64"]}, {"role": "reader", "exp": NOW + 99}, SECRET),
+        _encode(b"[" * 100_000) + ".e30." + _encode(b"x"),
     ],
 )
 def test_forged_and_broken_tokens_are_refused(token: str) -> None:
@@ -104,9 +124,21 @@ def test_forged_and_broken_tokens_are_refused(token: str) -> None:
         check_token(SECRET, token, clock=clock)
 
 
+def test_a_token_by_hand_is_one_by_the_standard() -> None:
+    check_token(
+        SECRET,
+        _forge({"alg": "HS256", "typ": "JWT"}, {"role": "reader", "exp": NOW + 99}, SECRET),
+        clock=clock,
+    )
+
+
 def test_changed_claims_break_the_signature() -> None:
     head, claims, signature = make_token(SECRET, days=1, clock=clock).split(".")
     changed = json.loads(base64.urlsafe_b64decode(claims + "=="))
     changed["role"] = "admin"
     with pytest.raises(TokenError, match="not signed"):
-        check_token(SECRET, f"{head}.{access._encode(json.dumps(changed).encode())}.{signature}", clock=clock)
+        check_token(
+            SECRET,
+            f"{head}.{_encode(json.dumps(changed).encode())}.{signature}",
+            clock=clock,
+        )

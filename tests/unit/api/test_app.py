@@ -15,7 +15,7 @@ from newscrawler.api.access import Access, make_token
 from newscrawler.api.app import create_app
 from newscrawler.api.deps import Deps
 from newscrawler.api.server import start_in_thread
-from newscrawler.store.base import open_store
+from newscrawler.store import open_store
 from tests.fixtures_browser import ATTACK, NOW, SITES, article_id
 
 SECRET = "0123456789abcdef" * 2
@@ -32,7 +32,12 @@ def client(search_page: str) -> Iterator[httpx.Client]:
 def guarded(filled_folder: Path) -> Iterator[httpx.Client]:
     """The same server with a token secret, as if it were bound to all addresses."""
     access = Access(secret=SECRET, host="0.0.0.0", allowed_hosts=frozenset({"news.example.org"}))
-    deps = Deps(store=open_store("", filled_folder), access=access, sites=SITES, clock=lambda: NOW.timestamp())
+    deps = Deps(
+        store=open_store("", filled_folder),
+        access=access,
+        sites=SITES,
+        clock=lambda: NOW.timestamp(),
+    )
     running = start_in_thread(create_app(deps))
     with httpx.Client(base_url=running.url) as http:
         yield http
@@ -67,7 +72,7 @@ def test_search_finds_with_and_without_diacritics(client: httpx.Client, query: s
         assert "bóng đá" in hit["title"]
         start, end = hit["title_marks"][0]
         assert hit["title"][start:end] in ("bóng", "bóng đá")
-    assert set(answer["facets"]) == {"site", "day"}
+    assert set(answer["facets"]) == {"site", "day", "keyword"}
 
 
 def test_search_pages_do_not_overlap(client: httpx.Client) -> None:
@@ -101,7 +106,8 @@ def test_an_article_and_its_versions(client: httpx.Client) -> None:
     [
         ("/api/search?page=-1", 422, "page"),
         ("/api/search?size=101", 422, "size"),
-        ("/api/search?mode=semantic", 422, "mode"),
+        ("/api/search?mode=semantic", 400, "no search by meaning"),
+        ("/api/search?mode=telepathy", 422, "mode"),
         ("/api/search?after=yesterday", 400, "after=yesterday"),
         ("/api/search?q=after:nonsense", 400, "after:nonsense"),
         ("/api/search?page=9999&size=100", 400, "deep"),
@@ -136,7 +142,13 @@ def test_status_and_probe_without_redis(client: httpx.Client) -> None:
 
 def test_openapi_names_every_route_and_docs_need_no_cdn(client: httpx.Client) -> None:
     paths = client.get("/openapi.json").json()["paths"]
-    assert {"/api/search", "/api/articles/{article_id}", "/api/sites", "/api/frontier", "/api/workers"} <= set(paths)
+    assert {
+        "/api/search",
+        "/api/articles/{article_id}",
+        "/api/sites",
+        "/api/frontier",
+        "/api/workers",
+    } <= set(paths)
     html = client.get("/docs").text
     for path in paths:
         assert path in html
@@ -172,13 +184,18 @@ def test_every_page_stands_alone(client: httpx.Client, path: str) -> None:
     for tag, attributes in elements:
         source = attributes.get("src") or (attributes.get("href") if tag == "link" else "") or ""
         assert not source or source.startswith("/static/"), (tag, source)
-        assert not [name for name in attributes if name.startswith("on") or name == "style"], (tag, attributes)
+        assert not [name for name in attributes if name.startswith("on") or name == "style"], (
+            tag,
+            attributes,
+        )
         if source:
             assert client.get(source).status_code == 200
     assert ("title", {}) in elements
 
 
-@pytest.mark.parametrize("path", ["/?q=t%E1%BA%A5n+c%C3%B4ng", "/article/" + article_id("attack"), "/sites"])
+@pytest.mark.parametrize(
+    "path", ["/?q=t%E1%BA%A5n+c%C3%B4ng", "/article/" + article_id("attack"), "/sites"]
+)
 def test_markup_in_an_article_stays_text(client: httpx.Client, path: str) -> None:
     html = client.get(path, headers=PAGE).text
     elements = Elements(html).found
@@ -190,7 +207,9 @@ def test_markup_in_an_article_stays_text(client: httpx.Client, path: str) -> Non
         assert "&lt;script&gt;" in html  # it is shown, as text
 
 
-@pytest.mark.parametrize("value", [ATTACK, '"><svg onload=alert(1)>', "' autofocus onfocus=alert(1) '"])
+@pytest.mark.parametrize(
+    "value", [ATTACK, '"><svg onload=alert(1)>', "' autofocus onfocus=alert(1) '"]
+)
 @pytest.mark.parametrize("name", ["q", "site", "after", "before", "sort"])
 def test_markup_in_the_address_stays_text(client: httpx.Client, name: str, value: str) -> None:
     html = client.get("/", params={name: value}, headers=PAGE).text
@@ -218,11 +237,15 @@ def test_the_article_page_shows_its_change_and_its_copies(client: httpx.Client) 
 
 def test_who_is_credited_stands_where_there_is_no_author(client: httpx.Client) -> None:
     assert client.get(f"/api/articles/{article_id('tin-0')}").json()["credits"] == ["TTXVN"]
-    alone, signed = (client.get(f"/article/{article_id(n)}", headers=PAGE).text for n in ("tin-0", "tin-1"))
+    alone, signed = (
+        client.get(f"/article/{article_id(n)}", headers=PAGE).text for n in ("tin-0", "tin-1")
+    )
     assert '<span class="authors">TTXVN</span>' in alone and "TTXVN" not in signed
     found = client.get("/", params={"q": "author:ttxvn"}, headers=PAGE).text
     assert "<span>TTXVN</span>" in found
-    assert client.get("/api/search", params={"q": "author:ttxvn"}).json()["hits"][0]["credits"] == ["TTXVN"]
+    assert client.get("/api/search", params={"q": "author:ttxvn"}).json()["hits"][0]["credits"] == [
+        "TTXVN"
+    ]
 
 
 def test_an_unknown_article_is_a_page_that_says_so(client: httpx.Client) -> None:
@@ -243,7 +266,8 @@ def test_the_empty_state_says_what_the_crawl_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static/.hidden", "/static/nothing.css"]
+    "path",
+    ["/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static/.hidden", "/static/nothing.css"],
 )
 def test_static_files_are_only_those_of_the_package(client: httpx.Client, path: str) -> None:
     assert client.get(path).status_code == 404
@@ -263,8 +287,14 @@ def test_a_secret_closes_everything_but_the_probe(guarded: httpx.Client) -> None
         answer = guarded.get(path)
         assert answer.status_code == 401, path
         assert answer.headers["www-authenticate"] == "Bearer"
-    assert guarded.get("/api/search", headers={"Authorization": f"Bearer {token()}"}).status_code == 200
-    assert guarded.get("/api/search", headers={"Authorization": f"Bearer {token(-1)}"}).status_code == 401
+    assert (
+        guarded.get("/api/search", headers={"Authorization": f"Bearer {token()}"}).status_code
+        == 200
+    )
+    assert (
+        guarded.get("/api/search", headers={"Authorization": f"Bearer {token(-1)}"}).status_code
+        == 401
+    )
 
 
 def test_a_browser_is_asked_for_its_token_and_keeps_it(guarded: httpx.Client) -> None:
@@ -276,18 +306,25 @@ def test_a_browser_is_asked_for_its_token_and_keeps_it(guarded: httpx.Client) ->
     assert wrong.status_code == 401
     right = guarded.post("/login", data={"token": token(), "next": "/sites"})
     assert right.status_code == 303 and right.headers["location"] == "/sites"
-    assert "HttpOnly" in right.headers["set-cookie"] and "SameSite=strict" in right.headers["set-cookie"]
+    assert (
+        "HttpOnly" in right.headers["set-cookie"]
+        and "SameSite=strict" in right.headers["set-cookie"]
+    )
     assert guarded.get("/sites", headers=PAGE).status_code == 200
 
 
-@pytest.mark.parametrize("target", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)"])
+@pytest.mark.parametrize(
+    "target", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)"]
+)
 def test_the_login_leads_nowhere_else(guarded: httpx.Client, target: str) -> None:
     answer = guarded.post("/login", data={"token": token(), "next": target})
     assert answer.headers["location"] == "/"
 
 
 def test_a_form_from_another_site_is_refused(guarded: httpx.Client) -> None:
-    answer = guarded.post("/login", data={"token": token()}, headers={"Origin": "https://evil.example"})
+    answer = guarded.post(
+        "/login", data={"token": token()}, headers={"Origin": "https://evil.example"}
+    )
     assert answer.status_code == 403
 
 

@@ -23,20 +23,27 @@ def scrapy(tmp_path: Path) -> Scrapy:
     sites = tmp_path / "sites.json"
     sites.write_text(json.dumps({"sites": [SITE]}))
     (tmp_path / "selectors").mkdir()
-    return Scrapy(tmp_path, {"SITES_FILE": str(sites), "SELECTORS_DIR": str(tmp_path / "selectors"), "API_PORT": "0"})
+    return Scrapy(
+        tmp_path,
+        {"SITES_FILE": str(sites), "SELECTORS_DIR": str(tmp_path / "selectors"), "API_PORT": "0"},
+    )
 
 
 @pytest.fixture
 def serving(scrapy: Scrapy) -> Iterator[tuple[Running, str]]:
     running = scrapy.start("serve", "--port", "0")
-    url = until(lambda: re.search(r"http://127\.0\.0\.1:\d+", running.text()), "the address is printed")[0]
+    url = until(
+        lambda: re.search(r"http://127\.0\.0\.1:\d+", running.text()), "the address is printed"
+    )[0]
     yield running, url
     if running.process.poll() is None:
         running.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_serve_answers_and_ends_with_0(serving: tuple[Running, str], number: signal.Signals) -> None:
+def test_serve_answers_and_ends_with_0(
+    serving: tuple[Running, str], number: signal.Signals
+) -> None:
     running, url = serving
     with httpx.Client() as client:  # a kept-alive connection must not hold up the end
         assert client.get(f"{url}/healthz").json()["status"] == "ok"
@@ -48,7 +55,9 @@ def test_serve_answers_and_ends_with_0(serving: tuple[Running, str], number: sig
     assert "Traceback" not in done.stderr
 
 
-def test_serve_stops_the_redis_that_only_it_used(serving: tuple[Running, str], scrapy: Scrapy) -> None:
+def test_serve_stops_the_redis_that_only_it_used(
+    serving: tuple[Running, str], scrapy: Scrapy
+) -> None:
     running, url = serving
     httpx.get(f"{url}/api/frontier")
     pid_file = scrapy.data / "redis" / "redis.pid"
@@ -76,7 +85,7 @@ def test_a_taken_port_is_one_clear_line(scrapy: Scrapy) -> None:
         (["--host", "192.0.2.1", "--port", "0"], 1, "set API_TOKEN_SECRET"),
         (["--token"], 1, "API_TOKEN_SECRET"),
         (["nonsense"], 2, "takes no argument"),
-        (["--port", "many"], 2, "invalid int value"),
+        (["--port", "many"], 2, "must be a number from 0 to 65535"),
         (["-s", "ARTICLE_STORE=mongodb://x"], 1, "must be empty, a file"),
     ],
 )
@@ -91,7 +100,10 @@ def test_a_token_of_the_command_opens_the_server(scrapy: Scrapy) -> None:
     token = scrapy.run("serve", "--token").stdout.strip()
     running = scrapy.start("serve", "--host", "0.0.0.0", "--port", "0")
     try:
-        found = until(lambda: re.search(r"Search page: http://\S+:(\d+)", running.text()), "the address is printed")
+        found = until(
+            lambda: re.search(r"Search page: http://\S+:(\d+)", running.text()),
+            "the address is printed",
+        )
         url = f"http://127.0.0.1:{found[1]}/api/status"
         assert httpx.get(url).status_code == 401
         assert httpx.get(url, headers={"Authorization": f"Bearer {token}"}).status_code == 200
@@ -112,18 +124,48 @@ def test_a_fit_machine_has_no_failure(scrapy: Scrapy) -> None:
     code, found = findings(scrapy)
     assert code == 0, found
     assert {row["state"] for row in found.values()} <= {"ok", "warn"}
-    assert {"python", "data folder", "redis", "redis append-only", "redis eviction", "clock", "sqlite", "sites"} <= set(
-        found
-    )
+    assert {
+        "python",
+        "data folder",
+        "redis",
+        "redis append-only",
+        "redis eviction",
+        "clock",
+        "sqlite",
+        "sites",
+    } <= set(found)
     assert found["redis eviction"]["found"].startswith("noeviction")
     assert found["sites"]["found"] == "1 enabled"
-    assert not (scrapy.data / "redis" / "redis.pid").exists(), "the server that was started for it runs on"
+    assert not (scrapy.data / "redis" / "redis.pid").exists(), (
+        "the server that was started for it runs on"
+    )
+
+
+def named(scrapy: Scrapy, *hosts: str) -> None:
+    entries = [{"id": host, "home": f"https://{host}/", "hosts": [host]} for host in hosts]
+    (scrapy.folder / "sites.json").write_text(json.dumps({"sites": entries}))
+
+
+def test_names_that_are_not_found_are_told(scrapy: Scrapy) -> None:
+    named(scrapy, "a.invalid", "b.invalid")
+    _, found = findings(scrapy)
+    assert found["names"]["state"] == "warn", found["names"]
+    assert found["names"]["found"] == "not found: a.invalid, b.invalid"
+    assert "is there a network" in found["names"]["todo"]
+
+
+def test_one_name_that_is_found_is_enough(scrapy: Scrapy) -> None:
+    named(scrapy, "a.invalid", "b.invalid")
+    _, found = findings(scrapy, "-s", "RESOLVE_OVERRIDE=b.invalid=127.0.0.9")
+    assert (found["names"]["state"], found["names"]["found"]) == ("ok", "found: b.invalid")
 
 
 def test_people_get_a_table_with_what_to_do(scrapy: Scrapy) -> None:
     done = scrapy.run("doctor", "-s", "LLM_MODEL=some-model")
     assert done.returncode == 0
-    assert re.search(r"^warn  model +LLM_BASE_URL not set\n +-> set all of them", done.stdout, re.MULTILINE)
+    assert re.search(
+        r"^warn  model +LLM_BASE_URL not set\n +-> set all of them", done.stdout, re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,14 +200,19 @@ def test_what_is_wrong_fails_and_says_what_to_do(
 async def test_a_redis_that_evicts_or_forgets_is_noticed(r: object, redis_server: str) -> None:
     from scrapy.settings import Settings
 
-    from newscrawler import checks
+    from newscrawler.cli import doctor
 
     client: object = r
     await client.config_set("maxmemory-policy", "allkeys-lru")  # type: ignore[attr-defined]
     await client.config_set("maxmemory", 10**9)  # type: ignore[attr-defined]
     await client.config_set("appendonly", "no")  # type: ignore[attr-defined]
     try:
-        found = {f.check: f for f in await checks.redis(Settings({"REDIS_URL": redis_server, "REDIS_SERVER_BIN": ""}))}
+        found = {
+            f.check: f
+            for f in await doctor.redis(
+                Settings({"REDIS_URL": redis_server, "REDIS_SERVER_BIN": ""})
+            )
+        }
     finally:
         await client.config_set("maxmemory-policy", "noeviction")  # type: ignore[attr-defined]
         await client.config_set("maxmemory", 0)  # type: ignore[attr-defined]
@@ -174,15 +221,19 @@ async def test_a_redis_that_evicts_or_forgets_is_noticed(r: object, redis_server
     assert found["redis append-only"].state == "warn"
 
 
-@pytest.mark.parametrize(("free", "state"), [(499, "fail"), (500, "warn"), (4999, "warn"), (5000, "ok")])
-async def test_the_disk_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, state: str) -> None:
+@pytest.mark.parametrize(
+    ("free", "state"), [(499, "fail"), (500, "warn"), (4999, "warn"), (5000, "ok")]
+)
+async def test_the_disk_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, state: str
+) -> None:
     import shutil
 
     from scrapy.settings import Settings
 
-    from newscrawler import checks
+    from newscrawler.cli import doctor
 
     usage = shutil.disk_usage(tmp_path)._replace(free=free * 1000**2)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    [found] = await checks.disk(Settings({"DATA_DIR": str(tmp_path)}))
+    [found] = await doctor.disk(Settings({"DATA_DIR": str(tmp_path)}))
     assert found.state == state

@@ -19,7 +19,9 @@ def test_marks_are_put_around_escaped_text() -> None:
     assert html == "&lt;b&gt;<mark>bóng</mark> <mark>đá</mark>&lt;/b&gt; &amp; thể thao"
 
 
-@given(st.text(max_size=60), st.lists(st.tuples(st.integers(-5, 70), st.integers(-5, 70)), max_size=6))
+@given(
+    st.text(max_size=60), st.lists(st.tuples(st.integers(-5, 70), st.integers(-5, 70)), max_size=6)
+)
 def test_no_marks_lose_text_or_let_markup_through(raw: str, marks: list[tuple[int, int]]) -> None:
     html = str(text.highlighted(raw, marks))
     plain = html.replace("<mark>", "").replace("</mark>", "")
@@ -75,7 +77,10 @@ def test_one_changed_digit_is_shown_as_one_changed_word() -> None:
 
 
 def test_only_changed_paragraphs_are_shown() -> None:
-    assert text.changed_paragraphs("a\n\nb\n\nc", "a\n\nB\n\nc\n\nd") == ["<del>b</del><ins>B</ins>", "<ins>d</ins>"]
+    assert text.changed_paragraphs("a\n\nb\n\nc", "a\n\nB\n\nc\n\nd") == [
+        "<del>b</del><ins>B</ins>",
+        "<ins>d</ins>",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,9 @@ def test_the_time_in_an_id(article_id: str, rule: str, seconds: int | None) -> N
     assert articles.id_time(article_id, rule, UTC7) == seconds
 
 
-@pytest.mark.parametrize("path", ["/" + "a-" * 20_000, "/" + "-p" * 20_000, "/" + "1" * 40_000, "/" + "/2026" * 8_000])
+@pytest.mark.parametrize(
+    "path", ["/" + "a-" * 20_000, "/" + "-p" * 20_000, "/" + "1" * 40_000, "/" + "/2026" * 8_000]
+)
 def test_a_hostile_path_is_judged_quickly(path: str) -> None:
     import time
 

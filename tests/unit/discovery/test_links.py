@@ -16,7 +16,16 @@ from newscrawler.items import Kind, Link
 NOW_MS = 1_793_000_000_000
 PARENT = b"p" * 16
 SITES = Sites(
-    [site_from_dict({"id": "bao.vn", "home": "https://bao.vn/", "article_pattern": r"-(\d+)\.htm$", "id_group": 1})]
+    [
+        site_from_dict(
+            {
+                "id": "bao.vn",
+                "home": "https://bao.vn/",
+                "article_pattern": r"-(\d+)\.htm$",
+                "id_group": 1,
+            }
+        )
+    ]
 )
 
 
@@ -27,11 +36,15 @@ class Seen:
         self.known = set(known)
         self.asked: list[str] = []
 
-    def seen_local(self, url: str, link: object = None, parent: bytes | None = None, depth: int = 0) -> bool:
+    def seen_local(
+        self, url: str, link: object = None, parent: bytes | None = None, depth: int = 0
+    ) -> bool:
         self.asked.append(url)
         return url in self.known
 
-    def unseen_local(self, links: Sequence[Link], parent: bytes, depth: int, *, verify: bool) -> list[Link]:
+    def unseen_local(
+        self, links: Sequence[Link], parent: bytes, depth: int, *, verify: bool
+    ) -> list[Link]:
         return [link for link in links if not self.seen_local(link.url)]
 
 
@@ -51,17 +64,23 @@ def find(
     base: str = "https://bao.vn/thoi-su/",
     **more: int,
 ) -> FoundLinks:
-    return finder.find(hrefs, base, parent=PARENT, depth=depth, now_ms=NOW_MS, max_depth=max_depth, **more)
+    return finder.find(
+        hrefs, base, parent=PARENT, depth=depth, now_ms=NOW_MS, max_depth=max_depth, **more
+    )
 
 
 def test_links_are_joined_admitted_and_given_parent_and_depth() -> None:
-    found = find(LinkFinder(SITES, Seen()), "a-b-1.htm", "/c-d-2.htm?utm_source=x", "//m.bao.vn/e-f-3.htm")
+    found = find(
+        LinkFinder(SITES, Seen()), "a-b-1.htm", "/c-d-2.htm?utm_source=x", "//m.bao.vn/e-f-3.htm"
+    )
     assert [link.url for link in found.links] == [
         "https://bao.vn/thoi-su/a-b-1.htm",
         "https://bao.vn/c-d-2.htm",
         "https://bao.vn/e-f-3.htm",
     ]
-    assert {(link.kind, link.parent, link.depth) for link in found.links} == {(Kind.ARTICLE, PARENT, 2)}
+    assert {(link.kind, link.parent, link.depth) for link in found.links} == {
+        (Kind.ARTICLE, PARENT, 2)
+    }
     assert found.total == 3 and found.ids == {link.url_id for link in found.links}
 
 
@@ -111,7 +130,9 @@ def test_depth_limit(depth: int, offered: int) -> None:
 def test_children_limit(limit: int, offered: int) -> None:
     hrefs = [f"/a-{i}.htm" for i in range(5)]
     found = find(LinkFinder(SITES, Seen(), max_children=limit), *hrefs, hrefs[0])
-    assert [link.url for link in found.links] == [f"https://bao.vn/a-{i}.htm" for i in range(offered)], "the first ones"
+    assert [link.url for link in found.links] == [
+        f"https://bao.vn/a-{i}.htm" for i in range(offered)
+    ], "the first ones"
     assert found.refused == ({} if offered == 5 else {"children": 5 - offered})
     assert len(found.ids) == 5  # the page's link set does not depend on it
 
@@ -119,7 +140,9 @@ def test_children_limit(limit: int, offered: int) -> None:
 def test_a_remembered_link_gets_the_parent_and_depth_of_the_new_page() -> None:
     finder = LinkFinder(SITES, Seen())
     first = find(finder, "/a-1.htm", depth=0).links[0]
-    again = finder.find(["/a-1.htm"], "https://bao.vn/", parent=b"q" * 16, depth=3, now_ms=NOW_MS, max_depth=5)
+    again = finder.find(
+        ["/a-1.htm"], "https://bao.vn/", parent=b"q" * 16, depth=3, now_ms=NOW_MS, max_depth=5
+    )
     assert (first.depth, first.parent) == (1, PARENT)
     assert (again.links[0].depth, again.links[0].parent) == (4, b"q" * 16)
     assert again.links[0] is not first
@@ -144,7 +167,9 @@ def at(age_s: float) -> datetime:
 
 def test_title_and_date_of_an_entry_become_its_hint() -> None:
     found = entries(
-        LinkFinder(SITES, Seen()), Entry("https://bao.vn/a-1.htm", "Giá vàng", at(60)), Entry("https://bao.vn/b-2.htm")
+        LinkFinder(SITES, Seen()),
+        Entry("https://bao.vn/a-1.htm", "Giá vàng", at(60)),
+        Entry("https://bao.vn/b-2.htm"),
     )
     assert found.links[0].hint == {"title": "Giá vàng", "published": at(60).isoformat()}
     assert found.links[0].band == 0 and found.links[0].depth == 1
@@ -163,10 +188,27 @@ def test_old_entries_are_counted_not_queued(name: str, age_s: float, taken: bool
 
 
 def test_without_a_limit_any_age_is_taken() -> None:
-    assert len(entries(LinkFinder(SITES, Seen()), Entry("https://bao.vn/a-1.htm", None, at(10**8))).links) == 1
+    assert (
+        len(
+            entries(
+                LinkFinder(SITES, Seen()), Entry("https://bao.vn/a-1.htm", None, at(10**8))
+            ).links
+        )
+        == 1
+    )
 
 
 def test_entries_of_other_sites_and_known_ones_are_not_offered() -> None:
     finder = LinkFinder(SITES, Seen("https://bao.vn/a-1.htm"))
-    found = entries(finder, Entry("https://bao.vn/a-1.htm"), Entry("https://x.vn/a"), Entry("https://bao.vn/c-1.htm"))
-    assert found.links == [] and found.known == 1 and found.refused == {"offsite": 1} and found.total == 3
+    found = entries(
+        finder,
+        Entry("https://bao.vn/a-1.htm"),
+        Entry("https://x.vn/a"),
+        Entry("https://bao.vn/c-1.htm"),
+    )
+    assert (
+        found.links == []
+        and found.known == 1
+        and found.refused == {"offsite": 1}
+        and found.total == 3
+    )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from newscrawler.discovery.revisits import ARTICLE_REVISITS_S, article_visit_ms, max_age_s
+from newscrawler.discovery.article_revisits import ARTICLE_REVISITS_S, article_visit_ms, max_age_s
 
 NOW = 1_793_000_000_000
 

@@ -35,7 +35,9 @@ def site(**more: Any) -> Any:
         (1.0, 86_400, LONGEST_S),
     ],
 )
-def test_interval_follows_the_share_of_known_links(share: float, current: float, then: float) -> None:
+def test_interval_follows_the_share_of_known_links(
+    share: float, current: float, then: float
+) -> None:
     assert next_interval(share, current) == pytest.approx(then)
 
 
@@ -86,10 +88,14 @@ def test_a_seed_that_the_file_calls_dead_is_asked_on_one_day_a_month() -> None:
         ("2026-12-31T17:00", ["2027-1", "2026-12"]),
     ],
 )
-def test_a_monthly_sitemap_and_in_the_first_days_the_one_before(utc: str, months: list[str]) -> None:
+def test_a_monthly_sitemap_and_in_the_first_days_the_one_before(
+    utc: str, months: list[str]
+) -> None:
     now_ms = round(datetime.fromisoformat(utc).replace(tzinfo=UTC).timestamp() * 1000)
     links = seed_links(site(sitemaps=["https://bao.vn/s-{year}-{month}.xml"]), now_ms)
-    assert [found.url for found in links if found.kind is Kind.SITEMAP] == [f"https://bao.vn/s-{m}.xml" for m in months]
+    assert [found.url for found in links if found.kind is Kind.SITEMAP] == [
+        f"https://bao.vn/s-{m}.xml" for m in months
+    ]
 
 
 @pytest.mark.parametrize(

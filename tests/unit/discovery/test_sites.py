@@ -61,7 +61,9 @@ def link(sites: Sites, url: str, **more: Any) -> Link:
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_a_file_that_is_no_list_of_sites_is_named_with_the_place(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_is_no_list_of_sites_is_named_with_the_place(
+    tmp_path: Path, text: str, said: str
+) -> None:
     path = tmp_path / "sites.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SitesError) as caught:
@@ -96,8 +98,16 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ({"zone": "Asia/Saigon City"}, "zone", "neither +hh:mm nor a known zone"),
         ({"sections": "https://bao.vn/x"}, "sections", "must be a list of texts"),
         ({"sections": ["https://other.vn/x"]}, "sections", "is on no host of the site"),
-        ({"feeds": [{"url": "https://bao.vn/a.rss", "status": "maybe"}]}, "status", "'maybe' is not one of"),
-        ({"feeds": [{"url": "https://bao.vn/a.rss", "every": 5}]}, "feeds.every", "is not a known field"),
+        (
+            {"feeds": [{"url": "https://bao.vn/a.rss", "status": "maybe"}]},
+            "status",
+            "'maybe' is not one of",
+        ),
+        (
+            {"feeds": [{"url": "https://bao.vn/a.rss", "every": 5}]},
+            "feeds.every",
+            "is not a known field",
+        ),
         ({"sitemaps": ["https://bao.vn/{week}.xml"]}, "sitemaps", "unknown placeholder 'week'"),
         ({"confidence": {"feeds": "sure"}}, "confidence", "must be an object"),
         ({"path_rewrites": [["(", ""]]}, "path_rewrites", "missing )"),
@@ -128,7 +138,9 @@ def test_the_second_of_two_sites_with_one_id_or_host_is_left_out(tmp_path: Path)
 
 
 # ---------------------------------------------------------------- looking up
-@pytest.mark.parametrize("name", ["bao.vn", "BAO.vn ", "xe.bao.vn", "bao.com.vn", "m.bao.vn", "www.bao.vn"])
+@pytest.mark.parametrize(
+    "name", ["bao.vn", "BAO.vn ", "xe.bao.vn", "bao.com.vn", "m.bao.vn", "www.bao.vn"]
+)
 def test_a_site_is_found_by_id_host_alias_and_twin(sites: Sites, name: str) -> None:
     found = sites.find(name)
     assert found is not None and found.id == "bao.vn"
@@ -139,11 +151,21 @@ def test_an_unknown_name_gets_near_ones() -> None:
     assert shipped.find("vnexpres.net") is None
     assert shipped.near("vnexpres.net")[0] == "vnexpress.net"
     assert "tuoitre.vn" in shipped.near("tuoitre")
-    assert shipped.near("qqqqqqqqqq") == []
+    assert shipped.near("Tuổi Tre")[0] == "tuoitre.vn"
+    assert shipped.near("ba0mo1.vn") == shipped.near("qqqqqqqqqq") == []
+
+
+@pytest.mark.parametrize(
+    "name", ["nope.vn", "foo.vn", "example.vn", "xyz.com.vn", "cnn.com", "unknown.vn", "bbc.com"]
+)
+def test_a_name_that_is_not_alike_gets_none(name: str) -> None:
+    assert Sites.load(Path(__file__).resolve().parents[3] / "sites.json").near(name) == []
 
 
 def test_only_keeps_the_named_sites_and_enables_them(tmp_path: Path) -> None:
-    loaded = Sites.load(written(tmp_path, {**GOOD, "enabled": False}, {"id": "b.vn", "home": "https://b.vn/"}))
+    loaded = Sites.load(
+        written(tmp_path, {**GOOD, "enabled": False}, {"id": "b.vn", "home": "https://b.vn/"})
+    )
     assert loaded.by_host("bao.vn") is None  # nothing of a site that is off is admitted
     chosen = loaded.only(["bao.com.vn"])
     assert [s.id for s in chosen] == ["bao.vn"] and chosen.by_host("bao.vn") is not None
@@ -155,7 +177,9 @@ def test_for_urls_takes_the_known_site_and_makes_one_for_another_host(tmp_path: 
     loaded = Sites.load(written(tmp_path, {**GOOD, "enabled": False}))
     asked = loaded.for_urls(["https://bao.vn/x", "http://new.org:8080/a", "mailto:a@b.vn", ""])
     assert [s.id for s in asked.enabled()] == ["bao.vn", "new.org:8080"]
-    assert link(asked, "http://new.org:8080/a").url == "http://new.org:8080/a"  # http is not made https
+    assert (
+        link(asked, "http://new.org:8080/a").url == "http://new.org:8080/a"
+    )  # http is not made https
     assert asked.identify("https://third.org/") == Refusal("offsite")
 
 
@@ -225,11 +249,19 @@ def test_twins_of_an_article_are_one_and_are_fetched_from_the_site(sites: Sites)
 
 @pytest.mark.parametrize(
     ("age_s", "band", "taken"),
-    [(3600, 0, True), (86_399, 0, True), (86_400, 2, True), (3 * 86_400, 2, True), (3 * 86_400 + 1, 2, False)],
+    [
+        (3600, 0, True),
+        (86_399, 0, True),
+        (86_400, 2, True),
+        (3 * 86_400, 2, True),
+        (3 * 86_400 + 1, 2, False),
+    ],
 )
 def test_age_by_what_the_feed_said(sites: Sites, age_s: int, band: int, taken: bool) -> None:
     hint = {"published": datetime.fromtimestamp(NOW_S - age_s, UTC).isoformat()}
-    found = sites.identify("https://bao.vn/tin", kind=Kind.ARTICLE, hint=hint, max_age=3 * 86_400, now_ms=NOW_MS)
+    found = sites.identify(
+        "https://bao.vn/tin", kind=Kind.ARTICLE, hint=hint, max_age=3 * 86_400, now_ms=NOW_MS
+    )
     if not taken:
         assert found == Refusal("age")
         return
@@ -274,9 +306,12 @@ def test_what_an_operator_changed_is_applied(tmp_path: Path, sites: Sites) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"enabled": {"bao.vn": "no"}}', '{"seeds": {"bao.vn": []}}', '{"sites": {}}']
+    "text",
+    ["{", "[]", '{"enabled": {"bao.vn": "no"}}', '{"seeds": {"bao.vn": []}}', '{"sites": {}}'],
 )
-def test_a_broken_state_file_is_an_error_not_a_forgotten_switch(tmp_path: Path, sites: Sites, text: str) -> None:
+def test_a_broken_state_file_is_an_error_not_a_forgotten_switch(
+    tmp_path: Path, sites: Sites, text: str
+) -> None:
     (tmp_path / overlay.STATE_FILE).write_text(text, encoding="utf-8")
     with pytest.raises(SitesError, match=overlay.STATE_FILE):
         overlay.applied(sites, tmp_path)

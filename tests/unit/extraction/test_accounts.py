@@ -8,7 +8,10 @@ from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import extract
 
-TEXT = "".join(f"<p>A paragraph of the article that says something about the matter, number {i}.</p>" for i in range(9))
+TEXT = "".join(
+    f"<p>A paragraph of the article that says something about the matter, number {i}.</p>"
+    for i in range(9)
+)
 
 
 def authors_of(stated: str, meta: str, byline: str) -> list[str]:
@@ -17,7 +20,11 @@ def authors_of(stated: str, meta: str, byline: str) -> list[str]:
         f'{{"@type": "NewsArticle", "headline": "A headline of some words", "author": {{"name": "{stated}"}}}}</script></head>'
         f"<body><h1>A headline of some words</h1>{byline}<article>{TEXT}</article></body></html>"
     )
-    return list(extract(Document(page.encode(), "https://a.example/news/1.html"), PageContext()).authors.value)
+    return list(
+        extract(
+            Document(page.encode(), "https://a.example/news/1.html"), PageContext()
+        ).authors.value
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Who wrote it where no element is marked as author's: lines, accounts, sources, other people's names. Pages of our own."""
+"""Who wrote it where no element is marked as author's: lines, accounts, sources, other people's
+names. Pages of our own."""
 
 from __future__ import annotations
 
@@ -79,7 +80,9 @@ def test_a_wire_service_in_the_place_of_the_author_is_a_credit() -> None:
     assert both(f"<h1>{NEWS}</h1><p class=author>ERBOL</p>{TEXT}") == ([], ["ERBOL"])
     head = f"<header><h1>{NEWS}</h1><p class=credit>JIJI</p></header>"
     assert both(f"<article>{head}{TEXT}</article>") == ([], ["JIJI"])
-    picture = f"<header><h1>{NEWS}</h1><figure><img src=a.jpg><p class=credit>JIJI</p></figure></header>"
+    picture = (
+        f"<header><h1>{NEWS}</h1><figure><img src=a.jpg><p class=credit>JIJI</p></figure></header>"
+    )
     assert both(f"<article>{picture}{TEXT}</article>") == ([], [])
 
 
@@ -92,7 +95,10 @@ def test_a_wire_service_in_the_place_of_the_author_is_a_credit() -> None:
     ],
 )
 def test_a_body_in_capitals_behind_the_people(byline: str, credit: list[str]) -> None:
-    assert both(f"<h1>{NEWS}</h1><p class=author>{byline}</p>{TEXT}") == (["Jane Doe", "John Roe"], credit)
+    assert both(f"<h1>{NEWS}</h1><p class=author>{byline}</p>{TEXT}") == (
+        ["Jane Doe", "John Roe"],
+        credit,
+    )
 
 
 SITE = "<meta property='og:site_name' content='Wochenblatt'>"
@@ -114,23 +120,35 @@ SITE = "<meta property='og:site_name' content='Wochenblatt'>"
         ("<p>Beirut / Paris</p>", []),
     ],
 )
-def test_the_source_behind_the_text_is_a_credit_where_nobody_signs(line: str, credit: list[str]) -> None:
-    assert both(f"<h1>{NEWS}</h1><div>{TEXT}{line}</div><ul><li><a href=/b>Share</a></li></ul>", SITE) == ([], credit)
-    assert both(f"<h1>{NEWS}</h1><div>{line}{TEXT}</div>", SITE)[1] == []  # above the text it is no source of it
-    assert both(f"<h1>{NEWS}</h1><p class=author>Jane Doe</p><div>{TEXT}{line}</div>", SITE) == (["Jane Doe"], [])
+def test_the_source_behind_the_text_is_a_credit_where_nobody_signs(
+    line: str, credit: list[str]
+) -> None:
+    assert both(
+        f"<h1>{NEWS}</h1><div>{TEXT}{line}</div><ul><li><a href=/b>Share</a></li></ul>", SITE
+    ) == ([], credit)
+    assert (
+        both(f"<h1>{NEWS}</h1><div>{line}{TEXT}</div>", SITE)[1] == []
+    )  # above the text it is no source of it
+    assert both(f"<h1>{NEWS}</h1><p class=author>Jane Doe</p><div>{TEXT}{line}</div>", SITE) == (
+        ["Jane Doe"],
+        [],
+    )
 
 
 def test_the_source_stands_beside_the_site_that_the_page_states() -> None:
     head = SITE + "<meta name=author content=Wochenblatt>"
-    assert both(f"<h1>{NEWS}</h1><div>{TEXT}<p>Bron: Belga</p></div>", head) == ([], ["Wochenblatt", "Belga"])
+    assert both(f"<h1>{NEWS}</h1><div>{TEXT}<p>Bron: Belga</p></div>", head) == (
+        [],
+        ["Wochenblatt", "Belga"],
+    )
 
 
 def test_a_teaser_s_date_and_rubric_are_no_byline() -> None:
-    teaser = (
-        "<div>04/05/2022 Regional Football</div><div><a href=/n>The club flies to Peru with a small squad</a></div>"
-    )
+    teaser = "<div>04/05/2022 Regional Football</div><div><a href=/n>The club flies to Peru with a small squad</a></div>"
     assert both(f"<h1>{NEWS}</h1><div>{TEXT}</div>{teaser}")[0] == []
-    assert both(f"<h1>{NEWS}</h1><div>04/05/2022 Jane Doe</div><div>{TEXT}</div>")[0] == ["Jane Doe"]
+    assert both(f"<h1>{NEWS}</h1><div>04/05/2022 Jane Doe</div><div>{TEXT}</div>")[0] == [
+        "Jane Doe"
+    ]
 
 
 def test_an_explanation_in_brackets_is_not_cut_at_its_and() -> None:

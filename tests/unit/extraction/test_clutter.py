@@ -1,4 +1,5 @@
-"""Names that say how a box looks or what made it, boxes that are foreign whatever they hold; made-up pages."""
+"""Names that say how a box looks or what made it, boxes that are foreign whatever they
+hold; made-up pages."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from tests.unit.extraction.story import HEAD, lines, paragraphs
 
 def read(body: str, head: str = "") -> Extraction:
     page = f"<html lang=en><head><title>{HEAD}</title>{head}</head><body>{body}</body></html>"
-    return extract(Document(page.encode(), "https://www.example.com/news/bridge.html"), PageContext())
+    return extract(
+        Document(page.encode(), "https://www.example.com/news/bridge.html"), PageContext()
+    )
 
 
 def content(body: str, heading: str = f"<h1>{HEAD}</h1>") -> list[str]:
@@ -71,14 +74,17 @@ def test_an_anchor_of_the_table_of_contents_names_no_box() -> None:
 )
 def test_consent_and_comments_are_off_even_where_they_hold_most_of_the_text(box: str) -> None:
     words = "".join(
-        f"<p>{'We and our partners or readers say this and that at length. ' * 6}{n}</p>" for n in range(20)
+        f"<p>{'We and our partners or readers say this and that at length. ' * 6}{n}</p>"
+        for n in range(20)
     )
     assert content(f"<div class=story>{paragraphs(5)}</div>{box.format(words)}") == lines(5)
 
 
 def test_a_page_that_is_called_after_its_comments_keeps_its_text() -> None:
     """The wrapper's class names the box, and holds the headline."""
-    assert content(f"<div class='page comments'><h1>{HEAD}</h1>{paragraphs(6)}</div>", "") == lines(6)
+    assert content(f"<div class='page comments'><h1>{HEAD}</h1>{paragraphs(6)}</div>", "") == lines(
+        6
+    )
 
 
 def test_a_page_of_nothing_but_a_thread_keeps_it() -> None:
@@ -86,18 +92,23 @@ def test_a_page_of_nothing_but_a_thread_keeps_it() -> None:
 
 
 def test_soft_hyphens_do_not_part_the_two_readings() -> None:
-    words = [text.replace("council", "coun\xadcil").replace("bridge", "bri\xaddge") for text in lines(6)]
-    found = read(f"<h1>{HEAD}</h1><article>{''.join(f'<p>{w}</p>' for w in words)}</article>").content
+    words = [
+        text.replace("council", "coun\xadcil").replace("bridge", "bri\xaddge") for text in lines(6)
+    ]
+    found = read(
+        f"<h1>{HEAD}</h1><article>{''.join(f'<p>{w}</p>' for w in words)}</article>"
+    ).content
     assert found.value == "\n\n".join(lines(6))
     assert found.origin == "generic:vote"
     assert found.confidence > 0.8
 
 
 def test_how_a_word_is_read_is_not_read_twice() -> None:
-    bare, marked = "<ruby>漢字<rt>かんじ</rt></ruby>", "<ruby>橋<rp>（</rp><rt>はし</rt><rp>）</rp></ruby>"
-    text = (
-        f"市議会は{bare}の新しい{marked}を川に架けることを決めたと発表した。工事は来年の春に始まり三年かかる見込みだ。"
+    bare, marked = (
+        "<ruby>漢字<rt>かんじ</rt></ruby>",
+        "<ruby>橋<rp>（</rp><rt>はし</rt><rp>）</rp></ruby>",
     )
+    text = f"市議会は{bare}の新しい{marked}を川に架けることを決めたと発表した。工事は来年の春に始まり三年かかる見込みだ。"
     found = "\n".join(content(f"<article>{f'<p>{text}</p>' + paragraphs(3)}</article>"))
     assert "市議会は漢字の新しい橋（はし）を川に" in found
 
@@ -109,7 +120,9 @@ def test_a_sentence_in_angle_quotes_does_not_lead_away() -> None:
         quoted,
         *lines(3, 3),
     ]
-    assert content(f"<article>{paragraphs(3)}<p>» All about bridges</p>{paragraphs(3, 3)}</article>") == lines(6)
+    assert content(
+        f"<article>{paragraphs(3)}<p>» All about bridges</p>{paragraphs(3, 3)}</article>"
+    ) == lines(6)
 
 
 def test_the_standfirst_in_the_header_of_the_headline_is_kept() -> None:
@@ -130,7 +143,10 @@ def test_a_lead_above_a_line_that_repeats_the_headline_is_kept() -> None:
 
 
 def test_a_quotation_in_a_figure_is_text() -> None:
-    quote = "The river has parted us for a hundred years, and nobody who lives here will miss the ferry. " * 3
+    quote = (
+        "The river has parted us for a hundred years, and nobody who lives here will miss the ferry. "
+        * 3
+    )
     figure = f"<figure><blockquote><p>{quote}</p></blockquote><figcaption>The mayor</figcaption></figure>"
     assert content(f"<article>{paragraphs(4)}{figure}{paragraphs(4, 4)}</article>") == [
         *lines(4),
@@ -141,11 +157,12 @@ def test_a_quotation_in_a_figure_is_text() -> None:
 
 def test_text_that_script_shows_in_place_of_a_noscript() -> None:
     rest = "".join(
-        f"<li><a href=/{n}.html>An older post that has the number {n} in the archive</a></li>" for n in range(90)
+        f"<li><a href=/{n}.html>An older post that has the number {n} in the archive</a></li>"
+        for n in range(90)
     )
-    assert content(f"<div class=post><noscript>{paragraphs(12)}</noscript></div><ul id=archive>{rest}</ul>") == lines(
-        12
-    )
+    assert content(
+        f"<div class=post><noscript>{paragraphs(12)}</noscript></div><ul id=archive>{rest}</ul>"
+    ) == lines(12)
 
 
 # ---------------------------------------------------------------- text in scripts alone
@@ -156,22 +173,28 @@ def stream(markup: str) -> str:
 
 
 def test_markup_in_a_script_is_the_text_of_a_page_without_any() -> None:
-    picture = "<figure><img src=a.jpg><figcaption><p>The mayor at the river.</p></figcaption></figure>"
-    found = read(stream(f"<div class=box>{picture}</div>{paragraphs(3)}$$AD1$${paragraphs(3, 3)}")).content
+    picture = (
+        "<figure><img src=a.jpg><figcaption><p>The mayor at the river.</p></figcaption></figure>"
+    )
+    found = read(
+        stream(f"<div class=box>{picture}</div>{paragraphs(3)}$$AD1$${paragraphs(3, 3)}")
+    ).content
     assert found.value == "\n\n".join(lines(6))
     assert found.origin == "script:markup"
 
 
 def test_several_posts_in_a_script_are_no_text() -> None:
     other = "".join(
-        f"<p>Quite another story of number {n}, which says nothing of any bridge at all.</p>" for n in range(6)
+        f"<p>Quite another story of number {n}, which says nothing of any bridge at all.</p>"
+        for n in range(6)
     )
     assert read(stream(paragraphs(6)) + stream(other)).content.value is None
 
 
 def test_markup_in_a_script_does_not_replace_the_page_s_own() -> None:
     other = "".join(
-        f"<p>Quite another story of number {n}, which says nothing of any bridge at all.</p>" for n in range(9)
+        f"<p>Quite another story of number {n}, which says nothing of any bridge at all.</p>"
+        for n in range(9)
     )
     assert content(f"<article>{paragraphs(6)}</article>{stream(other)}") == lines(6)
 
@@ -216,7 +239,9 @@ def test_an_article_about_a_firm_keeps_what_it_is() -> None:
     assert found[4].startswith("Acme Bridges is a leading provider")
 
 
-@pytest.mark.parametrize("title", ["Pressekontakt:", "Media contact", "Rückfragehinweis:", "Liên hệ báo chí:"])
+@pytest.mark.parametrize(
+    "title", ["Pressekontakt:", "Media contact", "Rückfragehinweis:", "Liên hệ báo chí:"]
+)
 def test_whom_the_press_may_ask_is_off(title: str) -> None:
     contact = f"<p>{title}</p><p>Jane Doe, press office of the council, telephone 040 374709, extension 40.</p>"
     assert content(f"<article>{paragraphs(7)}{contact}</article>") == lines(7)

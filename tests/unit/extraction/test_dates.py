@@ -41,7 +41,10 @@ VISIBLE = [
     ("15-08-2026 - 12:09 AM", "2026-08-15T00:09:00+07:00"),
     ("Sat Aug 15 2026 06:54:00 GMT+0700 (Giờ Đông Dương)", "2026-08-15T06:54:00+07:00"),
     ("9/16/2026 10:17:00\u202fAM", "2026-09-16T10:17:00+07:00"),
-    ("9/8/2026 10:17:00 AM", "2026-09-08T10:17:00+07:00"),  # what .NET prints, month first even in Vietnam
+    (
+        "9/8/2026 10:17:00 AM",
+        "2026-09-08T10:17:00+07:00",
+    ),  # what .NET prints, month first even in Vietnam
     ("Mon, 14 Sep 26 08:00:00 +0700", "2026-09-14T08:00:00+07:00"),
     ("Mon, 14 Sep 2026 08:00:00 +07", "2026-09-14T08:00:00+07:00"),
     ("Mon, 14 Sep 2026 08:00:00 GMT+7", "2026-09-14T08:00:00+07:00"),
@@ -114,7 +117,18 @@ def test_relative_without_a_fetch_time_is_no_date() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "abc", "99/99/2026", "31/02/2026", "12:30", "1234567", "2027-01-01", "01/12/1901", "Ảnh 12/3", "x" * 5000],
+    [
+        "",
+        "abc",
+        "99/99/2026",
+        "31/02/2026",
+        "12:30",
+        "1234567",
+        "2027-01-01",
+        "01/12/1901",
+        "Ảnh 12/3",
+        "x" * 5000,
+    ],
 )
 def test_what_is_no_date_is_none(text: str) -> None:
     assert dates.parse(text, SITE) is None
@@ -134,7 +148,11 @@ def test_order_of_day_and_month_follows_the_language() -> None:
 def test_zone_of_the_site_may_be_an_offset_or_unknown() -> None:
     offset = dates.rules(PageContext(zone="+07:00"))
     found = dates.parse("15/08/2026 06:54", PageContext(zone="+07:00", language="vi"))
-    assert offset.zone_known and found is not None and found.value.isoformat() == "2026-08-15T06:54:00+07:00"
+    assert (
+        offset.zone_known
+        and found is not None
+        and found.value.isoformat() == "2026-08-15T06:54:00+07:00"
+    )
     unknown = dates.parse("2026-08-15 06:54", dates.Rules())
     assert unknown is not None and not unknown.has_zone and unknown.value.tzinfo is UTC
 
@@ -142,4 +160,79 @@ def test_zone_of_the_site_may_be_an_offset_or_unknown() -> None:
 def test_a_month_under_two_names_and_the_half_of_the_day_in_arabic() -> None:
     for half, hour in (("مساءً", 21), ("صباحا", 9)):
         found = dates.parse(f"تم نشره الجمعة 24 نيسان / أبريل 2020 09:22 {half}", SITE)
-        assert found is not None and (found.value.month, found.value.day, found.value.hour) == (4, 24, hour)
+        assert found is not None and (found.value.month, found.value.day, found.value.hour) == (
+            4,
+            24,
+            hour,
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "expected"),
+    [
+        ("15/08/2026 06:54", "-03:00", "2026-08-15T06:54:00-03:00"),
+        ("15/08/2026 06:54", "-04:30", "2026-08-15T06:54:00-04:30"),
+        ("15/08/2026 06:54", "America/Bogota", "2026-08-15T06:54:00-05:00"),
+        ("2026-08-15T06:54:00-03:00", "+07:00", "2026-08-15T06:54:00-03:00"),
+        ("2026-08-15T06:54:00-0930", "+07:00", "2026-08-15T06:54:00-09:30"),
+        ("Sat, 15 Aug 2026 06:54:00 -0500", "+07:00", "2026-08-15T06:54:00-05:00"),
+        ("15/08/2026 06:54 (GMT-3)", "+07:00", "2026-08-15T06:54:00-03:00"),
+        ("15/08/2026 06:54 (UTC-03:30)", "+07:00", "2026-08-15T06:54:00-03:30"),
+    ],
+)
+def test_west_of_greenwich_is_behind_it(text: str, zone: str, expected: str) -> None:
+    """The site's zone and the one that the text states."""
+    found = dates.parse(text, dates.rules(PageContext(zone=zone, fetched=FETCHED)))
+    assert found is not None and found.value.isoformat() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("22 ตุลาคม 2562", "2019-10-22T00:00:00+07:00"),
+        ("25 ธันวาคม 2568 เวลา 09:05 น.", "2025-12-25T09:05:00+07:00"),
+        ("3 พ.ค. 67", "2024-05-03T00:00:00+07:00"),
+        ("3 พ.ค. 2567 | 18:30 น.", "2024-05-03T18:30:00+07:00"),
+        ("31 ม.ค. 69 13:45 น.", "2026-01-31T13:45:00+07:00"),
+        ("วันที่ 15/08/2569 06:54", "2026-08-15T06:54:00+07:00"),
+        ("15 สิงหาคม 2026 06:54 น.", "2026-08-15T06:54:00+07:00"),  # the common era, in Thai
+    ],
+)
+def test_thai_years_count_from_543_before(text: str, expected: str) -> None:
+    found = dates.parse(text, SITE)
+    assert found is not None and found.value.isoformat() == expected
+
+
+def test_years_of_that_size_are_no_years_elsewhere() -> None:
+    assert dates.parse("22 October 2562", SITE) is None
+
+
+@pytest.mark.parametrize(
+    ("clock", "expected"),
+    [
+        ("1 giờ 05 đêm", "01:05"), ("5 giờ 59 đêm", "05:59"), ("6 giờ 00 đêm", "18:00"), ("10 giờ 05 đêm", "22:05"),
+        ("11:59 đêm", "23:59"), ("12 giờ 05 đêm", "00:05"), ("1 giờ 05 sáng", "01:05"), ("1 giờ 05 chiều", "13:05"),
+        ("12 giờ 05 trưa", "12:05"), ("1 giờ 05 trưa", "13:05"), ("11 giờ 05 trưa", "11:05"), ("7 giờ 05 tối", "19:05"),
+        ("1 giờ đêm", "01:00"), ("10 giờ đêm", "22:00"), ("3 giờ chiều", "15:00"), ("12 giờ trưa", "12:00"), ("8 giờ sáng", "08:00"),
+    ],
+)  # fmt: skip
+def test_hours_of_the_night_are_on_both_sides_of_midnight(clock: str, expected: str) -> None:
+    for text in (f"{clock}, ngày 15/08/2026", f"{clock} 15/08/2026", f"15/08/2026, {clock}"):
+        found = dates.parse(text, SITE)
+        assert found is not None and found.value.isoformat() == f"2026-08-15T{expected}:00+07:00"
+
+
+@pytest.mark.parametrize(
+    ("days", "is_read"), [(0, True), (1, True), (2, True), (3, False), (20, False), (40, False)]
+)
+def test_days_ahead_of_the_fetch_are_no_publication(days: int, is_read: bool) -> None:
+    """Two days are what clocks and zones may differ by; an event, a deadline or a
+    discount ends later."""
+    day = FETCHED + timedelta(days=days)
+    for text in (
+        day.isoformat(),
+        f"{day:%d/%m/%Y %H:%M}",
+        f"{day:%d.%m.%Y}",
+        str(int(day.timestamp())),
+    ):
+        assert (dates.parse(text, SITE) is not None) == is_read, text

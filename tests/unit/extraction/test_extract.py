@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from newscrawler.extraction import witnesses
+from newscrawler.extraction import page_metadata
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.explain import explain
 from newscrawler.extraction.extract import Extraction, PageContext, extract, prediction
@@ -19,16 +19,22 @@ PARAGRAPHS = [
     for i in range(6)
 ]
 BODY = "".join(f"<p>{p}</p>" for p in PARAGRAPHS)
-VIETNAM = PageContext(site_name="Ví dụ", language="vi", zone="+07:00", fetched=datetime(2026, 11, 21, tzinfo=UTC))
+VIETNAM = PageContext(
+    site_name="Ví dụ", language="vi", zone="+07:00", fetched=datetime(2026, 11, 21, tzinfo=UTC)
+)
 
 
 def of(
-    html: str, url: str = "https://www.example.vn/xa-hoi/bai-viet-4954005.html", context: PageContext = VIETNAM
+    html: str,
+    url: str = "https://www.example.vn/xa-hoi/bai-viet-4954005.html",
+    context: PageContext = VIETNAM,
 ) -> Extraction:
     return extract(Document(html.encode(), url), context)
 
 
-def article(head: str = "", byline: str = "", body: str = BODY, title: str = "Giá vàng trong nước giảm mạnh") -> str:
+def article(
+    head: str = "", byline: str = "", body: str = BODY, title: str = "Giá vàng trong nước giảm mạnh"
+) -> str:
     return (
         f"<html lang=vi><head><title>{title} - Ví dụ</title>{head}</head><body><nav><a href=/>Trang chủ</a></nav><main><article>"
         f"<h1>{title}</h1>{byline}<div class=content>{body}</div></article></main><footer>© 2026 Ví dụ</footer></body></html>"
@@ -77,7 +83,9 @@ def test_json_ld_is_the_better_witness_of_time_and_people() -> None:
 
 
 def test_first_publication_is_not_the_update() -> None:
-    found = of(article(byline="<p class=time>Cập nhật: 16/08/2026 08:00 | Đăng: 15/08/2026 06:54</p>"))
+    found = of(
+        article(byline="<p class=time>Cập nhật: 16/08/2026 08:00 | Đăng: 15/08/2026 06:54</p>")
+    )
     assert found.published.value.day == 15
     found = of(article(byline="<p class=date>15/08/2026 06:54 (cập nhật 16/08/2026 08:00)</p>"))
     assert found.published.value.day == 15
@@ -102,7 +110,9 @@ def test_nothing_is_guessed() -> None:
 
 def test_feed_hint_fills_what_the_page_lacks() -> None:
     context = PageContext(
-        zone="+07:00", language="vi", hint={"published": "2026-08-15T06:54:00+07:00", "authors": ["Lê Minh Châu"]}
+        zone="+07:00",
+        language="vi",
+        hint={"published": "2026-08-15T06:54:00+07:00", "authors": ["Lê Minh Châu"]},
     )
     found = of(article(), context=context)
     assert (found.published.origin, found.authors.value) == ("feed", ["Lê Minh Châu"])
@@ -121,8 +131,15 @@ def test_related_boxes_and_captions_stay_out_wherever_they_stand() -> None:
 
 def test_summary_under_the_headline_belongs_to_the_content() -> None:
     sapo = "Tóm tắt của bài báo nói ngắn gọn chuyện gì đã xảy ra, ở đâu và khi nào."
-    found = of(article(head=f'<meta name=description content="{sapo}">', byline=f'<h2 class="detail-sapo">{sapo}</h2>'))
-    assert found.content.value is not None and found.content.value.startswith(f"{sapo}\n\n{PARAGRAPHS[0]}")
+    found = of(
+        article(
+            head=f'<meta name=description content="{sapo}">',
+            byline=f'<h2 class="detail-sapo">{sapo}</h2>',
+        )
+    )
+    assert found.content.value is not None and found.content.value.startswith(
+        f"{sapo}\n\n{PARAGRAPHS[0]}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -147,7 +164,10 @@ def test_section_page_is_a_listing() -> None:
         f"<article><h3><a href=/bai-{i}.html>Tiêu đề của bài báo số {i} trong chuyên mục</a></h3><p>Mô tả ngắn của bài số {i}, một câu.</p></article>"
         for i in range(30)
     )
-    found = of(f"<title>Thời sự</title><h1>Thời sự trong nước</h1>{teasers}", "https://www.example.vn/thoi-su")
+    found = of(
+        f"<title>Thời sự</title><h1>Thời sự trong nước</h1>{teasers}",
+        "https://www.example.vn/thoi-su",
+    )
     assert (found.is_article, found.reason) == (False, "listing")
 
 
@@ -168,8 +188,10 @@ def test_section_page_is_a_listing() -> None:
     ],
 )  # fmt: skip
 def test_broken_json_ld_is_mended(script: str) -> None:
-    doc = Document(f'<script type="application/ld+json">{script}</script>'.encode(), "https://example.vn/")
-    found = witnesses.of(doc)
+    doc = Document(
+        f'<script type="application/ld+json">{script}</script>'.encode(), "https://example.vn/"
+    )
+    found = page_metadata.of(doc)
     assert found.published_raw == ["2026-08-15"]
     assert found.headline is not None and found.headline.startswith("Giá")
 
@@ -177,14 +199,25 @@ def test_broken_json_ld_is_mended(script: str) -> None:
 def test_explain_names_candidates_and_the_winner() -> None:
     head = "<meta name=author content=Admin><meta property=og:title content='Giá vàng trong nước giảm mạnh'>"
     byline = "<p class=author>Nguyễn Văn An</p><p class=date>Thứ bảy, 15/08/2026 06:54</p><div class=date>Cập nhật: 16/08/2026 09:00</div>"
-    rows = explain(Document(article(head, byline).encode(), "https://www.example.vn/a-1.html"), VIETNAM)
-    assert {r.field for r in rows} >= {"title", "published", "authors", "content", "language", "page"}
+    rows = explain(
+        Document(article(head, byline).encode(), "https://www.example.vn/a-1.html"), VIETNAM
+    )
+    assert {r.field for r in rows} >= {
+        "title",
+        "published",
+        "authors",
+        "content",
+        "language",
+        "page",
+    }
     for field in ("title", "published", "authors", "content"):
         assert sum(r.won for r in rows if r.field == field) == 1, f"one winner: {field}"
     dates = [r for r in rows if r.field == "published"]
     (winner,) = (r for r in dates if r.won)
     assert winner.raw == "Thứ bảy, 15/08/2026 06:54" and winner.note.startswith("trust ")
-    assert any(r.raw == "Cập nhật: 16/08/2026 09:00" and not r.won for r in dates), "every visible date is named"
+    assert any(r.raw == "Cập nhật: 16/08/2026 09:00" and not r.won for r in dates), (
+        "every visible date is named"
+    )
     refused = next(r for r in rows if r.origin == "meta:author")
     assert (refused.raw, refused.read, refused.note) == ("Admin", None, "no person's name")
     heading = next(r for r in rows if r.origin == "generic:h1")
@@ -193,7 +226,10 @@ def test_explain_names_candidates_and_the_winner() -> None:
 
 
 def test_explain_says_why_a_page_is_no_article() -> None:
-    rows = explain(Document(b"<html><body><h1>Tin moi trong ngay</h1></body></html>", "https://x.vn/a-1.html"), VIETNAM)
+    rows = explain(
+        Document(b"<html><body><h1>Tin moi trong ngay</h1></body></html>", "https://x.vn/a-1.html"),
+        VIETNAM,
+    )
     assert rows[-1].note == "not an article: no content"
     assert not any(r.won for r in rows if r.field == "content")
 
@@ -205,20 +241,24 @@ def test_section_pages_of_real_sites_are_no_articles(shared_pages: Path) -> None
         if path.suffix not in (".html", ".gz"):
             continue
         body = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        found = extract(Document(body, f"https://{path.name.split('.')[0]}.vn/thoi-su.htm"), VIETNAM)
+        found = extract(
+            Document(body, f"https://{path.name.split('.')[0]}.vn/thoi-su.htm"), VIETNAM
+        )
         assert not found.is_article, path.name
         seen += 1
     assert seen
 
 
 def test_real_vietnamese_pages_are_right_in_every_field(shared_pages: Path) -> None:
-    from newscrawler.extraction import scoring
+    from evaluation import scorer
 
-    gold = [json.loads(line) for line in (shared_pages / "gold.jsonl").read_text("utf-8").splitlines()]
+    gold = [
+        json.loads(line) for line in (shared_pages / "gold.jsonl").read_text("utf-8").splitlines()
+    ]
     pages = [g for g in gold if g["source"] == "vn-tracking_news"]
     assert pages
     for g in pages:
         doc = Document(gzip.decompress((shared_pages / g["html"]).read_bytes()), g["url"])
-        score = scoring.score_page(g, prediction(extract(doc, PageContext())))
+        score = scorer.score_page(g, prediction(extract(doc, PageContext())))
         assert score["four"] and score["minute"] and score["authors"]["exact"], g["id"]
         assert score["content"][2] > 0.97, g["id"]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from evaluation.score_tables import predict
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
-from newscrawler.extraction.evaluate import predict
 from newscrawler.extraction.extract import Extraction, extract
 from tests.unit.extraction.story import HEAD, line, lines, paragraphs
 
 
 def read(
-    body: str, head: str = f"<title>{HEAD}</title>", url: str = "https://www.example.com/news/bridge.html"
+    body: str,
+    head: str = f"<title>{HEAD}</title>",
+    url: str = "https://www.example.com/news/bridge.html",
 ) -> Extraction:
     return extract(
-        Document(f"<html lang=en><head>{head}</head><body>{body}</body></html>".encode(), url), PageContext()
+        Document(f"<html lang=en><head>{head}</head><body>{body}</body></html>".encode(), url),
+        PageContext(),
     )
 
 
@@ -31,7 +34,13 @@ def test_a_row_of_a_table_is_one_line() -> None:
         "<tr><td>2</td><td>John Roe</td><td>5035</td></tr></table>"
     )
     found = content(f"<article>{paragraphs(4)}{table}{paragraphs(4, 4)}</article>")
-    assert found == [*lines(4), "Pos. Driver Points", "1 Jane Doe 5040", "2 John Roe 5035", *lines(4, 4)]
+    assert found == [
+        *lines(4),
+        "Pos. Driver Points",
+        "1 Jane Doe 5040",
+        "2 John Roe 5035",
+        *lines(4, 4),
+    ]
 
 
 def test_a_table_that_lays_out_the_page_is_no_row() -> None:
@@ -73,16 +82,20 @@ def test_a_newsletter_may_be_what_the_article_is_about() -> None:
 
 
 def test_the_firm_describes_itself_behind_its_press_release() -> None:
-    firm = (
-        "<h3>About Example Bridges</h3><p>Example Bridges is a leading maker of bridges with offices in two cities.</p>"
-    )
+    firm = "<h3>About Example Bridges</h3><p>Example Bridges is a leading maker of bridges with offices in two cities.</p>"
     assert content(f"<article>{paragraphs(8)}{firm}</article>") == lines(8)
     chapter = "<h3>About the river</h3>" + paragraphs(6, 8)
-    assert content(f"<article>{paragraphs(8)}{chapter}</article>") == [*lines(8), "About the river", *lines(6, 8)]
+    assert content(f"<article>{paragraphs(8)}{chapter}</article>") == [
+        *lines(8),
+        "About the river",
+        *lines(6, 8),
+    ]
 
 
 def test_noscript_closed_out_of_order_does_not_swallow_the_page() -> None:
-    found = read(f"<noscript><div id=nojs></noscript><div class=page><h1>{HEAD}</h1>{paragraphs(12)}</div>")
+    found = read(
+        f"<noscript><div id=nojs></noscript><div class=page><h1>{HEAD}</h1>{paragraphs(12)}</div>"
+    )
     assert found.content.value == "\n\n".join(lines(12))
     assert found.title.value == HEAD
 
@@ -94,7 +107,8 @@ def test_an_author_box_above_the_text_is_no_summary() -> None:
 
 
 @pytest.mark.parametrize(
-    "heading", ["<h2>{}</h2>", "<h4>{}</h4>", "<div class=news_title>{}</div>", "<div class=tieude>{}</div>"]
+    "heading",
+    ["<h2>{}</h2>", "<h4>{}</h4>", "<div class=news_title>{}</div>", "<div class=tieude>{}</div>"],
 )
 def test_headline_above_the_text_where_the_page_is_called_as_its_section(heading: str) -> None:
     body = f"<h1>Offers</h1><h2>Upcoming events</h2><div>{heading.format(HEAD)}<p>May 3, 2024</p>{paragraphs(6)}</div>"
@@ -120,11 +134,14 @@ def test_a_headline_that_is_confirmed_stays() -> None:
     ],
 )
 def test_what_stands_behind_the_headline(heading: str, stated: str, title: str) -> None:
-    assert read(f"<h1>{heading}</h1>{paragraphs(6)}", f"<title>{stated}</title>").title.value == title
+    assert (
+        read(f"<h1>{heading}</h1>{paragraphs(6)}", f"<title>{stated}</title>").title.value == title
+    )
 
 
 @pytest.mark.parametrize(
-    ("host", "day"), [("example.ph", "2024-05-03"), ("example.ca", "2024-05-03"), ("example.com.au", "2024-03-05")]
+    ("host", "day"),
+    [("example.ph", "2024-05-03"), ("example.ca", "2024-05-03"), ("example.com.au", "2024-03-05")],
 )
 def test_english_month_first_where_the_country_writes_so(host: str, day: str) -> None:
     body = f"<h1>{HEAD}</h1><p class=date>05/03/2024</p>{paragraphs(6)}"
@@ -134,17 +151,20 @@ def test_english_month_first_where_the_country_writes_so(host: str, day: str) ->
 
 def test_utc_is_shown_on_the_clock_of_the_country() -> None:
     head = f"<title>{HEAD}</title><meta property='article:published_time' content='2024-05-04T01:10:00Z'>"
-    found = read(f"<h1>{HEAD}</h1>{paragraphs(6)}", head, "https://www.example.ca/bridge.html").published.value
+    found = read(
+        f"<h1>{HEAD}</h1>{paragraphs(6)}", head, "https://www.example.ca/bridge.html"
+    ).published.value
     assert found is not None and found.isoformat() == "2024-05-03T21:10:00-04:00"
 
 
 def test_a_day_without_an_hour_is_scored_as_it_is_stored() -> None:
     page = f"<html lang=de><title>{HEAD}</title><h1>{HEAD}</h1><p class=date>3. Mai 2024</p>{paragraphs(6)}</html>"
-    assert predict("x", page.encode(), "https://www.example.de/a.html")["published"] == "2024-05-03T00:00:00+02:00"
+    assert (
+        predict("x", page.encode(), "https://www.example.de/a.html")["published"]
+        == "2024-05-03T00:00:00+02:00"
+    )
 
 
 def test_a_given_name_that_links_to_its_page_is_an_author() -> None:
-    byline = (
-        "<span class=documentAuthor>posted by <a href='https://www.example.com/author/jane'>Jane</a> &mdash;</span>"
-    )
+    byline = "<span class=documentAuthor>posted by <a href='https://www.example.com/author/jane'>Jane</a> &mdash;</span>"
     assert read(f"<h1>{HEAD}</h1>{byline}{paragraphs(6)}").authors.value == ["Jane"]

@@ -55,9 +55,9 @@ def test_byline_becomes_names(byline: str, names: list[str]) -> None:
 
 
 def test_the_site_is_not_an_author() -> None:
-    assert authors.clean(["Dân Trí", "VnExpress", "Nguyễn A"], "Dân trí", ["vnexpress.net", "VnExpress"]) == [
-        "Nguyễn A"
-    ]
+    assert authors.clean(
+        ["Dân Trí", "VnExpress", "Nguyễn A"], "Dân trí", ["vnexpress.net", "VnExpress"]
+    ) == ["Nguyễn A"]
 
 
 def test_repeated_names_are_one() -> None:
@@ -103,7 +103,9 @@ def test_kicker_is_set_off_and_ruby_is_left_out() -> None:
         == "Ausschuss zur Ahrtal-Flut: Zwei Rücktritte und Fragen"
     )
     assert (
-        headline("<title>体罰を禁止する法律</title><h1>体罰<ruby>を<rt>wo</rt></ruby>禁止する法律</h1>")
+        headline(
+            "<title>体罰を禁止する法律</title><h1>体罰<ruby>を<rt>wo</rt></ruby>禁止する法律</h1>"
+        )
         == "体罰を禁止する法律"
     )
 
@@ -151,7 +153,9 @@ def test_article_text_keeps_order_lists_and_subheads() -> None:
     ],
 )
 def test_clutter_inside_the_text_is_off(clutter: str) -> None:
-    assert content(f"<p>{LONG} Một.</p>{clutter}<p>{LONG} Hai.</p>") == f"{LONG} Một.\n\n{LONG} Hai."
+    assert (
+        content(f"<p>{LONG} Một.</p>{clutter}<p>{LONG} Hai.</p>") == f"{LONG} Một.\n\n{LONG} Hai."
+    )
 
 
 def test_a_box_title_in_the_middle_does_not_end_the_article() -> None:
@@ -161,7 +165,10 @@ def test_a_box_title_in_the_middle_does_not_end_the_article() -> None:
 
 
 def test_a_box_before_the_last_paragraph_does_not_end_the_article() -> None:
-    links = "".join(f'<li><a href="/{i}">Một bài khác của hôm nay, số {i}, dài vừa phải</a></li>' for i in range(3))
+    links = "".join(
+        f'<li><a href="/{i}">Một bài khác của hôm nay, số {i}, dài vừa phải</a></li>'
+        for i in range(3)
+    )
     box = f"<div class='tin'><h4>Tin liên quan</h4><p>{MORE} Ở bài khác.</p><ul>{links}</ul></div>"
     paragraphs = "".join(f"<p>{LONG} {i}.</p>" for i in range(12))
     found = content(f"<div>{paragraphs}{box}<p>{LONG} Hết.</p></div>")
@@ -170,7 +177,9 @@ def test_a_box_before_the_last_paragraph_does_not_end_the_article() -> None:
 
 
 def test_comments_end_the_article() -> None:
-    found = content("".join(f"<p>{LONG} {i}.</p>" for i in range(8)) + "<p>Leave a comment</p><p>nice one</p>")
+    found = content(
+        "".join(f"<p>{LONG} {i}.</p>" for i in range(8)) + "<p>Leave a comment</p><p>nice one</p>"
+    )
     assert found is not None and "nice" not in found
 
 
@@ -216,8 +225,31 @@ def test_a_last_line_that_says_when_is_no_text(line: str):
     ]
     html = "".join(f"<p>{p}</p>" for p in [*body, line])
     doc = Document(
-        f"<html><body><article><h1>A bridge</h1>{html}</article></body></html>".encode(), "https://a.example/x"
+        f"<html><body><article><h1>A bridge</h1>{html}</article></body></html>".encode(),
+        "https://a.example/x",
     )
     found = generic.content(doc, "A bridge").value
     assert found is not None and "five hours" in found and "next year" in found
     assert line not in found
+
+
+class _Blocks(list):
+    """Counts what its slices copy."""
+
+    copied = 0
+
+    def __getitem__(self, index):
+        found = super().__getitem__(index)
+        if not isinstance(index, slice):
+            return found
+        _Blocks.copied += len(found)
+        return _Blocks(found)
+
+
+def test_a_tail_of_many_lines_is_cut_off_at_once():
+    told = "<p>The council voted on the bridge on Monday, after a long debate.</p>" * 3
+    doc = Document((told + "<p>Thu Hà</p>" * 500).encode(), "https://a.example/")
+    blocks = _Blocks(walk(doc.tree.body))
+    _Blocks.copied = 0
+    assert len(blocks) == 503 and text._without_tail(blocks) == blocks[:3]
+    assert _Blocks.copied <= 6

@@ -13,7 +13,8 @@ from newscrawler.extraction.extract import Extraction, extract
 from newscrawler.extraction.selectors import SelectorSet
 
 TEXT = "".join(
-    f"<p>Đoạn {n} kể lại việc thi công cây cầu mới và những người dân đã chờ đợi suốt nhiều năm.</p>" for n in range(8)
+    f"<p>Đoạn {n} kể lại việc thi công cây cầu mới và những người dân đã chờ đợi suốt nhiều năm.</p>"
+    for n in range(8)
 )
 PAGE = (
     "<html lang=vi><head><title>Thông xe cầu mới qua sông Hồng</title></head><body><h1 class=t>Thông xe cầu mới qua sông Hồng</h1>"
@@ -27,7 +28,9 @@ SET = SelectorSet.from_dict(
 )  # fmt: skip
 
 
-def read_counting(monkeypatch: pytest.MonkeyPatch, selectors: SelectorSet | None) -> tuple[Extraction, dict[str, int]]:
+def read_counting(
+    monkeypatch: pytest.MonkeyPatch, selectors: SelectorSet | None
+) -> tuple[Extraction, dict[str, int]]:
     """What is found, and how often each parser was asked for a document."""
     calls = {"lexbor": 0, "lxml": 0}
     lexbor, html = document.LexborHTMLParser, document.lxml.html.document_fromstring
@@ -47,13 +50,17 @@ def read_counting(monkeypatch: pytest.MonkeyPatch, selectors: SelectorSet | None
     return extract(doc, PageContext(language="vi"), selectors), calls
 
 
-def test_with_an_active_set_links_and_fields_come_of_one_parse(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_an_active_set_links_and_fields_come_of_one_parse(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     found, calls = read_counting(monkeypatch, SET)
     assert found.content.origin.startswith("selector:") and found.is_article
     assert calls == {"lexbor": 1, "lxml": 0}
 
 
-def test_without_a_set_the_page_is_parsed_once_beside_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_set_the_page_is_parsed_once_beside_the_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     found, calls = read_counting(monkeypatch, None)
     assert found.content.origin == "generic:vote" and found.is_article
     assert calls["lexbor"] == 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from newscrawler.extraction import generic
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import extract
-from newscrawler.extraction.safe_css import SelectorError, check_css
+from newscrawler.extraction.safe_css import SelectorError, check_css, css_problem
 from newscrawler.extraction.selectors import SelectorSet, apply
 
 GOOD: dict[str, Any] = {
@@ -115,10 +117,64 @@ def test_css_outside_the_grammar(css: str) -> None:
 
 def test_grammar_costs_no_time_on_hostile_input() -> None:
     started = time.process_time()
-    for css in ("a" + "[" * 199, "[a=" + "'" * 190, "a" * 100 + "\\" * 91, ":not(" * 40, "-" * 200, "a " * 99):
+    for css in (
+        "a" + "[" * 199,
+        "[a=" + "'" * 190,
+        "a" * 100 + "\\" * 91,
+        ":not(" * 40,
+        "-" * 200,
+        "a " * 99,
+        # Each of these could be parted in twice as many ways with every escape; 62
+        # characters took 2.6 s.
+        "[" + "\\aaaaaa" * 28,
+        "[" + "\\aaaaaa" * 8 + "=",
+        ":not(" + "\\a1b2c3" * 27,
+        ":nth-child(" + " " * 188,
+    ):
         with pytest.raises(SelectorError):
             check_css(css, "f")
     assert time.process_time() - started < 0.5
+
+
+@pytest.mark.parametrize(
+    "part", ["\\aaaaaa", "[\\a", "[a=", ":not(\\a1", ":is(.a,", ".\\61 ", "a ", ":nth-child( "]
+)
+def test_grammar_reads_any_length_in_linear_time(part: str) -> None:
+    """Also what is longer than a set may hold: the bound must not be what the time hangs on."""
+
+    def cpu_s(length: int) -> float:
+        text = "[" + part * (length // len(part))
+        took = []
+        for _ in range(3):
+            css_problem.cache_clear()
+            started = time.process_time()
+            assert css_problem(text)
+            took.append(time.process_time() - started)
+        return min(took)
+
+    lengths = [2**n for n in range(4, 16)]  # small steps: an exponential one fails before it hangs
+    for length in lengths:
+        took, twice = cpu_s(length), cpu_s(2 * length)
+        assert twice < 0.005 or twice < 3 * took, f"{length}: {took}, twice as long: {twice}"
+
+
+def test_every_shipped_selector_is_inside_the_grammar() -> None:
+    shipped = sorted((Path(__file__).parents[3] / "selectors").glob("*.json"))
+    found: list[str] = []
+    for path in shipped:
+        for variant in json.loads(path.read_text())["variants"]:
+            fields = variant["fields"]
+            found += [*fields["content"]["root"], *fields["content"].get("exclude", [])]
+            found += [variant["when"]] if variant.get("when") else []
+            found += [
+                candidate["css"] if isinstance(candidate, dict) else candidate
+                for name, candidates in fields.items()
+                if name != "content"
+                for candidate in candidates
+                if isinstance(candidate, str) or candidate.get("kind", "css") == "css"
+            ]
+    assert len(shipped) > 30 and len(found) > 300
+    assert [css for css in found if css_problem(css)] == []
 
 
 def test_first_candidate_with_shape_wins() -> None:
@@ -139,7 +195,10 @@ def test_variant_is_chosen_by_its_template() -> None:
         "<h1 class=live-title>Trực tiếp: giá vàng</h1><div class=live><p>"
         "Nội dung tường thuật trực tiếp đủ dài để được giữ lại.</p></div><div class=body>",
     )
-    assert apply(page(live), SelectorSet.from_dict(GOOD), CONTEXT)["title"].value == "Trực tiếp: giá vàng"
+    assert (
+        apply(page(live), SelectorSet.from_dict(GOOD), CONTEXT)["title"].value
+        == "Trực tiếp: giá vàng"
+    )
 
 
 def test_executor_leaves_the_page_as_it_is() -> None:
@@ -149,7 +208,9 @@ def test_executor_leaves_the_page_as_it_is() -> None:
     assert doc.tree.html == before
 
 
-def test_no_generic_chain_runs_when_the_set_gives_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_generic_chain_runs_when_the_set_gives_the_content(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refuse(*_: Any) -> None:
         raise AssertionError("the generic chain costs ten times as much")
 
@@ -169,11 +230,16 @@ def test_what_the_set_misses_comes_from_the_page() -> None:
 
 
 def test_names_that_another_templates_variant_knows_are_looked_for_on_the_page() -> None:
-    """The variant of live pages has no selector for them: that was taken for a page without an author."""
-    body = PAGE.replace("<div class=body>", '<div class="live body">').replace("class=title", "class=live-title")
+    """The variant of live pages has no selector for them: that was taken for a page
+    without an author."""
+    body = PAGE.replace("<div class=body>", '<div class="live body">').replace(
+        "class=title", "class=live-title"
+    )
     body = body.replace("<p class=author>Nguyễn Văn An - Theo Reuters</p>", "")
     byline = '<div class="byline">Tác giả: <a rel="author" href="/a">Nguyễn Văn An</a></div><div class="live body">'
-    found = extract(page(body.replace('<div class="live body">', byline)), CONTEXT, SelectorSet.from_dict(GOOD))
+    found = extract(
+        page(body.replace('<div class="live body">', byline)), CONTEXT, SelectorSet.from_dict(GOOD)
+    )
     assert found.content.origin == "selector:div.live" and found.title.value == "Giá vàng giảm mạnh"
     assert found.authors.value == ["Nguyễn Văn An"]
 
@@ -201,7 +267,9 @@ ROWS = (
     ],
 )
 def test_a_row_is_read_by_its_label(field: str, label: str, expected: Any) -> None:
-    made = SelectorSet.from_dict(changed(f"variants.1.fields.{field}", [{"css": "ul.facts li", "label": label}]))
+    made = SelectorSet.from_dict(
+        changed(f"variants.1.fields.{field}", [{"css": "ul.facts li", "label": label}])
+    )
     found = apply(page(PAGE.replace("<p class=author>", ROWS + "<p class=author>")), made, CONTEXT)
     if expected is None:
         assert field not in found
@@ -210,8 +278,12 @@ def test_a_row_is_read_by_its_label(field: str, label: str, expected: Any) -> No
 
 
 def test_a_date_is_read_behind_its_label_and_not_before_another() -> None:
-    made = SelectorSet.from_dict(changed("variants.1.fields.published", [{"css": "li", "label": "Ngày đăng:"}]))
-    html = PAGE.replace("<p class=author>", "<ul><li>Cập nhật 15/08/2026</li></ul>" + ROWS + "<p class=author>")
+    made = SelectorSet.from_dict(
+        changed("variants.1.fields.published", [{"css": "li", "label": "Ngày đăng:"}])
+    )
+    html = PAGE.replace(
+        "<p class=author>", "<ul><li>Cập nhật 15/08/2026</li></ul>" + ROWS + "<p class=author>"
+    )
     when = apply(page(html), made, CONTEXT)["published"].value
     assert when is not None and when.date().isoformat() == "2026-08-14"
 
@@ -220,7 +292,13 @@ def test_a_date_is_read_behind_its_label_and_not_before_another() -> None:
     "line", ["Theo ông Trần Văn Bình và bà Lê Thị Mai thì giá vàng hôm nay đã giảm mạnh", "a" * 200]
 )
 def test_behind_an_authors_label_a_line_of_the_text_is_no_name(line: str) -> None:
-    made = SelectorSet.from_dict(changed("variants.1.fields.authors", [{"css": "p", "label": "Báo Mẫu /"}]))
+    made = SelectorSet.from_dict(
+        changed("variants.1.fields.authors", [{"css": "p", "label": "Báo Mẫu /"}])
+    )
     signed = "<p>Báo Mẫu / {}</p><p class=author>"
-    assert apply(page(PAGE.replace("<p class=author>", signed.format("Trần Thị Bình"))), made, CONTEXT)["authors"].value
-    assert "authors" not in apply(page(PAGE.replace("<p class=author>", signed.format(line))), made, CONTEXT)
+    assert apply(
+        page(PAGE.replace("<p class=author>", signed.format("Trần Thị Bình"))), made, CONTEXT
+    )["authors"].value
+    assert "authors" not in apply(
+        page(PAGE.replace("<p class=author>", signed.format(line))), made, CONTEXT
+    )

@@ -1,4 +1,5 @@
-"""What pages of sites that no rule was made with taught: titles, dates, names. Pages of our own in their shapes."""
+"""What pages of sites that no rule was made with taught: titles, dates, names. Pages of our
+own in their shapes."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ TEXT = "".join(f"<p>{PARAGRAPH} Part {i}.</p>" for i in range(6))
 
 
 def page(body: str, head: str = "", url: str = URL, lang: str = "en") -> Document:
-    return Document(f"<html lang={lang}><head>{head}</head><body>{body}</body></html>".encode(), url)
+    return Document(
+        f"<html lang={lang}><head>{head}</head><body>{body}</body></html>".encode(), url
+    )
 
 
 def meta(name: str, content: str) -> str:
@@ -30,7 +33,9 @@ def ld(**values: object) -> str:
 
 
 # ---------------------------------------------------------------- headline
-@pytest.mark.parametrize("front", ["https://www.example.com/harbour/", "/harbour", "http://www.example.com/harbour"])
+@pytest.mark.parametrize(
+    "front", ["https://www.example.com/harbour/", "/harbour", "http://www.example.com/harbour"]
+)
 def test_the_front_of_a_blog_in_a_folder_is_no_headline(front: str) -> None:
     head = "<title>Quiet harbour days » Blog Archive » Standing tall</title>"
     body = f"<h1><a href='{front}'>Quiet harbour days</a></h1><h2><a href=/harbour/2013/standing>Standing tall</a></h2>"
@@ -58,12 +63,17 @@ def test_the_slogan_behind_the_site_s_name(stated: str, expected: str) -> None:
 
 
 def test_channel_and_site_behind_underscores() -> None:
-    assert title.clean("海外留学生看两会：关注点大不同_教育频道_中国青年网") == "海外留学生看两会：关注点大不同"
+    assert (
+        title.clean("海外留学生看两会：关注点大不同_教育频道_中国青年网")
+        == "海外留学生看两会：关注点大不同"
+    )
 
 
 def test_a_headline_s_class_in_another_language() -> None:
     body = f"<div class=fecha>Lunes</div><div class=titulo>{NEWS}</div>{TEXT}"
-    found = title.find(page(body, f"<title>{NEWS} ::: La casa de todos los puertos</title>", lang="es"))
+    found = title.find(
+        page(body, f"<title>{NEWS} ::: La casa de todos los puertos</title>", lang="es")
+    )
     assert (found.value, found.origin) == (NEWS, "generic:class")
 
 
@@ -74,21 +84,32 @@ def iso(doc: Document) -> str | None:
 
 
 def test_a_local_clock_beside_its_copy_labelled_utc() -> None:
-    copy = meta("article:modified_time", "2019-10-11T16:43:20+00:00") + meta("x", "2019-10-11T16:43:20+02:00")
-    doc = page(f"<h1>{NEWS}</h1>{TEXT}", meta("article:published_time", "2019-10-11T16:43:20+00:00") + copy)
+    copy = meta("article:modified_time", "2019-10-11T16:43:20+00:00") + meta(
+        "x", "2019-10-11T16:43:20+02:00"
+    )
+    doc = page(
+        f"<h1>{NEWS}</h1>{TEXT}", meta("article:published_time", "2019-10-11T16:43:20+00:00") + copy
+    )
     assert iso(doc) == "2019-10-11T16:43:20+02:00"
 
 
 def test_a_clock_without_zone_takes_the_offset_that_it_stands_with_elsewhere() -> None:
-    head = ld(datePublished="2017-11-03 03:01:00.000") + meta("publication", "2017-11-03T03:01:00-04:00")
+    head = ld(datePublished="2017-11-03 03:01:00.000") + meta(
+        "publication", "2017-11-03T03:01:00-04:00"
+    )
     assert iso(page(f"<h1>{NEWS}</h1>{TEXT}", head)) == "2017-11-03T03:01:00-04:00"
-    assert iso(page(f"<h1>{NEWS}</h1>{TEXT}", ld(datePublished="2017-11-03 03:01:00"))) == "2017-11-03T03:01:00+00:00"
+    assert (
+        iso(page(f"<h1>{NEWS}</h1>{TEXT}", ld(datePublished="2017-11-03 03:01:00")))
+        == "2017-11-03T03:01:00+00:00"
+    )
 
 
 def test_the_day_that_is_shown_comes_before_the_one_in_the_address() -> None:
     at = "2015-11-13T07:40:07+0000"
     body = f"<h1>{NEWS}</h1><time datetime={at}>Friday 13 November 2015 07.40 GMT</time>{TEXT}"
-    doc = page(body, meta("article:published_time", at), "https://www.example.com/2015/nov/12/story")
+    doc = page(
+        body, meta("article:published_time", at), "https://www.example.com/2015/nov/12/story"
+    )
     assert iso(doc) == "2015-11-13T07:40:07+00:00"
 
 
@@ -106,7 +127,12 @@ def test_the_clock_of_a_site_s_header_in_a_time_element() -> None:
 def test_a_clock_of_a_comment_does_not_complete_the_day() -> None:
     comments = "<div class=comentario><span class=fecha_hora>28.oct.2012 | 11:26</span><p>Que se pudra.</p></div>"
     body = f"<h1>{NEWS}</h1><b class=fecha>domingo 28/10/2012</b>{TEXT}{comments}"
-    doc = page(body, meta("date", "2012-10-28T02:48:29+0100"), "https://www.example.es/2012/10/28/a.html", "es")
+    doc = page(
+        body,
+        meta("date", "2012-10-28T02:48:29+0100"),
+        "https://www.example.es/2012/10/28/a.html",
+        "es",
+    )
     assert iso(doc) == "2012-10-28T02:48:29+01:00"
 
 
@@ -118,7 +144,10 @@ def test_an_english_dateline_begins_the_text() -> None:
 def test_today_s_date_above_a_headline_that_is_known_by_its_class_alone() -> None:
     today = "<div><span class=fecha2>Lunes, 24 de Agosto de 2026</span></div>"
     body = f"{today}<div class=titulo>{NEWS}</div><div class=volanta_fecha>Viernes, 30 de abril de 2021</div>{TEXT}"
-    assert iso(page(body, f"<title>{NEWS} - Corrientes</title>", lang="es")) == "2021-04-30T00:00:00+00:00"
+    assert (
+        iso(page(body, f"<title>{NEWS} - Corrientes</title>", lang="es"))
+        == "2021-04-30T00:00:00+00:00"
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,20 +164,33 @@ def test_a_day_that_stands_alone_in_a_statement(head: str, expected: str | None)
 
 def test_a_day_that_links_to_the_others_of_that_day() -> None:
     line = "<div><span>Released</span> <a href=/all>{}</a></div>"
-    assert iso(page(f"<h1>{NEWS}</h1>{line.format('4 February 2022')}{TEXT}")) == "2022-02-04T00:00:00+00:00"
+    assert (
+        iso(page(f"<h1>{NEWS}</h1>{line.format('4 February 2022')}{TEXT}"))
+        == "2022-02-04T00:00:00+00:00"
+    )
     assert iso(page(f"<h1>{NEWS}</h1>{line.format('The fire of 4 February 2022')}{TEXT}")) is None
 
 
 def test_a_date_that_is_stated_of_a_video_is_not_the_article_s() -> None:
     video = "<div itemscope itemtype='http://schema.org/VideoObject'><meta itemprop=datePublished content='{}'></div>"
     article = "<div itemscope itemtype='http://schema.org/Article'><meta itemprop=datePublished content='{}'></div>"
-    body = video.format("2015-03-12T13:11:07Z") + f"<h1>{NEWS}</h1>" + article.format("2015-03-11T19:46:14Z") + TEXT
+    body = (
+        video.format("2015-03-12T13:11:07Z")
+        + f"<h1>{NEWS}</h1>"
+        + article.format("2015-03-11T19:46:14Z")
+        + TEXT
+    )
     assert iso(page(body)) == "2015-03-11T19:46:14+00:00"
-    assert iso(page(f"<h1>{NEWS}</h1>{video.format('2015-03-12T13:11:07Z')}{TEXT}")) == "2015-03-12T13:11:07+00:00"
+    assert (
+        iso(page(f"<h1>{NEWS}</h1>{video.format('2015-03-12T13:11:07Z')}{TEXT}"))
+        == "2015-03-12T13:11:07+00:00"
+    )
 
 
 def names(body: str, head: str = "", url: str = URL, lang: str = "en") -> list[str]:
-    found: list[str] = bylines.find(page(f"<h1>{NEWS}</h1>{body}{TEXT}", head, url, lang), PageContext()).value
+    found: list[str] = bylines.find(
+        page(f"<h1>{NEWS}</h1>{body}{TEXT}", head, url, lang), PageContext()
+    ).value
     return found
 
 
@@ -163,7 +205,10 @@ def names(body: str, head: str = "", url: str = URL, lang: str = "en") -> list[s
         ("<p class=author>Brenda Goodman, MA</p>", ["Brenda Goodman"]),
         ("<p class=author>By Phil Stewart</p>", ["Phil Stewart"]),
         ("<p class=author>Dipl.-Ing. Karl Roe</p>", ["Karl Roe"]),
-        ("<p class=author>By JANE ROE and RACHEL DOE - AP Technology Writers</p>", ["JANE ROE", "RACHEL DOE"]),
+        (
+            "<p class=author>By JANE ROE and RACHEL DOE - AP Technology Writers</p>",
+            ["JANE ROE", "RACHEL DOE"],
+        ),
         ("<p class=byline>Posted by Jane Roe, Product Marketing Manager</p>", ["Jane Roe"]),
         ("<p class=firma><em>Ángeles Roe</em> | <span>Madrid</span></p>", ["Ángeles Roe"]),
         ("<p class=author>User Admin</p>", []),
@@ -176,7 +221,9 @@ def test_forms_of_bylines(byline: str, expected: list[str]) -> None:
 
 
 def test_a_desk_behind_the_day_is_a_credit() -> None:
-    found = extract(page(f"<h1>{NEWS}</h1><h5>2/26/2015 7:11 AM PST BY PORT STAFF</h5>{TEXT}"), PageContext())
+    found = extract(
+        page(f"<h1>{NEWS}</h1><h5>2/26/2015 7:11 AM PST BY PORT STAFF</h5>{TEXT}"), PageContext()
+    )
     assert (found.authors.value, found.credits.value) == ([], ["PORT STAFF"])
 
 
@@ -200,7 +247,10 @@ def test_a_line_with_a_colon_behind_the_text_is_no_signature() -> None:
     ("head", "expected"),
     [
         (meta("author", "Bradley M. Roe (http://roe.example/bradley/)"), ["Bradley M. Roe"]),
-        (meta("dc.creator", "Roe, Jane") + meta("dc.creator", "Doe, John de"), ["Jane Roe", "John de Doe"]),
+        (
+            meta("dc.creator", "Roe, Jane") + meta("dc.creator", "Doe, John de"),
+            ["Jane Roe", "John de Doe"],
+        ),
         (meta("author", "Jane Roe, John Doe"), ["Jane Roe", "John Doe"]),
     ],
 )
@@ -250,7 +300,13 @@ def test_a_headline_that_a_good_witness_contradicts_is_half_as_sure() -> None:
         (meta("date", "2023-06-09"), False),  # the day of print
     ],
 )
-def test_a_date_that_a_good_witness_contradicts_is_half_as_sure(other: str, contested: bool) -> None:
+def test_a_date_that_a_good_witness_contradicts_is_half_as_sure(
+    other: str, contested: bool
+) -> None:
     body = f"<h1>{NEWS}</h1>{TEXT}"
-    names_it, _, sure = found_of(body, ld(headline=NEWS, datePublished="2023-05-01T09:00:00+02:00") + other)
-    assert (names_it, sure) == ((["published"], pytest.approx(0.485)) if contested else ([], pytest.approx(0.97)))
+    names_it, _, sure = found_of(
+        body, ld(headline=NEWS, datePublished="2023-05-01T09:00:00+02:00") + other
+    )
+    assert (names_it, sure) == (
+        (["published"], pytest.approx(0.485)) if contested else ([], pytest.approx(0.97))
+    )

@@ -1,4 +1,5 @@
-"""Vietnamese pages line by line: every form of date, byline, lead and tail that the sites are known to write."""
+"""Vietnamese pages line by line: every form of date, byline, lead and tail that the sites
+are known to write."""
 
 from __future__ import annotations
 
@@ -15,7 +16,19 @@ HANOI = timezone(timedelta(hours=7))
 FETCHED = datetime(2026, 11, 21, 10, 0, tzinfo=HANOI)
 SITE = dates.rules(PageContext(zone="Asia/Ho_Chi_Minh", language="vi", fetched=FETCHED))
 
-WEEKDAYS = ("Thứ hai", "thứ ba", "Thứ Tư", "THỨ NĂM", "Thứ sáu", "Thứ Bảy", "Chủ nhật", "CHỦ NHẬT", "Thứ 2", "T7", "CN")
+WEEKDAYS = (
+    "Thứ hai",
+    "thứ ba",
+    "Thứ Tư",
+    "THỨ NĂM",
+    "Thứ sáu",
+    "Thứ Bảy",
+    "Chủ nhật",
+    "CHỦ NHẬT",
+    "Thứ 2",
+    "T7",
+    "CN",
+)
 
 
 @pytest.mark.parametrize("weekday", WEEKDAYS)
@@ -143,7 +156,7 @@ LEAD = "Chiều nay mưa lớn làm nhiều tuyến đường ở thành phố n
     ],
 )  # fmt: skip
 def test_the_sites_name_before_the_lead_is_off(prefix: str) -> None:
-    assert vietnamese.strip_sapo_prefix(prefix + LEAD) == LEAD
+    assert vietnamese.without_paper_name(prefix + LEAD) == LEAD
 
 
 @pytest.mark.parametrize(
@@ -156,7 +169,7 @@ def test_the_sites_name_before_the_lead_is_off(prefix: str) -> None:
     ],
 )
 def test_a_lead_that_only_looks_so_stays(line: str) -> None:
-    assert vietnamese.strip_sapo_prefix(line) == line
+    assert vietnamese.without_paper_name(line) == line
 
 
 def paragraphs(count: int) -> list[str]:
@@ -167,14 +180,20 @@ def paragraphs(count: int) -> list[str]:
 
 
 def page(
-    tail: str = "", byline: str = "", head: str = "", url: str = "https://tin.example.vn/mua-lon-123456.html"
+    tail: str = "",
+    byline: str = "",
+    head: str = "",
+    url: str = "https://tin.example.vn/mua-lon-123456.html",
 ) -> Extraction:
     body = "".join(f"<p>{line}</p>" for line in paragraphs(8))
     markup = (
         f"<html lang=vi><head><title>Mưa lớn ở nhiều tuyến đường chiều nay</title>{head}</head><body>"
         f"<h1>Mưa lớn ở nhiều tuyến đường chiều nay</h1>{byline}<h2>{LEAD}</h2><div class=x1>{body}{tail}</div></body></html>"
     )
-    return extract(Document(markup.encode(), url), PageContext(language="vi", zone="Asia/Ho_Chi_Minh", fetched=FETCHED))
+    return extract(
+        Document(markup.encode(), url),
+        PageContext(language="vi", zone="Asia/Ho_Chi_Minh", fetched=FETCHED),
+    )
 
 
 @pytest.mark.parametrize(
@@ -255,13 +274,30 @@ def test_a_template_that_names_the_site_as_author_does_not_hide_the_signature() 
         '<script type="application/ld+json">{"@type":"NewsArticle","headline":"Mưa lớn ở nhiều tuyến đường chiều nay",'
         '"author":{"@type":"Organization","name":"Tin Example"},"publisher":{"@type":"Organization","name":"Tin Example"}}</script>'
     )
-    assert page("<p style='text-align:right'><strong>Thu Hà</strong></p>", head=head).authors.value == ["Thu Hà"]
-    named = head.replace('"Organization","name":"Tin Example"},"pub', '"Person","name":"Lê Bình"},"pub')
-    assert page("<p style='text-align:right'><strong>Thu Hà</strong></p>", head=named).authors.value == ["Lê Bình"]
+    assert page(
+        "<p style='text-align:right'><strong>Thu Hà</strong></p>", head=head
+    ).authors.value == ["Thu Hà"]
+    named = head.replace(
+        '"Organization","name":"Tin Example"},"pub', '"Person","name":"Lê Bình"},"pub'
+    )
+    assert page(
+        "<p style='text-align:right'><strong>Thu Hà</strong></p>", head=named
+    ).authors.value == ["Lê Bình"]
 
 
 @pytest.mark.parametrize(
-    "last", ["Hà Nội", "Việt Nam", "Thời sự", "Bình luận", "Ý kiến", "Video nổi bật", "Xem nhiều", "Quảng cáo", "Tags"]
+    "last",
+    [
+        "Hà Nội",
+        "Việt Nam",
+        "Thời sự",
+        "Bình luận",
+        "Ý kiến",
+        "Video nổi bật",
+        "Xem nhiều",
+        "Quảng cáo",
+        "Tags",
+    ],
 )
 def test_a_word_behind_the_text_is_nobody(last: str) -> None:
     assert page(f"<p>{last}</p>").authors.value == []
@@ -288,9 +324,17 @@ def test_a_weekday_beside_the_date_is_nobody() -> None:
         for form in ("<div class=author-time>{}</div>", "<div class=author>{}</div>", "<p>{}</p>"):
             found = page(byline=form.format(line))
             assert found.authors.value == [] and found.credits.value == []
-            assert found.published.value is not None and found.published.value.date().isoformat() == "2026-11-19"
+            assert (
+                found.published.value is not None
+                and found.published.value.date().isoformat() == "2026-11-19"
+            )
 
 
 def test_the_first_of_two_dates_is_the_publication() -> None:
-    found = page(byline="<div class=meta><span>19/11/2026 07:06</span><span>Cập nhật: 20/11/2026 09:00</span></div>")
-    assert found.published.value is not None and found.published.value.isoformat() == "2026-11-19T07:06:00+07:00"
+    found = page(
+        byline="<div class=meta><span>19/11/2026 07:06</span><span>Cập nhật: 20/11/2026 09:00</span></div>"
+    )
+    assert (
+        found.published.value is not None
+        and found.published.value.isoformat() == "2026-11-19T07:06:00+07:00"
+    )

@@ -1,4 +1,5 @@
-"""Vietnamese pages: what stands in and around a text and is not the article, and forms that readers write by hand."""
+"""Vietnamese pages: what stands in and around a text and is not the article, and forms that
+readers write by hand."""
 
 from __future__ import annotations
 
@@ -47,12 +48,17 @@ BOXES = (
 
 @pytest.mark.parametrize("name", BOXES)
 def test_a_box_of_other_articles_is_off_wherever_it_stands(name: str) -> None:
-    links = "".join(f"<li><a href=/b{i}.html>Bài báo khác của hôm nay số {i}</a></li>" for i in range(3))
+    links = "".join(
+        f"<li><a href=/b{i}.html>Bài báo khác của hôm nay số {i}</a></li>" for i in range(3)
+    )
     teasers = "".join(
         f"<div><h4><a href=/c{i}.html>Một bài báo khác về giao thông số {i}</a></h4><p>{OTHER} Số {i}.</p></div>"
         for i in range(4)
     )
-    for box in (f"<div class=q><h4>{name}</h4><ul>{links}</ul></div>", f"<p><b>{name}:</b></p><ul>{links}</ul>"):
+    for box in (
+        f"<div class=q><h4>{name}</h4><ul>{links}</ul></div>",
+        f"<p><b>{name}:</b></p><ul>{links}</ul>",
+    ):
         assert page(middle=box).content.value == WHOLE
         assert page(tail=box).content.value == WHOLE
     whole = f"<div class=q><h3>{name}</h3>{teasers}</div>"
@@ -128,10 +134,17 @@ def test_text_beside_a_picture_stays(text: str) -> None:
 
 
 def test_a_gallery_whose_text_is_its_captions_is_kept() -> None:
-    pictures = "".join(f"<p><img src={i}.jpg></p><p>{line[:-1]}. Ảnh: Minh Khang</p>" for i, line in enumerate(TEXT))
+    pictures = "".join(
+        f"<p><img src={i}.jpg></p><p>{line[:-1]}. Ảnh: Minh Khang</p>"
+        for i, line in enumerate(TEXT)
+    )
     html = f"<html lang=vi><body><h1>{TITLE}</h1><h2>{LEAD}</h2><div>{pictures}</div></body></html>"
-    found = extract(Document(html.encode(), "https://tin.example.vn/anh-mua-lon-123456.html"), CONTEXT)
-    assert found.content.value is not None and found.content.value.count("cho biết sự việc") == len(TEXT)
+    found = extract(
+        Document(html.encode(), "https://tin.example.vn/anh-mua-lon-123456.html"), CONTEXT
+    )
+    assert found.content.value is not None and found.content.value.count("cho biết sự việc") == len(
+        TEXT
+    )
 
 
 @pytest.mark.parametrize(
@@ -165,7 +178,8 @@ def test_date_in_words(line: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["20 Th11", "tháng Mười Một", "Số 20, tháng 11", "trước 2 giờ", "Tỷ số 2-1", "31/02/2026"]
+    "line",
+    ["20 Th11", "tháng Mười Một", "Số 20, tháng 11", "trước 2 giờ", "Tỷ số 2-1", "31/02/2026"],
 )
 def test_what_is_no_date(line: str) -> None:
     assert dates.parse(line, RULES) is None
@@ -187,14 +201,24 @@ def test_one_name_in_a_byline(byline: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "byline", ["Thu Hà -Minh Tú", "Thu Hà- Minh Tú", "Thu Hà + Minh Tú", "Nội dung: Thu Hà, Minh Tú"]
+    "byline",
+    ["Thu Hà -Minh Tú", "Thu Hà- Minh Tú", "Thu Hà + Minh Tú", "Nội dung: Thu Hà, Minh Tú"],
 )
 def test_two_names_in_a_byline(byline: str) -> None:
     assert authors.clean([byline]) == ["Thu Hà", "Minh Tú"]
 
 
 @pytest.mark.parametrize(
-    "byline", ["VTV Digital", "Hỏi:", "Trả lời:", "Tin", "Nội dung:", "Nguồn: Internet", "Tổng hợp: Internet"]
+    "byline",
+    [
+        "VTV Digital",
+        "Hỏi:",
+        "Trả lời:",
+        "Tin",
+        "Nội dung:",
+        "Nguồn: Internet",
+        "Tổng hợp: Internet",
+    ],
 )
 def test_nobody_in_a_byline(byline: str) -> None:
     assert authors.clean([byline]) == []
@@ -222,15 +246,24 @@ STATED = (
         (DATE, "<p><strong>Bài, ảnh: Thu Hà</strong></p>"),
         (DATE, "<p>Nội dung: Thu Hà</p><p>Ảnh: Minh Tú</p><p>Thiết kế: Hoàng Long</p>"),
         (DATE, "<div>Nội dung: Thu Hà<br>Ảnh: Minh Tú<br>Thiết kế: Hoàng Long</div>"),
-        (DATE, "<p style='text-align:right'><strong>Thu Hà</strong> (Theo <em>Reuters, AFP</em>)</p>"),
+        (
+            DATE,
+            "<p style='text-align:right'><strong>Thu Hà</strong> (Theo <em>Reuters, AFP</em>)</p>",
+        ),
         (STATED + DATE, "<p style='text-align:right'><strong>Thu Hà</strong></p>"),
-        (DATE, f"<div class=box-author><a href=/tac-gia/thu-ha.html>Thu Hà</a><p>{OTHER}</p></div>"),
+        (
+            DATE,
+            f"<div class=box-author><a href=/tac-gia/thu-ha.html>Thu Hà</a><p>{OTHER}</p></div>",
+        ),
     ],
 )
 def test_who_wrote_it_and_nothing_of_it_in_the_text(byline: str, tail: str) -> None:
     found = page(byline=byline, tail=tail)
     assert (found.authors.value, found.content.value) == (["Thu Hà"], WHOLE)
-    assert found.published.value is not None and found.published.value.isoformat() == "2026-11-20T14:05:00+07:00"
+    assert (
+        found.published.value is not None
+        and found.published.value.isoformat() == "2026-11-20T14:05:00+07:00"
+    )
 
 
 @pytest.mark.parametrize(
@@ -283,14 +316,22 @@ def test_a_day_in_a_sentence_is_not_the_publication() -> None:
 
 
 def test_the_date_behind_a_relative_label() -> None:
-    assert when("<div class=meta><span class=time title='20/11/2026 14:05'>20 giờ trước</span></div>") == AT
-    assert when("<div class=meta><span class=time>20 giờ trước</span></div>") == "2026-11-20T14:00:00+07:00"
+    assert (
+        when("<div class=meta><span class=time title='20/11/2026 14:05'>20 giờ trước</span></div>")
+        == AT
+    )
+    assert (
+        when("<div class=meta><span class=time>20 giờ trước</span></div>")
+        == "2026-11-20T14:00:00+07:00"
+    )
 
 
 def test_today_s_clock_above_the_headline_comes_after_a_date_below_it() -> None:
     html = f"<div>Thứ Bảy, 21/11/2026 10:00</div><h1>{TITLE}</h1><p>20/11/2026 14:05</p><h2>{LEAD}</h2>"
     html = f"<html lang=vi><body>{html}<div>{''.join(f'<p>{line}</p>' for line in TEXT)}</div></body></html>"
-    found = extract(Document(html.encode(), "https://tin.example.vn/mua-lon-123456.html"), CONTEXT).published.value
+    found = extract(
+        Document(html.encode(), "https://tin.example.vn/mua-lon-123456.html"), CONTEXT
+    ).published.value
     assert found is not None and found.isoformat() == AT
 
 

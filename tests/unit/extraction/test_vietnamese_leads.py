@@ -1,4 +1,5 @@
-"""Leads in any element, the paper's name before them, teasers and lines that lead to other pages; made-up pages."""
+"""Leads in any element, the paper's name before them, teasers and lines that lead to other
+pages; made-up pages."""
 
 from __future__ import annotations
 
@@ -7,11 +8,13 @@ import pytest
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import extract
-from newscrawler.extraction.vietnamese import strip_sapo_prefix
+from newscrawler.extraction.vietnamese import without_paper_name
 
 LEAD = "Sáng 15/8, cây cầu nối hai bờ sông Hồng chính thức thông xe, rút ngắn quãng đường đi lại của hàng chục nghìn người dân."
 OTHER = "Người dân phố cổ kể chuyện giữ nghề làm đèn lồng qua bốn thế hệ"
-ITS_LEAD = "Bốn đời nhà ông Hùng làm đèn lồng, nay chỉ còn một người cháu theo nghề của tổ tiên để lại."
+ITS_LEAD = (
+    "Bốn đời nhà ông Hùng làm đèn lồng, nay chỉ còn một người cháu theo nghề của tổ tiên để lại."
+)
 
 
 def told(first: int, last: int) -> list[str]:
@@ -24,7 +27,11 @@ def told(first: int, last: int) -> list[str]:
 def bridge(above: str, inside: str = "") -> list[str]:
     """Paragraphs of a page with ``above`` its text, and ``inside`` it behind the fourth."""
     title = "Hà Nội thông xe cầu mới qua sông Hồng sau ba năm thi công"
-    body = "".join(f"<p>{p}</p>" for p in told(0, 4)) + inside + "".join(f"<p>{p}</p>" for p in told(4, 9))
+    body = (
+        "".join(f"<p>{p}</p>" for p in told(0, 4))
+        + inside
+        + "".join(f"<p>{p}</p>" for p in told(4, 9))
+    )
     html = f"<html lang=vi><head><title>{title}</title></head><body><div class=a><h1>{title}</h1><div>Thứ bảy, 15/08/2026, 07:30</div>{above}<div class=b>{body}</div></div></body></html>"
     page = Document(html.encode(), "https://www.vidu.vn/thoi-su/cau-moi-185260815.htm")
     return (extract(page, PageContext(language="vi")).content.value or "").split("\n\n")
@@ -35,7 +42,7 @@ def bridge(above: str, inside: str = "") -> list[str]:
     ["Kinhtedothi - ", "LĐO | ", "QĐND Online - ", "VietTimes -- ", "baodautu.vn - ", "NDO -", "Báo Giao thông - ", "(Vietnam+) - "],
 )  # fmt: skip
 def test_the_papers_name_before_a_lead_is_off(prefix: str) -> None:
-    assert strip_sapo_prefix(prefix + LEAD) == LEAD
+    assert without_paper_name(prefix + LEAD) == LEAD
 
 
 @pytest.mark.parametrize(
@@ -46,7 +53,7 @@ def test_the_papers_name_before_a_lead_is_off(prefix: str) -> None:
     ],
 )
 def test_a_lead_that_begins_with_a_name_keeps_it(line: str) -> None:
-    assert strip_sapo_prefix(line) == line
+    assert without_paper_name(line) == line
 
 
 @pytest.mark.parametrize(
@@ -63,7 +70,10 @@ def test_a_lead_is_one_whatever_element_it_stands_in(lead: str) -> None:
 
 
 def test_a_lead_that_the_text_says_again_with_the_papers_name_stands_once() -> None:
-    assert bridge(f"<h2 class=sapo>{LEAD}</h2><p><strong>(Dân trí) - {LEAD}</strong></p>") == [LEAD, *told(0, 9)]
+    assert bridge(f"<h2 class=sapo>{LEAD}</h2><p><strong>(Dân trí) - {LEAD}</strong></p>") == [
+        LEAD,
+        *told(0, 9),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +90,10 @@ def test_a_lead_that_the_text_says_again_with_the_papers_name_stands_once() -> N
     ],
 )  # fmt: skip
 def test_what_leads_to_another_page_is_off_without_a_name(box: str) -> None:
-    assert [p for p in bridge(f"<p class=sapo>{LEAD}</p>", box) if p != "Chuyện khác"] == [LEAD, *told(0, 9)]
+    assert [p for p in bridge(f"<p class=sapo>{LEAD}</p>", box) if p != "Chuyện khác"] == [
+        LEAD,
+        *told(0, 9),
+    ]
 
 
 def test_a_list_of_things_each_with_its_link_is_text() -> None:

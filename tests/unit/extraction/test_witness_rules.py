@@ -1,4 +1,5 @@
-"""Rules that weigh a page's statements against what its reader sees: headline, byline, date, text. Pages of our own."""
+"""Rules that weigh a page's statements against what its reader sees: headline, byline,
+date, text. Pages of our own."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ TEXT = "".join(f"<p>{PARAGRAPH} Part {i}.</p>" for i in range(6))
 
 
 def page(body: str, head: str = "", url: str = URL, lang: str = "en") -> Document:
-    return Document(f"<html lang={lang}><head>{head}</head><body>{body}</body></html>".encode(), url)
+    return Document(
+        f"<html lang={lang}><head>{head}</head><body>{body}</body></html>".encode(), url
+    )
 
 
 def ld(**values: Any) -> str:
@@ -70,7 +73,10 @@ def test_a_colon_in_an_element_of_its_own() -> None:
 
 def test_a_lone_h1_is_believed_over_statements_about_something_else() -> None:
     body = f"<h1>{NEWS}</h1>{TEXT}<div class=title>Our shop of maps</div>"
-    assert title.find(page(body, "<title>Our shop of maps</title>" + og("Our shop of maps"))).value == NEWS
+    assert (
+        title.find(page(body, "<title>Our shop of maps</title>" + og("Our shop of maps"))).value
+        == NEWS
+    )
 
 
 def test_a_kicker_that_both_strong_statements_have() -> None:
@@ -83,7 +89,8 @@ def test_a_kicker_that_both_strong_statements_have() -> None:
 def test_the_rubric_behind_a_bare_hyphen_of_a_korean_title() -> None:
     doc = page(
         TEXT,
-        og("항만 다리 아홉 달 만에 다시 열렸다-사회ㅣ예시일보") + "<meta property=og:site_name content=예시일보>",
+        og("항만 다리 아홉 달 만에 다시 열렸다-사회ㅣ예시일보")
+        + "<meta property=og:site_name content=예시일보>",
         lang="ko",
     )
     assert title.find(doc).value == "항만 다리 아홉 달 만에 다시 열렸다"
@@ -114,7 +121,10 @@ def test_a_list_that_meta_and_byline_share_is_longer_than_json_ld() -> None:
     head = ld(headline=NEWS, author={"@type": "Person", "name": "Jane Doe"})
     body = f"<h1>{NEWS}</h1><div class=author>By Jane Doe, Tom Ray</div>{TEXT}"
     assert names(page(body, head)) == ["Jane Doe"]
-    assert names(page(body, head + "<meta name=author content='Jane Doe, Tom Ray'>")) == ["Jane Doe", "Tom Ray"]
+    assert names(page(body, head + "<meta name=author content='Jane Doe, Tom Ray'>")) == [
+        "Jane Doe",
+        "Tom Ray",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +138,10 @@ def test_a_list_that_meta_and_byline_share_is_longer_than_json_ld() -> None:
         ("<p>Von Rechtsanwältin Anna Weber</p>", ["Anna Weber"]),
         ("<p>By Anna Weber Published in Traffic December 14, 2016 2:24 pm</p>", ["Anna Weber"]),
         ("<div>(责编：王小明、李大海)</div>", ["王小明", "李大海"]),
-        ("<nav class=info><span itemprop=author><span itemprop=name>Anna Weber</span></span></nav>", ["Anna Weber"]),
+        (
+            "<nav class=info><span itemprop=author><span itemprop=name>Anna Weber</span></span></nav>",
+            ["Anna Weber"],
+        ),
         ("<p>By HARBOUR Staff Report</p>", []),
         ("<span class=license-author>Paul Photo</span>", []),
     ],
@@ -142,7 +155,9 @@ def test_credits_are_beside_the_people_and_never_among_them() -> None:
     doc = page(f"<h1>{NEWS}</h1>{TEXT}", ld(headline=NEWS, author=persons))
     assert names(doc) == ["Jane Doe"]
     assert credited(doc) == ["AP"]
-    alone = page(f"<h1>{NEWS}</h1>{TEXT}", ld(headline=NEWS, author={"@type": "Person", "name": "dpa"}))
+    alone = page(
+        f"<h1>{NEWS}</h1>{TEXT}", ld(headline=NEWS, author={"@type": "Person", "name": "dpa"})
+    )
     assert names(alone) == [] and credited(alone) == ["dpa"]
     nobody = page(f"<h1>{NEWS}</h1>{TEXT}", "<meta name=author content=admin>")
     assert credited(nobody) == []
@@ -164,8 +179,14 @@ def credited(doc: Document) -> list[str]:
         ("<p class=author>mf</p>", []),
         ("<p class=author>Donnerstag</p>", []),
         ("<div class=related-author>Reuters</div>", []),
-        ("<a rel=author>Le Figaro</a> <p>1</p>", []),  # a name, but of a body nobody knows and no word tells
-        ("<p class=author>Jane Doe</p><p class=author>AFP</p>", []),  # beside a person only what the page states
+        (
+            "<a rel=author>Le Figaro</a> <p>1</p>",
+            [],
+        ),  # a name, but of a body nobody knows and no word tells
+        (
+            "<p class=author>Jane Doe</p><p class=author>AFP</p>",
+            [],
+        ),  # beside a person only what the page states
     ],
 )
 def test_credits_name_bodies_and_never_people(body: str, expected: list[str]) -> None:
@@ -173,7 +194,9 @@ def test_credits_name_bodies_and_never_people(body: str, expected: list[str]) ->
 
 
 def test_the_site_is_a_credit_where_nobody_else_is() -> None:
-    site = "<meta property='og:site_name' content='Le Figaro'><meta name=author content='Le Figaro'>"
+    site = (
+        "<meta property='og:site_name' content='Le Figaro'><meta name=author content='Le Figaro'>"
+    )
     assert credited(page(f"<h1>{NEWS}</h1>{TEXT}", site)) == ["Le Figaro"]
     person = f"<h1>{NEWS}</h1><p class=author>Jane Doe</p>{TEXT}"
     assert credited(page(person, site)) == []
@@ -219,7 +242,9 @@ META = '<meta property="article:published_time" content="{}">'
 
 
 def test_the_same_instant_with_an_offset_tells_the_site_s_clock() -> None:
-    body = f"<h1>{NEWS}</h1><time datetime='2023-11-08T21:11:03-05:00'>November 8, 2023</time>{TEXT}"
+    body = (
+        f"<h1>{NEWS}</h1><time datetime='2023-11-08T21:11:03-05:00'>November 8, 2023</time>{TEXT}"
+    )
     assert iso(page(body, META.format("2023-11-09T02:11:03+00:00"))) == "2023-11-08T21:11:03-05:00"
 
 
@@ -237,7 +262,9 @@ def test_a_local_clock_that_is_labelled_utc_keeps_the_day_that_is_shown() -> Non
 
 
 def test_a_label_that_says_published_beats_the_attribute_beside_it() -> None:
-    body = f"<h1>{NEWS}</h1><time datetime='2019-07-03T10:18:46Z'>Published 29 June 2019</time>{TEXT}"
+    body = (
+        f"<h1>{NEWS}</h1><time datetime='2019-07-03T10:18:46Z'>Published 29 June 2019</time>{TEXT}"
+    )
     assert iso(page(body))[:10] == "2019-06-29"
 
 
@@ -258,11 +285,17 @@ def test_today_s_date_above_the_headline_comes_last() -> None:
 
 
 def test_forms_that_machines_print() -> None:
-    assert iso(page(TEXT, META.format("Mon Aug 03 12:45:00 EDT 2015"))) == "2015-08-03T12:45:00-04:00"
-    state = '<script>window.state = {"publishedAt": "2022-01-10T22:06:08Z"}</script>'
-    assert when(page(f"<h1>{NEWS}</h1>{TEXT}{state}")) == datetime(2022, 1, 10, 22, 6, 8, tzinfo=UTC)
     assert (
-        iso(page(f"<h1>{NEWS}</h1>{TEXT}", url="https://www.example.com/topics/alert20190402.html"))[:10]
+        iso(page(TEXT, META.format("Mon Aug 03 12:45:00 EDT 2015"))) == "2015-08-03T12:45:00-04:00"
+    )
+    state = '<script>window.state = {"publishedAt": "2022-01-10T22:06:08Z"}</script>'
+    assert when(page(f"<h1>{NEWS}</h1>{TEXT}{state}")) == datetime(
+        2022, 1, 10, 22, 6, 8, tzinfo=UTC
+    )
+    assert (
+        iso(
+            page(f"<h1>{NEWS}</h1>{TEXT}", url="https://www.example.com/topics/alert20190402.html")
+        )[:10]
         == "2019-04-02"
     )
     stamp = "<time datetime='2022-10-17 16:01:26'>10/17/2022 04:01 PM EDT</time>"
@@ -271,7 +304,8 @@ def test_forms_that_machines_print() -> None:
 
 def test_day_first_where_the_address_names_the_country() -> None:
     doc = page(
-        f"<h1>{NEWS}</h1><div class=date>02/10/2020</div>{TEXT}", url="https://www.example.com/en-gb/news/a.html"
+        f"<h1>{NEWS}</h1><div class=date>02/10/2020</div>{TEXT}",
+        url="https://www.example.com/en-gb/news/a.html",
     )
     assert iso(doc)[:10] == "2020-10-02"
 
@@ -292,9 +326,7 @@ def test_a_widget_of_the_article_is_text() -> None:
 
 
 def test_who_the_author_is_and_an_introduction_to_a_box_close_no_article() -> None:
-    tail = (
-        "<p>Jane Doe is a staff writer who covers the harbour and its bridges.</p><p>More of it in our live blog:</p>"
-    )
+    tail = "<p>Jane Doe is a staff writer who covers the harbour and its bridges.</p><p>More of it in our live blog:</p>"
     found = content(page(f"<article><h1>{NEWS}</h1>{TEXT}{tail}</article>"))
     assert "Part 5" in found and "staff writer" not in found and "live blog" not in found
 
@@ -330,8 +362,12 @@ def test_a_longer_byline_stands_where_one_plugin_wrote_both_statements() -> None
         ("", " (laughs)", []),
     ],
 )
-def test_an_agency_in_dateline_or_brackets_is_a_credit(begin: str, end: str, expected: list[str]) -> None:
-    story = "".join(f"<p>{begin * (i == 0)}{PARAGRAPH} Part {i}.{end * (i == 5)}</p>" for i in range(6))
+def test_an_agency_in_dateline_or_brackets_is_a_credit(
+    begin: str, end: str, expected: list[str]
+) -> None:
+    story = "".join(
+        f"<p>{begin * (i == 0)}{PARAGRAPH} Part {i}.{end * (i == 5)}</p>" for i in range(6)
+    )
     assert credited(page(f"<h1>{NEWS}</h1><article>{story}</article>")) == expected
 
 
@@ -341,7 +377,9 @@ def test_an_agency_in_the_byline_of_people_is_a_credit() -> None:
 
 
 def test_a_body_that_signs_comes_before_the_site_itself() -> None:
-    site = "<meta property='og:site_name' content='Le Figaro'><meta name=author content='Le Figaro'>"
+    site = (
+        "<meta property='og:site_name' content='Le Figaro'><meta name=author content='Le Figaro'>"
+    )
     assert credited(page(f"<h1>{NEWS}</h1><p>Por Agencia EFE</p>{TEXT}", site)) == ["Agencia EFE"]
 
 
@@ -362,18 +400,23 @@ def test_full_width_signs_bring_their_own_space() -> None:
 
 
 def test_a_page_of_decomposed_letters_reads_as_one_of_composed_ones() -> None:
-    """Rules and the library that votes compare words: "e" + accent were other words, and the lead was lost."""
+    """Rules and the library that votes compare words: "e" + accent were other words, and
+    the lead was lost."""
     import unicodedata
 
     lead = "<h2 class=sapo>Cơn bão số 5 đã vào đất liền các tỉnh miền Trung trong sáng nay, gây mưa rất to.</h2>"
     story = "".join(
-        f"<p>Đoạn {i}: người dân thành phố đã được sơ tán đến nơi an toàn từ chiều hôm trước.</p>" for i in range(8)
+        f"<p>Đoạn {i}: người dân thành phố đã được sơ tán đến nơi an toàn từ chiều hôm trước.</p>"
+        for i in range(8)
     )
     html = f"<h1>Bão số 5 đổ bộ miền Trung</h1><p class=author>Tác giả: Nguyễn Thị Hồng</p>{lead}<div class=detail>{story}</div>"
     composed, decomposed = (
-        extract(page(unicodedata.normalize(form, html), lang="vi"), PageContext()) for form in ("NFC", "NFD")
+        extract(page(unicodedata.normalize(form, html), lang="vi"), PageContext())
+        for form in ("NFC", "NFD")
     )
-    assert composed.content.origin == "generic:vote" and composed.authors.value == ["Nguyễn Thị Hồng"]
+    assert composed.content.origin == "generic:vote" and composed.authors.value == [
+        "Nguyễn Thị Hồng"
+    ]
     for name in ("title", "authors", "content"):
         assert getattr(decomposed, name) == getattr(composed, name), name
 
@@ -381,12 +424,11 @@ def test_a_page_of_decomposed_letters_reads_as_one_of_composed_ones() -> None:
 def test_the_author_s_name_before_the_lead_is_no_paragraph() -> None:
     lead = "(Dân trí) - Cơn bão số 5 đã vào đất liền các tỉnh miền Trung trong sáng nay, gây mưa rất to."
     story = "".join(
-        f"<p>Đoạn {i}: người dân thành phố đã được sơ tán đến nơi an toàn từ chiều hôm trước.</p>" for i in range(8)
+        f"<p>Đoạn {i}: người dân thành phố đã được sơ tán đến nơi an toàn từ chiều hôm trước.</p>"
+        for i in range(8)
     )
     byline = "<p class=author>Nguyễn Thị Hồng</p>"
-    html = (
-        f"<h1>Bão số 5 đổ bộ miền Trung</h1>{byline}<div class=detail><p>Nguyễn Thị Hồng</p><p>{lead}</p>{story}</div>"
-    )
+    html = f"<h1>Bão số 5 đổ bộ miền Trung</h1>{byline}<div class=detail><p>Nguyễn Thị Hồng</p><p>{lead}</p>{story}</div>"
     found = extract(page(html, lang="vi"), PageContext())
     assert found.authors.value == ["Nguyễn Thị Hồng"]
     assert found.content.value.startswith("Cơn bão số 5 đã vào")
@@ -405,5 +447,7 @@ def test_the_author_s_name_before_the_lead_is_no_paragraph() -> None:
     ],
 )
 def test_a_sentence_that_begins_like_a_link_to_more_is_text(line: str, stays: bool) -> None:
-    doc = page(f"<h1>{NEWS}</h1><article>{TEXT}<p>{line}</p>{TEXT.replace('Part', 'Piece')}</article>")
+    doc = page(
+        f"<h1>{NEWS}</h1><article>{TEXT}<p>{line}</p>{TEXT.replace('Part', 'Piece')}</article>"
+    )
     assert (line in extract(doc, PageContext()).content.value) is stays

@@ -1,4 +1,5 @@
-"""From publication to the search: what is counted, what p50 and p95 are read as, what the API and the page say of it."""
+"""From publication to the search: what is counted, what p50 and p95 are read as, what the API and
+the page say of it."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from newscrawler.api.server import start_in_thread
 from newscrawler.fleet.freshness import BOUNDS_S, DAYS, Lag, figures, lag, span
 from newscrawler.fleet.registry import Registry, SiteDelta, lag_key
 from newscrawler.fleet.rows import Rows
-from newscrawler.store.base import open_store
+from newscrawler.store import open_store
 
 HANOI = timezone(timedelta(hours=7))
 T0 = datetime(2026, 11, 20, 8, 30, tzinfo=HANOI)
@@ -45,7 +46,9 @@ def test_the_way_of_an_article_has_three_parts() -> None:
     ("published", "discovered", "fetched"),
     [(None, after(9), after(9)), (T0, None, after(9)), (T0, after(9), None), (T0.replace(hour=0, minute=0), after(9), after(9))],
 )  # fmt: skip
-def test_an_article_without_its_times_tells_nothing(published: Any, discovered: Any, fetched: Any) -> None:
+def test_an_article_without_its_times_tells_nothing(
+    published: Any, discovered: Any, fetched: Any
+) -> None:
     assert lag(published, discovered, fetched, T0_MS + 10_000) is None
 
 
@@ -75,7 +78,8 @@ def test_percentiles_of_few_and_of_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(None, ""), (0, "0 s"), (59.4, "59 s"), (204, "3.4 min"), (5399, "90.0 min"), (7560, "2.1 h")]
+    ("seconds", "text"),
+    [(None, ""), (0, "0 s"), (59.4, "59 s"), (204, "3.4 min"), (5399, "90.0 min"), (7560, "2.1 h")],
 )
 def test_spans_as_people_read_them(seconds: float | None, text: str) -> None:
     assert span(seconds) == text
@@ -111,9 +115,15 @@ async def test_the_fleet_sums_the_last_days(r: Any) -> None:
     registry = Registry(r, clock)
     await registry.add({}, {"a.vn": SiteDelta(pages=1, first_ms=5, lags=counted(100, 100))})
     clock.now += 86_400
-    await registry.add({}, {"a.vn": SiteDelta(first_ms=9, lags=counted(1000)), "b.vn": SiteDelta(pages=1)})
+    await registry.add(
+        {}, {"a.vn": SiteDelta(first_ms=9, lags=counted(1000)), "b.vn": SiteDelta(pages=1)}
+    )
     sums = await registry.sites()
-    assert figures(sums["a.vn"].lags).articles == 3 and sums["a.vn"].first_ms == 5 and sums["a.vn"].pages == 1
+    assert (
+        figures(sums["a.vn"].lags).articles == 3
+        and sums["a.vn"].first_ms == 5
+        and sums["a.vn"].pages == 1
+    )
     assert sums["b.vn"].lags == {}
     clock.now += (DAYS - 1) * 86_400
     assert figures((await registry.sites())["a.vn"].lags).articles == 1
@@ -121,9 +131,13 @@ async def test_the_fleet_sums_the_last_days(r: Any) -> None:
     assert 0 < await r.ttl(key) <= (DAYS + 1) * 86_400
 
 
-async def test_api_page_and_metrics_show_p50_and_p95_of_a_site(r: Any, redis_server: str, tmp_path: Path) -> None:
+async def test_api_page_and_metrics_show_p50_and_p95_of_a_site(
+    r: Any, redis_server: str, tmp_path: Path
+) -> None:
     registry = Registry(r)
-    await registry.add({}, {"a.vn": SiteDelta(pages=1, new=20, first_ms=1, lags=counted(*[100] * 18, 3500, 3500))})
+    await registry.add(
+        {}, {"a.vn": SiteDelta(pages=1, new=20, first_ms=1, lags=counted(*[100] * 18, 3500, 3500))}
+    )
     store = open_store("", tmp_path)
     await store.open()
     await store.close()
@@ -143,4 +157,4 @@ async def test_api_page_and_metrics_show_p50_and_p95_of_a_site(r: Any, redis_ser
     assert fresh["articles"] == 20 and 90 <= fresh["p50_s"] <= 120 and 3000 < fresh["p95_s"] <= 3600
     assert set(fresh["stages"]) == {"discovered", "fetched", "searchable"}
     assert f"{span(fresh['p50_s'])} / {span(fresh['p95_s'])}" in page
-    assert f'newscrawler_site_freshness_seconds{{quantile="0.95",site="a.vn"}} {fresh["p95_s"]}' in exposed
+    assert f'newscrawler_site_freshness_p95_seconds{{site="a.vn"}} {fresh["p95_s"]}' in exposed

@@ -8,8 +8,16 @@ import pytest
 from rich.console import Console
 
 from newscrawler.fleet import progress
-from newscrawler.fleet.progress import PlainDisplay, Status, Stays, choose_mode, plain_line, print_summary, render
-from newscrawler.fleet.rows import Place, Rows, Visit
+from newscrawler.fleet.progress import (
+    PlainDisplay,
+    Status,
+    Stays,
+    choose_mode,
+    plain_line,
+    print_summary,
+    render,
+)
+from newscrawler.fleet.rows import EndedVisit, Place, Rows
 
 
 class Terminal(io.StringIO):
@@ -23,7 +31,9 @@ def crawl(*visits: tuple[str, str, str]) -> Rows:
     for site, outcome, reason in visits:
         is_done = outcome == "DONE"
         answered = is_done or reason not in ("dns", "connect", "timeout")
-        rows.note(Visit(site, outcome, reason, answered, is_done, "new" if is_done else ""), 1000)
+        rows.note(
+            EndedVisit(site, outcome, reason, answered, is_done, "new" if is_done else ""), 1000
+        )
     return rows
 
 
@@ -42,13 +52,15 @@ def drawn(rows: Rows, width: int = 120, height: int = 40) -> str:
         ("auto", Terminal(), {"TERM": "dumb"}, "plain"),
         ("auto", Terminal(), {}, "plain"),
         ("auto", io.StringIO(), {"TERM": "xterm"}, "plain"),
-        ("auto", Terminal(), {"TERM": "xterm", "SCRAPY_JOB": "1"}, "off"),
+        ("auto", Terminal(), {"TERM": "xterm", "SCRAPY_PROJECT": "newscrawler"}, "off"),
         ("", io.StringIO(), {}, "plain"),
         ("LIVE", io.StringIO(), {}, "live"),
         ("off", Terminal(), {"TERM": "xterm"}, "off"),
     ],
 )
-def test_the_mode(setting: str, stream: io.StringIO, environment: dict[str, str], mode: str) -> None:
+def test_the_mode(
+    setting: str, stream: io.StringIO, environment: dict[str, str], mode: str
+) -> None:
     assert choose_mode(setting, stream, environment) == mode
 
 
@@ -60,7 +72,8 @@ def test_another_mode_is_refused() -> None:
 def test_the_plain_line_has_the_figures_and_the_reasons() -> None:
     rows = crawl(("a.vn", "DONE", ""), ("a.vn", "REFUSED", "robots"), ("b.vn", "RETRY", "timeout"))
     line = plain_line(rows, Status(65, 12.34, 4512, 18))
-    assert line.startswith("00:01:05 pages=3 pages/s=12.3")
+    assert line.startswith("00:01:05 pages=2 pages/s=12.3")
+    assert "tries=3" in line
     assert "articles=1 new=1 updated=0" in line
     assert "queue=4512 in_flight=18" in line
     assert "REFUSED(robots) 1" in line and "RETRY(timeout) 1" in line
@@ -113,7 +126,7 @@ def test_the_summary_names_every_site_and_the_next_step() -> None:
     row = next(line for line in text.splitlines() if line.strip().startswith("a.vn"))
     assert row.split()[:5] == ["a.vn", "2", "1", "1", "0"]
     assert "name not found (dns)" in text
-    assert "3 pages in 00:01:01" in text and "ended: finished" in text
+    assert "3 tries, 2 pages in 00:01:01" in text and "ended: finished" in text
     assert "12 URLs are queued" in " ".join(text.split())
 
 
@@ -126,13 +139,20 @@ def test_the_summary_says_until_when_what_stays_waits() -> None:
     assert "due in" not in told(None)
     assert told(Stays(1320, 0)).endswith("The first is due in 00:22:00.")
     text = told(Stays(1320, 2))
-    assert "Pages that may kill workers are resting: 2 of them" in text and "scrapy frontier why URL" in text
+    assert (
+        "Pages that may kill workers are resting: 2 of them" in text
+        and "scrapy frontier why URL" in text
+    )
 
 
 def test_a_crawl_without_any_answer_says_so() -> None:
     out = io.StringIO()
     print_summary(crawl(("a.vn", "RETRY", "dns")), 10, "shutdown", 0, out)
-    assert "is there a network?" in out.getvalue()
+    text = " ".join(out.getvalue().split())
+    assert "is there a network?" in text
+    assert "1 tries, 0 pages in 00:00:10 (0.0 pages/s)" in text, "a failed try is no page"
+    assert "1 tries, 0 pages" in drawn(crawl(("a.vn", "RETRY", "dns")))
+    assert "tries" not in drawn(crawl(("a.vn", "DONE", "")))
 
 
 def test_a_reader_that_went_away_does_not_stop_the_crawl() -> None:
@@ -160,7 +180,7 @@ def test_deltas_are_taken_once_and_come_back_when_they_could_not_be_written() ->
     rows = crawl(("a.vn", "DONE", ""), ("a.vn", "RETRY", "timeout"))
     taken = rows.take_deltas()
     assert rows.take_deltas() == {}
-    rows.note(Visit("a.vn", "DONE", "", True, True, "updated"), 2000)
+    rows.note(EndedVisit("a.vn", "DONE", "", True, True, "updated"), 2000)
     rows.give_back(taken)
     delta = rows.take_deltas()["a.vn"]
     assert (delta.pages, delta.new, delta.updated) == (3, 1, 1)
@@ -173,7 +193,7 @@ def test_the_rate_is_over_the_last_ten_seconds() -> None:
     for second in range(21):
         rows.mark(float(second))
         for _ in range(10 if second < 10 else 2):
-            rows.note(Visit("a.vn", "DONE"), second)
+            rows.note(EndedVisit("a.vn", "DONE"), second)
     assert rows.rate() == 2.0
 
 

@@ -70,7 +70,9 @@ async def test_counters_of_two_workers_are_summed_and_stay(r: Any) -> None:
     one, two = Registry(r), Registry(r)
     for registry, pages in ((one, 3), (two, 4)):
         await registry.beat(beat(f"w{pages}", registry._now_ms()))
-        await registry.add({"page/fetched": pages, "article/new": 0}, {"a.vn": SiteDelta(pages=pages, new=1)})
+        await registry.add(
+            {"page/fetched": pages, "article/new": 0}, {"a.vn": SiteDelta(pages=pages, new=1)}
+        )
         await registry.leave(f"w{pages}")
     assert await one.totals() == {"page/fetched": 7}
     assert (await one.sites())["a.vn"].pages == 7
@@ -85,7 +87,12 @@ async def test_a_site_keeps_sums_by_outcome_and_its_newest_times(r: Any) -> None
     row = (await registry.sites())["a.vn"]
     assert row.outcomes == {"DONE": 3, "RETRY(timeout)": 1}
     assert (row.pages, row.new, row.updated) == (4, 2, 1)
-    assert (row.last_fetch_ms, row.last_new_ms, row.last_error, row.last_error_ms) == (900, 400, "RETRY(timeout)", 450)
+    assert (row.last_fetch_ms, row.last_new_ms, row.last_error, row.last_error_ms) == (
+        900,
+        400,
+        "RETRY(timeout)",
+        450,
+    )
 
 
 async def test_it_reads_alike_from_a_client_that_answers_text(r: Any, redis_server: str) -> None:
@@ -134,7 +141,9 @@ def test_the_meter_measures_this_process() -> None:
 
 def test_the_meter_adds_the_processes_that_work_for_this_one() -> None:
     code = "print(sum(range(5_000_000)), flush=True); input()"
-    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert child.stdout is not None
     child.stdout.readline()
     alone, both = ProcessMeter(), ProcessMeter(children=lambda: [child.pid, 2**22 - 7])

@@ -1,4 +1,5 @@
-"""The raw store: what is written is read back, by us and by warcio; crashes and full disks leave whole records."""
+"""The raw store: what is written is read back, by us and by warcio; crashes and full disks
+leave whole records."""
 
 from __future__ import annotations
 
@@ -22,16 +23,24 @@ from newscrawler.rawstore import READER, RawNotFound, RawPage, RawStore, RawStor
 from newscrawler.rawstore import files as raw_files
 
 NOON = datetime(2026, 3, 4, 12, 0, 0, 123456, tzinfo=UTC)
-HEADERS = [(b"Content-Type", b"text/html; charset=utf-8"), (b"Content-Encoding", b"gzip"), (b"Content-Length", b"77")]
+HEADERS = [
+    (b"Content-Type", b"text/html; charset=utf-8"),
+    (b"Content-Encoding", b"gzip"),
+    (b"Content-Length", b"77"),
+]
 
 
 def body(number: int, size: int = 3000) -> bytes:
-    return f"<html><h1>Bài {number}</h1>".encode() + random.Random(number).randbytes(size) + b"</html>"
+    return (
+        f"<html><h1>Bài {number}</h1>".encode() + random.Random(number).randbytes(size) + b"</html>"
+    )
 
 
 def put(store: RawStore, number: int, **kwargs: object) -> str:
     moment = kwargs.pop("fetched", NOON)
-    return store.write(f"https://news.example/{number}", body(number), HEADERS, 200, moment, b"\x01" * 16)  # type: ignore[arg-type]
+    return store.write(
+        f"https://news.example/{number}", body(number), HEADERS, 200, moment, b"\x01" * 16
+    )  # type: ignore[arg-type]
 
 
 def names(folder: Path) -> list[str]:
@@ -58,12 +67,15 @@ def test_warcio_reads_the_same_and_checks_every_digest(tmp_path: Path) -> None:
     store = RawStore.open(str(tmp_path), "w1")
     for n in range(3):
         put(store, n)
-    store.write("https://news.example/gone?q=đ x", b"", [(b"X-Odd", b"a\r\nInjected: 1")], 599, NOON)
+    store.write(
+        "https://news.example/gone?q=đ x", b"", [(b"X-Odd", b"a\r\nInjected: 1")], 599, NOON
+    )
     store.close()
     (name,) = names(tmp_path)
     with (tmp_path / name).open("rb") as stream:
         records = [
-            (r.rec_type, r.rec_headers, r.http_headers, r.content_stream().read()) for r in ArchiveIterator(stream)
+            (r.rec_type, r.rec_headers, r.http_headers, r.content_stream().read())
+            for r in ArchiveIterator(stream)
         ]
     assert [r[0] for r in records] == ["warcinfo"] + ["response"] * 4
     assert records[0][1]["WARC-Filename"] == name
@@ -92,7 +104,9 @@ def test_every_record_is_a_gzip_member_of_its_own(tmp_path: Path) -> None:
     name, offset, length = put(store, 7).split(":")
     store.close()
     data = (tmp_path / name).read_bytes()
-    assert gzip.decompress(data[int(offset) : int(offset) + int(length)]).startswith(b"WARC/1.1\r\nWARC-Type: response")
+    assert gzip.decompress(data[int(offset) : int(offset) + int(length)]).startswith(
+        b"WARC/1.1\r\nWARC-Type: response"
+    )
     assert int(offset) + int(length) == len(data)
 
 
@@ -101,7 +115,10 @@ def test_files_rotate_by_size_and_by_age(tmp_path: Path) -> None:
     store = RawStore.open(str(tmp_path), "w1", rotate_bytes=8000, rotate_s=60, now=lambda: clock[0])
     for n in range(4):  # about 3.2 kB each: three in the first file
         put(store, n)
-    assert names(tmp_path) == ["w1-20260304120000123-00001.warc.gz", "w1-20260304120000123-00002.warc.gz.open"]
+    assert names(tmp_path) == [
+        "w1-20260304120000123-00001.warc.gz",
+        "w1-20260304120000123-00002.warc.gz.open",
+    ]
     clock[0] += timedelta(seconds=59.9)
     put(store, 4)
     assert len(names(tmp_path)) == 2
@@ -117,7 +134,9 @@ def test_a_worker_that_restarts_at_once_overwrites_nothing(tmp_path: Path) -> No
         store = RawStore.open(str(tmp_path), "w1", now=lambda: NOON)
         put(store, n)
         if n == 1:
-            put(RawStore.open(str(tmp_path), "w1", now=lambda: NOON), 9)  # two of the same name beside each other
+            put(
+                RawStore.open(str(tmp_path), "w1", now=lambda: NOON), 9
+            )  # two of the same name beside each other
         store.close()
     assert numbers(store) == [0, 1, 2, 9]
 
@@ -129,7 +148,15 @@ def test_a_torn_tail_is_cut_wherever_it_was_torn(tmp_path: Path) -> None:
     name, offset, length = refs[2].split(":")
     data = (tmp_path / "whole" / name).read_bytes()
     start = int(offset)
-    for cut in (start, start + 1, start + 10, start + 23, start + 24, start + 1000, start + int(length) - 1):
+    for cut in (
+        start,
+        start + 1,
+        start + 10,
+        start + 23,
+        start + 24,
+        start + 1000,
+        start + int(length) - 1,
+    ):
         folder = tmp_path / f"cut{cut}"
         folder.mkdir()
         (folder / (name + ".open")).write_bytes(data[:cut])
@@ -192,11 +219,15 @@ def test_kill_9_while_writing_loses_nothing_that_was_flushed(tmp_path: Path) -> 
             print(n, flush=True)
             n += 1
     """
-    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True
+    )
     assert child.stdout is not None
     acked = [int(child.stdout.readline()) for _ in range(20)]
     child.kill()
-    acked += [int(line) for line in child.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+    acked += [
+        int(line) for line in child.stdout.read().splitlines(keepends=True) if line.endswith("\n")
+    ]
     child.stdout.close()
     child.wait()
     store = RawStore.open(str(tmp_path), "w2")
@@ -239,7 +270,9 @@ FULL_DISK = """
 """
 
 
-def run_full(folder: Path, limit: str, prefix: list[str] | None = None, setup: str = "") -> tuple[int, str]:
+def run_full(
+    folder: Path, limit: str, prefix: list[str] | None = None, setup: str = ""
+) -> tuple[int, str]:
     code = textwrap.dedent(FULL_DISK).format(cwd=str(Path.cwd()), limit=limit, folder=str(folder))
     command = [sys.executable, "-c", code]
     if setup:
@@ -252,7 +285,8 @@ def run_full(folder: Path, limit: str, prefix: list[str] | None = None, setup: s
 
 def test_a_file_limit_leaves_only_whole_records(tmp_path: Path) -> None:
     count, error = run_full(
-        tmp_path / "raw", "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (52_000, 52_000))"
+        tmp_path / "raw",
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (52_000, 52_000))",
     )
     assert 10 < count < 17
     assert "File too large" in error and "RAW_ROTATE_BYTES" in error
@@ -265,8 +299,12 @@ def test_a_full_disk_leaves_only_whole_records(tmp_path: Path) -> None:
     except FileNotFoundError:
         able = False
     if not able:
-        pytest.skip("skipped: no small file system can be mounted here; the file limit test covers the same code")
-    count, error = run_full(tmp_path, "", ["unshare", "-rm"], f"mount -t tmpfs -o size=80k none {tmp_path}")
+        pytest.skip(
+            "skipped: no small file system can be mounted here; the file limit test covers the same code"
+        )
+    count, error = run_full(
+        tmp_path, "", ["unshare", "-rm"], f"mount -t tmpfs -o size=80k none {tmp_path}"
+    )
     assert 10 < count < 26
     assert "the disk is full" in error and "RAW_STORE" in error
 
@@ -289,11 +327,15 @@ def test_a_read_only_folder_is_refused_at_once(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents[:2]:  # pytest's own folders are closed to others
         parent.chmod(0o755)
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True
+    )
     assert "cannot be written to: check its rights" in done.stdout, done.stderr
 
 
-def test_after_a_failed_flush_nothing_counts_as_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_failed_flush_nothing_counts_as_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = RawStore.open(str(tmp_path), "w1")
     put(store, 0)
 
@@ -311,7 +353,9 @@ def test_after_a_failed_flush_nothing_counts_as_stored(tmp_path: Path, monkeypat
     assert 1 in numbers(RawStore.open(str(tmp_path), "w2"))
 
 
-def test_a_failed_rotation_fails_the_flush_of_earlier_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_rotation_fails_the_flush_of_earlier_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = RawStore.open(str(tmp_path), "w1", rotate_bytes=1000)
     put(store, 0)
 
@@ -391,7 +435,9 @@ def test_scan_goes_on_behind_a_damaged_record_and_a_damaged_file(tmp_path: Path)
     assert numbers(store) == [0, 10, 11, 12]
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # warcio leaves a spool file open
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # warcio leaves a spool file open
 def test_files_of_other_programs_are_read(tmp_path: Path) -> None:
     with (tmp_path / "other.warc.gz").open("wb") as out:
         writer = WARCWriter(out, gzip=True)
@@ -399,7 +445,10 @@ def test_files_of_other_programs_are_read(tmp_path: Path) -> None:
             http = StatusAndHeaders("200 OK", [("Content-Type", "text/html")], protocol="HTTP/1.1")
             writer.write_record(
                 writer.create_warc_record(
-                    f"http://old.example/{n}", "response", payload=BytesIO(body(n)), http_headers=http
+                    f"http://old.example/{n}",
+                    "response",
+                    payload=BytesIO(body(n)),
+                    http_headers=http,
                 )
             )
     pages = [page for _, page in RawStore.open(str(tmp_path), READER).scan()]
@@ -408,7 +457,9 @@ def test_files_of_other_programs_are_read(tmp_path: Path) -> None:
     assert pages[1].content_type == "text/html"
 
 
-def test_a_remote_store_uploads_complete_files_and_reads_both(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_remote_store_uploads_complete_files_and_reads_both(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     uri = f"memory://bucket-{request.node.name}/raw"
     store = RawStore.open(uri, "w1", spool=tmp_path, rotate_bytes=8000)
     refs = [put(store, n) for n in range(4)]
@@ -422,7 +473,9 @@ def test_a_remote_store_uploads_complete_files_and_reads_both(tmp_path: Path, re
     assert [p.url for _, p in reader.scan(since=NOON + timedelta(hours=1))] == []
 
 
-def test_what_could_not_be_uploaded_stays_and_goes_up_later(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_what_could_not_be_uploaded_stays_and_goes_up_later(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     uri = f"memory://bucket-{request.node.name}/raw"
     spool = tmp_path / "spool"
     blocked = RawStore.open("memory://", "w1", spool=spool)

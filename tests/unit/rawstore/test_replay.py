@@ -11,10 +11,14 @@ import pytest
 from newscrawler.rawstore.replay import ReplayError, load_index
 
 
-def folder_with(tmp_path: Path, rows: list[dict[str, str]], robots: dict[str, str] | None = None) -> Path:
+def folder_with(
+    tmp_path: Path, rows: list[dict[str, str]], robots: dict[str, str] | None = None
+) -> Path:
     (tmp_path / "html").mkdir()
     for row in rows:
-        (tmp_path / "html" / f"{row['id']}.html.gz").write_bytes(gzip.compress(f"<h1>{row['id']}</h1>".encode()))
+        (tmp_path / "html" / f"{row['id']}.html.gz").write_bytes(
+            gzip.compress(f"<h1>{row['id']}</h1>".encode())
+        )
     (tmp_path / "gold.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "\n")
     (tmp_path / "robots").mkdir()
     for name, text in (robots or {}).items():
@@ -24,7 +28,11 @@ def folder_with(tmp_path: Path, rows: list[dict[str, str]], robots: dict[str, st
 
 def test_pages_answer_under_their_url_and_its_canonical_form(tmp_path: Path) -> None:
     written = "https://News.example/a?utm_source=rss&b=2&a=1#top"
-    index = load_index(folder_with(tmp_path, [{"id": "p1", "url": written}, {"id": "p2", "url": "http://b.example/x"}]))
+    index = load_index(
+        folder_with(
+            tmp_path, [{"id": "p1", "url": written}, {"id": "p2", "url": "http://b.example/x"}]
+        )
+    )
     assert index.urls() == [written, "http://b.example/x"]
     for url in (written, "https://news.example/a?a=1&b=2", "https://news.example/a?b=2&a=1"):
         assert index.page(url) == b"<h1>p1</h1>", url
@@ -41,7 +49,11 @@ def test_the_first_of_two_pages_of_a_url_answers(tmp_path: Path) -> None:
 
 def test_robots_come_from_the_folder(tmp_path: Path) -> None:
     index = load_index(folder_with(tmp_path, [], {"a.example": "A", "b.example.txt": "B"}))
-    assert (index.robots("a.example"), index.robots("b.example"), index.robots("c.example")) == (b"A", b"B", None)
+    assert (index.robots("a.example"), index.robots("b.example"), index.robots("c.example")) == (
+        b"A",
+        b"B",
+        None,
+    )
     assert index.robots("../gold.jsonl") is None
 
 

@@ -8,7 +8,6 @@ import io
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,9 +18,9 @@ import pytest
 
 from newscrawler.items import Article
 from newscrawler.rawstore import RawStore
-from newscrawler.store.local import LocalStore
+from newscrawler.store.sqlite import LocalStore
+from tests import warm
 
-ROOT = Path(__file__).resolve().parents[3]
 BODY = "<html><title>Bão</title>café</html>".encode("latin-1", "xmlcharrefreplace") + b"\xff\x00"
 ARTICLE = Article(
     id="a" * 32, url="https://a.vn/bao.html", site="a.vn", title="Bão số 5 vào Hà Nội", content="Mưa lớn.\n\nNgập sâu.",
@@ -30,7 +29,12 @@ ARTICLE = Article(
     origins={"title": "selector:h1"},
 )  # fmt: skip
 OTHER = replace(
-    ARTICLE, id="b" * 32, url="https://b.vn/vang.html", site="b.vn", title='Giá "vàng", hôm nay', authors=[]
+    ARTICLE,
+    id="b" * 32,
+    url="https://b.vn/vang.html",
+    site="b.vn",
+    title='Giá "vàng", hôm nay',
+    authors=[],
 )
 
 Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
@@ -56,11 +60,17 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def run(data_dir: Path) -> Run:
-    def scrapy(*args: str, data: Path = data_dir, **environment: str) -> subprocess.CompletedProcess[bytes]:
-        env = {**os.environ, "DATA_DIR": str(data), "ARTICLE_STORE": "", "RAW_STORE": "", **environment}
-        return subprocess.run(
-            [sys.executable, "-m", "scrapy", *args], cwd=ROOT, env=env, capture_output=True, timeout=60
-        )
+    def scrapy(
+        *args: str, data: Path = data_dir, **environment: str
+    ) -> subprocess.CompletedProcess[bytes]:
+        env = {
+            **os.environ,
+            "DATA_DIR": str(data),
+            "ARTICLE_STORE": "",
+            "RAW_STORE": "",
+            **environment,
+        }
+        return warm.run(args, env=env, timeout=60)
 
     return scrapy
 
@@ -73,7 +83,7 @@ def rows(done: subprocess.CompletedProcess[bytes]) -> list[dict[str, object]]:
 def test_search_prints_one_object_a_line(run: Run) -> None:
     hit, facets = rows(run("search", "ha", "noi", "--json", "--facets"))
     assert (hit["id"], hit["url"], hit["title"]) == (ARTICLE.id, ARTICLE.url, ARTICLE.title)
-    assert facets == {"facets": {"site": {"a.vn": 1}, "day": {"2026-08-03": 1}}}
+    assert facets == {"facets": {"site": {"a.vn": 1}, "day": {"2026-08-03": 1}, "keyword": {}}}
 
 
 def test_search_prints_a_table_and_says_how_many(run: Run) -> None:
@@ -113,6 +123,16 @@ def test_without_a_store_nothing_is_created(run: Run, tmp_path: Path) -> None:
     assert (done.returncode, "cannot be reached" in done.stderr.decode()) == (1, True)
 
 
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=str)
+def test_a_store_without_an_article_says_so_in_one_line(
+    run: Run, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    asyncio.run(LocalStore(tmp_path / "articles.db").open())
+    done = run("search", "x", *options, data=tmp_path)
+    said = b"No article is stored yet: crawl first (is DATA_DIR right?)\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", said)
+
+
 def test_article_by_url_and_by_id(run: Run) -> None:
     shown = run("article", ARTICLE.url).stdout.decode()
     assert (
@@ -122,7 +142,11 @@ def test_article_by_url_and_by_id(run: Run) -> None:
         and shown.endswith("Mưa lớn.\n\nNgập sâu.\n")
     )
     (fields,) = rows(run("article", ARTICLE.id, "--json"))
-    assert (fields["title"], fields["version"], fields["origins"]) == (ARTICLE.title, 2, {"title": "selector:h1"})
+    assert (fields["title"], fields["version"], fields["origins"]) == (
+        ARTICLE.title,
+        2,
+        {"title": "selector:h1"},
+    )
 
 
 def test_article_versions_show_what_changed(run: Run) -> None:
@@ -140,14 +164,22 @@ def test_article_html_is_the_page_byte_for_byte(run: Run) -> None:
 def test_export_in_every_format(run: Run, tmp_path: Path) -> None:
     exported = {row["id"]: row for row in rows(run("export"))}
     assert set(exported) == {ARTICLE.id, OTHER.id}
-    assert exported[ARTICLE.id]["authors"] == ["An", "Bình"] and exported[ARTICLE.id]["content"] == ARTICLE.content
+    assert (
+        exported[ARTICLE.id]["authors"] == ["An", "Bình"]
+        and exported[ARTICLE.id]["content"] == ARTICLE.content
+    )
     table = {
-        r["id"]: r for r in csv.DictReader(io.StringIO(run("export", "--format", "csv").stdout.decode(), newline=""))
+        r["id"]: r
+        for r in csv.DictReader(
+            io.StringIO(run("export", "--format", "csv").stdout.decode(), newline="")
+        )
     }
     assert (table[ARTICLE.id]["authors"], table[OTHER.id]["title"]) == ("An; Bình", OTHER.title)
     assert table[ARTICLE.id]["content"] == ARTICLE.content
     out = tmp_path / "articles.parquet"
-    assert rows(run("export", "--format", "parquet", "--out", str(out), "--json"))[0]["articles"] == 2
+    assert (
+        rows(run("export", "--format", "parquet", "--out", str(out), "--json"))[0]["articles"] == 2
+    )
     columns = {r["id"]: r for r in pq.read_table(out).to_pylist()}
     assert columns[ARTICLE.id]["published"] == ARTICLE.published
     assert columns[ARTICLE.id]["authors"] == ["An", "Bình"]

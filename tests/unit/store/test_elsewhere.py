@@ -10,10 +10,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from newscrawler.store.base import StoreRefused, StoreUnavailable
-from newscrawler.store.local import LocalStore
-from newscrawler.store.neardup import BANDS
-from newscrawler.storing import StoreProcess
+from newscrawler.crawl.processes import StoreProcess
+from newscrawler.store.base import Query, StoreRefused, StoreUnavailable
+from newscrawler.store.near_duplicates import BANDS
+from newscrawler.store.sqlite import LocalStore
 from tests.contract.articles import article
 
 
@@ -34,9 +34,15 @@ async def test_a_killed_writer_fails_its_batch_and_the_next_one_is_written(tmp_p
     with pytest.raises(StoreUnavailable, match="the process that writes it ended"):
         await batch
     assert [
-        r.status for r in await store.put([article("a2", "Tin 2", text("t2")), article("a1", "Tin 1", text("t1"))])
+        r.status
+        for r in await store.put(
+            [article("a2", "Tin 2", text("t2")), article("a1", "Tin 1", text("t1"))]
+        )
     ] == ["new", "unchanged"]
     assert elsewhere.pid != pid
+    await store.refresh()  # by the new process: the killed one held the lock of the index
+    found = await store.search(Query("tin"))
+    assert sorted(h.article.title for h in found.hits) == ["Tin 1", "Tin 2"]
     await store.close()
 
 
@@ -64,6 +70,8 @@ async def test_keys_of_an_earlier_version_are_made_anew(tmp_path: Path) -> None:
         right = db.execute("SELECT key, n FROM band ORDER BY key").fetchall()
         assert len(right) == 2 * BANDS
         db.execute("UPDATE band SET key = key + 1")
+        db.execute("DROP INDEX article_change; DROP INDEX article_order; DROP TABLE history")
+        db.execute("ALTER TABLE article RENAME COLUMN change TO row")
         db.pragma("user_version", 1)
     store = LocalStore(path, elsewhere=StoreProcess())
     await store.open()

@@ -15,12 +15,19 @@ def text(value: Any) -> str:
 
 
 async def events(client: Any, stream: str) -> list[dict[str, str]]:
-    return [{text(k): text(v) for k, v in fields.items()} for _, fields in await client.xrange(stream)]
+    return [
+        {text(k): text(v) for k, v in fields.items()} for _, fields in await client.xrange(stream)
+    ]
 
 
 async def test_what_changed_is_told_once(r: Any) -> None:
     one = Article(
-        id="a", url="https://a.vn/1", site="a.vn", title="Tin", content="x", published=datetime(2026, 8, 1, tzinfo=UTC)
+        id="a",
+        url="https://a.vn/1",
+        site="a.vn",
+        title="Tin",
+        content="x",
+        published=datetime(2026, 8, 1, tzinfo=UTC),
     )
     other = Article(id="b", url="https://a.vn/2", site="a.vn", title="", content="x")
     stream = EventStream(r, "test:events")

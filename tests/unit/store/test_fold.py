@@ -82,7 +82,12 @@ def test_has_diacritics() -> None:
     assert not has_diacritics("Ha Noi") and not has_diacritics("中国")
 
 
-@given(st.text(alphabet=st.one_of(st.sampled_from("aàẩĐđ İßΣσẞ-_.,'’1²　 ไทย日本"), st.characters()), max_size=60))
+@given(
+    st.text(
+        alphabet=st.one_of(st.sampled_from("aàẩĐđ İßΣσẞ-_.,'’1²　 ไทย日本"), st.characters()),
+        max_size=60,
+    )
+)
 def test_words_of_the_index_are_those_of_a_query(text: str) -> None:
     found = index_words(text)
     assert found.exact.split() == exact_words(text)

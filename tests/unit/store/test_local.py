@@ -1,4 +1,5 @@
-"""The SQLite store on bad days: no room, no right, damage, kill -9, several processes; and what it writes where."""
+"""The SQLite store on bad days: no room, no right, damage, kill -9, several processes; and
+what it writes where."""
 
 from __future__ import annotations
 
@@ -17,12 +18,16 @@ from pathlib import Path
 
 import apsw
 import pytest
+from tantivy import Query as IndexQuery
 
 from newscrawler.items import Article
-from newscrawler.store.base import Query, StoreUnavailable, open_store
-from newscrawler.store.local import LocalStore, schema
-from newscrawler.store.local.query import Reader
-from newscrawler.store.local.write import Writer
+from newscrawler.store import open_store
+from newscrawler.store.base import COUNT_CAP, Query, StoreUnavailable
+from newscrawler.store.fulltext.folder import Folder
+from newscrawler.store.fulltext.schema import schema as fulltext_schema
+from newscrawler.store.sqlite import LocalStore, job, schema
+from newscrawler.store.sqlite.read import Reader
+from newscrawler.store.sqlite.write import Writer
 
 ROOT = Path(__file__).resolve().parents[3]
 DAY = datetime(2026, 8, 1, tzinfo=UTC)
@@ -45,20 +50,27 @@ async def store(tmp_path: Path) -> AsyncIterator[LocalStore]:
 
 
 def check(path: Path) -> None:
-    """Index, narrow table and articles agree, and SQLite finds nothing wrong."""
+    """SQLite finds nothing wrong, every change has its number, and the index has what is
+    not gone, each once."""
     db = apsw.Connection(str(path))
     try:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        db.execute("INSERT INTO fts(fts, rank) VALUES('integrity-check', 0)")
-        live = {row for (row,) in db.execute("SELECT row FROM article WHERE gone = 0")}
-        assert live == {row for (row,) in db.execute("SELECT row FROM doc")}
-        found = {row for (row,) in db.execute("SELECT rowid FROM fts WHERE fts MATCH ?", ('m : "\ue000"',))}
-        assert found == live
+        assert db.execute("SELECT count(*) FROM article WHERE change IS NULL").get == 0
+        last = db.execute("SELECT max(change) FROM article").get
+        assert last == db.execute("SELECT max(change) FROM history").get
+        live = sorted(n for (n,) in db.execute("SELECT n FROM article WHERE gone = 0"))
     finally:
         db.close()
+    view = Folder(path.with_suffix(".index")).view()
+    assert view is not None and view.mark.done == last
+    every = IndexQuery.term_query(fulltext_schema(), "kind", 1)
+    hits = view.searcher.search(every, limit=len(live) + 10, order_by_field="n").hits
+    assert sorted(n for n, _ in hits) == live
 
 
-async def test_a_full_disk_stores_nothing_of_the_batch_and_says_so(store: LocalStore, tmp_path: Path) -> None:
+async def test_a_full_disk_stores_nothing_of_the_batch_and_says_so(
+    store: LocalStore, tmp_path: Path
+) -> None:
     await store.put([article(i) for i in range(50)])
     assert store._writer is not None
     db = store._writer._db
@@ -70,6 +82,7 @@ async def test_a_full_disk_stores_nothing_of_the_batch_and_says_so(store: LocalS
     assert await store.get(article(50).id) is None
     db.pragma("max_page_count", 1 << 30)  # room again
     assert {r.status for r in await store.put([article(i) for i in range(50, 150)])} == {"new"}
+    await store.refresh()
     check(tmp_path / "articles.db")
 
 
@@ -135,6 +148,7 @@ async def test_a_lock_held_by_another_process_is_waited_for_and_then_named(
 ) -> None:
     monkeypatch.setattr(schema, "BUSY_MS", 1500)
     await store.put([article(1)])
+    await store.refresh()
     other = apsw.Connection(str(tmp_path / "articles.db"))
     other.execute("BEGIN IMMEDIATE")
     waiting = asyncio.create_task(store.put([article(2)]))
@@ -142,6 +156,7 @@ async def test_a_lock_held_by_another_process_is_waited_for_and_then_named(
     assert not waiting.done()
     other.execute("COMMIT")
     assert (await waiting)[0].status == "new"
+    await store.refresh()
     other.execute("BEGIN IMMEDIATE")
     try:
         with pytest.raises(StoreUnavailable, match="locked by another process"):
@@ -172,7 +187,7 @@ _WORKER = """
 import asyncio, sys
 from pathlib import Path
 from tests.unit.store.test_local import article
-from newscrawler.store.local import LocalStore
+from newscrawler.store.sqlite import LocalStore
 
 async def main(path, first, last, size):
     store = LocalStore(Path(path))
@@ -216,7 +231,11 @@ async def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> Non
             said.add(int(worker.stdout.readline().split()[0]))
             lines += 1
         worker.send_signal(signal.SIGKILL)
-        said |= {int(line.split()[0]) for line in worker.communicate()[0].splitlines() if line.endswith(("10", "0"))}
+        said |= {
+            int(line.split()[0])
+            for line in worker.communicate()[0].splitlines()
+            if line.endswith(("10", "0"))
+        }
     assert len(said) >= 60
     store = LocalStore(path)
     lost = [at for at in said for i in range(at, at + 10) if await store.get(article(i).id) is None]
@@ -224,59 +243,76 @@ async def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> Non
     for turn in range(4):  # the next start goes on where the killed one stopped
         again = await store.put([article(i) for i in range(turn * 100_000, turn * 100_000 + 150)])
         assert {r.status for r in again} == {"unchanged"}
+    await store.refresh()
     await store.close()
     check(path)
 
 
 # ---------------------------------------------------------------- what is written where
-async def test_more_articles_than_fit_in_a_minute_keep_their_day(store: LocalStore, tmp_path: Path) -> None:
+async def test_articles_of_one_moment_keep_their_day(store: LocalStore, tmp_path: Path) -> None:
     midnight = [article(i, published=DAY) for i in range(700)]
     assert {r.status for r in await store.put(midnight)} == {"new"}
     await store.put([article(9999, published=DAY + timedelta(minutes=1))])
+    await store.refresh()
     result = await store.search(Query("after:2026-08-01 before:2026-08-02", facets=True, size=1))
     assert (result.total, result.facets["day"]) == (701, {"2026-08-01": 701})
+    assert result.hits[0].article.id == article(9999).id
     check(tmp_path / "articles.db")
 
 
-async def test_deep_pages_go_on_beyond_the_ranked_ones(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("newscrawler.store.local.query.BOUND", 40)
-    titles = [article(i, title="chung" if i % 10 == 0 else "khác", content="chung từ") for i in range(130)]
+async def test_deep_pages_show_every_match_once(store: LocalStore) -> None:
+    titles = [
+        article(i, title="chung" if i % 10 == 0 else "khác", content="chung từ") for i in range(130)
+    ]
     await store.put(titles)
+    await store.refresh()
     seen = []
     for page in range(14):
         result = await store.search(Query("chung", page=page, size=10))
         assert result.total == 130
         seen += [h.article.id for h in result.hits]
     assert len(seen) == len(set(seen)) == 130
-    assert set(seen[:13]) == {a.id for a in titles if a.title == "chung"}, "also old ones with it in the title"
+    # Also old ones with it in the title; the three newest among them.
+    in_titles = {a.id for a in titles if a.title == "chung"}
+    assert in_titles <= set(seen[:16]) and set(seen[:16]) - in_titles == {a.id for a in titles[-3:]}
 
 
-async def test_totals_stop_at_the_cap(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("newscrawler.store.local.query.COUNT_CAP", 100)
-    monkeypatch.setattr("newscrawler.store.local.query.BOUND", 50)
-    await store.put([article(i) for i in range(101)])
-    result = await store.search(Query("tin"))
-    assert (result.total, result.total_is_capped) == (100, True)
+async def test_totals_and_facets_count_every_match(store: LocalStore) -> None:
+    many = COUNT_CAP + 101
+    for at in range(0, many, 2_000):
+        batch = range(at, min(many, at + 2_000))
+        await store.put([article(i, text=f"chung {i}") for i in batch])
+    await store.refresh()
+    result = await store.search(Query("chung", facets=True, size=1))
+    assert (result.total, result.total_is_capped) == (many, False)
+    assert result.facets["site"] == {"a.vn": many}
     await store.mark_gone([article(0).id])
-    result = await store.search(Query("tin"))
-    assert (result.total, result.total_is_capped) == (100, False)
+    await store.refresh()
+    assert (await store.search(Query("tin"))).total == many - 1
 
 
 async def test_updates_leave_nothing_behind(store: LocalStore, tmp_path: Path) -> None:
     for turn in range(5):
         await store.put(
-            [article(i, text=f"lần {turn} " + " ".join(f"t{turn}w{k}" for k in range(30))) for i in range(30)]
+            [
+                article(i, text=f"lần {turn} " + " ".join(f"t{turn}w{k}" for k in range(30)))
+                for i in range(30)
+            ]
         )
     await store.mark_gone([article(i).id for i in range(5)])
+    await store.refresh()
     check(tmp_path / "articles.db")
+    assert (await store.search(Query('"t3w1"'))).total == 0
+    assert (await store.search(Query('"t4w1"'))).total == 25
     db = apsw.Connection(str(tmp_path / "articles.db"))
-    assert db.execute("SELECT count(*) FROM fts WHERE fts MATCH 't3w1'").get == 0
     assert db.execute("SELECT count(DISTINCT n) FROM band").get == 30
     assert db.execute("SELECT max(c) FROM (SELECT count(*) c FROM band GROUP BY n)").get <= 21
     db.close()
 
 
-def test_an_error_in_the_middle_of_a_batch_undoes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_the_middle_of_a_batch_undoes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     db = schema.connect(tmp_path / "articles.db", create=True)
     writer = Writer(db, lambda: 1)
     real, calls = Writer._join_cluster, []
@@ -292,8 +328,17 @@ def test_an_error_in_the_middle_of_a_batch_undoes_it(tmp_path: Path, monkeypatch
         writer.put([article(i) for i in range(5)])
     assert not db.in_transaction
     assert writer.put([article(i) for i in range(5)])[4].status == "new"
-    reader = Reader(schema.connect(tmp_path / "articles.db", create=False))
+    index = job.index_of(tmp_path / "articles.db")
+    reader = Reader(schema.connect(tmp_path / "articles.db", create=False), index)
     assert reader.search(Query("tin")).total == 5
+    index.close()
     reader._db.close()
     db.close()
     check(tmp_path / "articles.db")
+
+
+async def test_a_mark_alone_is_found_nowhere(store: LocalStore) -> None:
+    await store.put([article(1)])
+    await store.refresh()
+    result = await store.search(Query("\u0301", facets=True, collapse=True))
+    assert (result.total, result.hits) == (0, [])

@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newscrawler.store import neardup
+from newscrawler.store import near_duplicates
 from newscrawler.store.fold import index_words
 
 
 def words(seed: int, n: int = 400) -> list[str]:
     rng = random.Random(seed)
     return [
-        f"w{int(30 * rng.paretovariate(0.9)) % 20_000 if rng.random() < 0.6 else rng.randrange(120)}" for _ in range(n)
+        f"w{int(30 * rng.paretovariate(0.9)) % 20_000 if rng.random() < 0.6 else rng.randrange(120)}"
+        for _ in range(n)
     ]
 
 
@@ -24,15 +25,21 @@ def folded(text: list[str]) -> str:
 
 
 def candidate(a: list[str], b: list[str]) -> bool:
-    keys = [set(neardup.band_keys(neardup.shingles(folded(text)))) for text in (a, b)]
+    keys = [
+        set(near_duplicates.band_keys(near_duplicates.shingles(folded(text)))) for text in (a, b)
+    ]
     return not keys[0].isdisjoint(keys[1])
 
 
 def similarity(a: list[str], b: list[str]) -> float:
-    return neardup.jaccard(neardup.shingles(folded(a)), neardup.shingles(folded(b)))
+    return near_duplicates.jaccard(
+        near_duplicates.shingles(folded(a)), near_duplicates.shingles(folded(b))
+    )
 
 
-@pytest.mark.parametrize("kind", ["5 % scattered", "20 % in one block", "a lead before", "last third cut"])
+@pytest.mark.parametrize(
+    "kind", ["5 % scattered", "20 % in one block", "a lead before", "last third cut"]
+)
 def test_edited_copies_are_found(kind: str) -> None:
     missed = []
     for seed in range(60):
@@ -47,22 +54,27 @@ def test_edited_copies_are_found(kind: str) -> None:
             copy = [f"n{i}" for i in range(60)] + copy
         else:
             copy = copy[: len(copy) * 2 // 3]
-        if not candidate(text, copy) or similarity(text, copy) < neardup.SAME:
+        if not candidate(text, copy) or similarity(text, copy) < near_duplicates.SAME:
             missed.append(seed)
     assert len(missed) <= 1, missed
 
 
 def test_unrelated_texts_are_not_candidates() -> None:
-    keys = [set(neardup.band_keys(neardup.shingles(folded(words(1000 + i))))) for i in range(120)]
+    keys = [
+        set(near_duplicates.band_keys(near_duplicates.shingles(folded(words(1000 + i)))))
+        for i in range(120)
+    ]
     shared = sum(not a.isdisjoint(b) for i, a in enumerate(keys) for b in keys[:i])
     assert shared == 0
 
 
 def test_keys_are_the_same_in_every_process_and_fit_json() -> None:
-    keys = neardup.band_keys(neardup.shingles(folded([f"w{i}" for i in range(50)])))
-    assert len(keys) == len(set(keys)) == neardup.BANDS
+    keys = near_duplicates.band_keys(near_duplicates.shingles(folded([f"w{i}" for i in range(50)])))
+    assert len(keys) == len(set(keys)) == near_duplicates.BANDS
     assert max(keys) < 2**53
-    assert keys[:2] == PINNED, "stored band keys would no longer match new ones: keep the function or write a migration"
+    assert keys[:2] == PINNED, (
+        "stored band keys would no longer match new ones: keep the function or write a migration"
+    )
 
 
 PINNED = [289708972552839, 4595473681916404]
@@ -70,15 +82,15 @@ PINNED = [289708972552839, 4595473681916404]
 
 @pytest.mark.parametrize(("n", "count"), [(0, 0), (19, 0), (20, 18), (21, 19)])
 def test_short_texts_have_no_shingles(n: int, count: int) -> None:
-    assert len(neardup.shingles(folded([f"w{i}" for i in range(n)]))) == count
-    assert len(neardup.band_keys(neardup.shingles(folded([f"w{i}" for i in range(n)])))) == (
-        neardup.BANDS if count else 0
-    )
+    assert len(near_duplicates.shingles(folded([f"w{i}" for i in range(n)]))) == count
+    assert len(
+        near_duplicates.band_keys(near_duplicates.shingles(folded([f"w{i}" for i in range(n)])))
+    ) == (near_duplicates.BANDS if count else 0)
 
 
 @given(st.lists(st.text(alphabet="abcxyz019đ日", min_size=1, max_size=5), max_size=30))
 def test_words_hash_alike_when_they_are_alike(text: list[str]) -> None:
     before = "x" * 1000
-    hashes = neardup._word_hashes("  ".join([before, *text])).tolist()[1:]
-    assert hashes == [neardup._word_hashes(word)[0] for word in text]
+    hashes = near_duplicates._word_hashes("  ".join([before, *text])).tolist()[1:]
+    assert hashes == [near_duplicates._word_hashes(word)[0] for word in text]
     assert len(set(hashes)) == len(set(text))

@@ -1,5 +1,5 @@
-"""The vector side of the store's file is not built yet. This shows that its parts work together: apsw loads sqlite-vec
-on every Python, and bits with int8 rescoring (the way chosen in docs/search.md) find what the full vectors find."""
+"""A way for more vectors than are compared one by one (docs/search.md), not built in: apsw loads
+sqlite-vec on every Python, and bits with int8 rescoring find what the full vectors find."""
 
 from __future__ import annotations
 
@@ -17,11 +17,16 @@ def test_bits_with_int8_rescoring_find_the_nearest_vectors() -> None:
     db.enable_load_extension(False)
     rng = np.random.default_rng(3)
     centres = rng.standard_normal((50, DIMENSIONS))
-    vectors = centres[rng.integers(50, size=VECTORS)] + 0.6 * rng.standard_normal((VECTORS, DIMENSIONS))
+    vectors = centres[rng.integers(50, size=VECTORS)] + 0.6 * rng.standard_normal(
+        (VECTORS, DIMENSIONS)
+    )
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     db.execute(f"CREATE VIRTUAL TABLE vec USING vec0(bits bit[{DIMENSIONS}], +small blob)")
     small = np.clip(np.round(vectors * 127 / np.abs(vectors).max()), -127, 127).astype(np.int8)
-    rows = [(i, np.packbits(v > 0).tobytes(), s.tobytes()) for i, (v, s) in enumerate(zip(vectors, small, strict=True))]
+    rows = [
+        (i, np.packbits(v > 0).tobytes(), s.tobytes())
+        for i, (v, s) in enumerate(zip(vectors, small, strict=True))
+    ]
     db.executemany("INSERT INTO vec(rowid, bits, small) VALUES (?, vec_bit(?), ?)", rows)
     found = 0
     for query in range(20):

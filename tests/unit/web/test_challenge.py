@@ -9,8 +9,14 @@ import pytest
 
 from newscrawler.web.challenge import SMALL_BYTES, challenge_reason
 
-COOKIE_PAGE = b'<html><script>document.cookie="D1N=0a1b2c;path=/";window.location.reload();</script></html>'
-ARTICLE = b"<html><body><h1>Tin</h1>" + b"<p>M\xe1\xbb\x99t \xc4\x91o\xe1\xba\xa1n.</p>" * 20 + b"</body></html>"
+COOKIE_PAGE = (
+    b'<html><script>document.cookie="D1N=0a1b2c;path=/";window.location.reload();</script></html>'
+)
+ARTICLE = (
+    b"<html><body><h1>Tin</h1>"
+    + b"<p>M\xe1\xbb\x99t \xc4\x91o\xe1\xba\xa1n.</p>" * 20
+    + b"</body></html>"
+)
 
 
 @pytest.mark.parametrize(
@@ -45,14 +51,20 @@ def test_a_redirect_or_a_missing_page_is_none(status: int) -> None:
 @pytest.mark.parametrize(
     ("body", "name"),
     [
-        (b"<html><title>Just a moment...</title><script src=/cdn-cgi/challenge-platform/x></script>", "cloudflare"),
+        (
+            b"<html><title>Just a moment...</title><script src=/cdn-cgi/challenge-platform/x></script>",
+            "cloudflare",
+        ),
         (b"<iframe src='/_Incapsula_Resource?x'></iframe>", "incapsula"),
         (b"<html><script src=https://geo.captcha-delivery.com/c.js></script></html>", "datadome"),
         (b"<html><title>DDoS-Guard</title></html>", "anti-ddos"),
         (b"<H1>Access Denied</H1>https&#58;//errors.edgesuite.net/18.1", "akamai"),
         (b"<div id='sec-if-cpt-container'></div><script src=/x/y></script>", "akamai"),
         (b"<div id='px-captcha'></div><script>window._pxAppId='X'</script>", "perimeterx"),
-        (b"<script>window.gokuProps={}</script><script>AwsWafIntegration.getToken()</script>", "aws-waf"),
+        (
+            b"<script>window.gokuProps={}</script><script>AwsWafIntegration.getToken()</script>",
+            "aws-waf",
+        ),
         (b"<script>var sucuri_cloudproxy_js='';</script>", "sucuri"),
         (b"<html><div class='g-recaptcha'></div></html>", "captcha"),
         (b"<form><input name='captcha'></form>", "captcha"),
@@ -67,7 +79,9 @@ def test_the_header_is_enough() -> None:
     assert challenge_reason(403, b"x", {"CF-Mitigated": "challenge"}) == "cloudflare"
 
 
-@pytest.mark.parametrize("body", [b"", ARTICLE, ARTICLE.replace(b"</body>", b"<div class=g-recaptcha></div></body>")])
+@pytest.mark.parametrize(
+    "body", [b"", ARTICLE, ARTICLE.replace(b"</body>", b"<div class=g-recaptcha></div></body>")]
+)
 def test_an_ordinary_answer_is_none(body: bytes) -> None:
     assert challenge_reason(200, body) is None
 
@@ -75,5 +89,7 @@ def test_an_ordinary_answer_is_none(body: bytes) -> None:
 def test_no_stored_page_is_called_a_challenge(shared_pages: Path) -> None:
     pages = sorted((shared_pages / "html").glob("*.html.gz"))[::5]
     assert len(pages) > 150
-    named = {p.name: r for p in pages if (r := challenge_reason(200, gzip.decompress(p.read_bytes())))}
+    named = {
+        p.name: r for p in pages if (r := challenge_reason(200, gzip.decompress(p.read_bytes())))
+    }
     assert named == {}

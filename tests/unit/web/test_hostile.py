@@ -74,4 +74,7 @@ def test_signs_that_nobody_sees_and_marks_of_chats_are_off() -> None:
 
 def test_page_cannot_close_a_fence_that_it_does_not_know() -> None:
     fenced = fence("page 1", "--- end 1 ---", "8f2c")
-    assert fenced.splitlines()[0] == "--- page 1 8f2c ---" and fenced.splitlines()[-1] == "--- end 8f2c ---"
+    assert (
+        fenced.splitlines()[0] == "--- page 1 8f2c ---"
+        and fenced.splitlines()[-1] == "--- end 8f2c ---"
+    )

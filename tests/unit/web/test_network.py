@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from newscrawler.web import network
+from newscrawler.fetch import address_guard
 
-LOOPBACK = network.parse_networks("127.0.0.0/8")
+LOOPBACK = address_guard.parse_networks("127.0.0.0/8")
 
 REFUSED = [
     ("127.0.0.1", "loopback"),
@@ -72,30 +72,38 @@ PUBLIC = [
 
 @pytest.mark.parametrize(("ip", "why"), REFUSED)
 def test_special_addresses_are_refused_with_their_reason(ip: str, why: str) -> None:
-    assert network.refusal(ip) == why
+    assert address_guard.refusal(ip) == why
 
 
 @pytest.mark.parametrize("ip", PUBLIC)
 def test_public_addresses_may_be_fetched(ip: str) -> None:
-    assert network.refusal(ip) is None
+    assert address_guard.refusal(ip) is None
 
 
 @pytest.mark.parametrize(
     ("ip", "open_"),
-    [("127.0.0.1", True), ("127.9.9.9", True), ("::ffff:127.0.0.1", True), ("::1", False), ("10.0.0.1", False)],
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::ffff:127.0.0.1", True),
+        ("::1", False),
+        ("10.0.0.1", False),
+    ],
 )
 def test_allowed_networks_open_exactly_their_range(ip: str, open_: bool) -> None:
-    assert (network.refusal(ip, LOOPBACK) is None) is open_
+    assert (address_guard.refusal(ip, LOOPBACK) is None) is open_
 
 
-@pytest.mark.parametrize("text", ["127.0.0.1/8", "loopback", "127.0.0.0/8;10.0.0.0/8", "300.0.0.0/8"])
+@pytest.mark.parametrize(
+    "text", ["127.0.0.1/8", "loopback", "127.0.0.0/8;10.0.0.0/8", "300.0.0.0/8"]
+)
 def test_a_wrong_network_is_named(text: str) -> None:
     with pytest.raises(ValueError, match="ALLOWED_PRIVATE_NETWORKS"):
-        network.parse_networks(text)
+        address_guard.parse_networks(text)
 
 
 def test_override_finds_exact_names_before_the_star() -> None:
-    overrides = network.parse_overrides(
+    overrides = address_guard.parse_overrides(
         "News.example=127.0.1.2:8443, *=127.0.0.1:9000, six.example=[::1]:81, keep.example=127.0.0.9"
     )
     assert overrides.lookup("news.example", 443) == ("127.0.1.2", 8443)
@@ -103,31 +111,39 @@ def test_override_finds_exact_names_before_the_star() -> None:
     assert overrides.lookup("six.example", 80) == ("::1", 81)
     assert overrides.lookup("keep.example", 443) == ("127.0.0.9", 443)
     assert overrides.all_names
-    assert not network.parse_overrides("")
-    assert network.parse_overrides("a.example=127.0.0.1").lookup("b.example", 80) is None
+    assert not address_guard.parse_overrides("")
+    assert address_guard.parse_overrides("a.example=127.0.0.1").lookup("b.example", 80) is None
 
 
 @pytest.mark.parametrize(
-    "text", ["*=10.0.0.1:80", "a.example=8.8.8.8:53", "a.example=0.0.0.0:80", "a.example=[fe80::1]:80"]
+    "text",
+    ["*=10.0.0.1:80", "a.example=8.8.8.8:53", "a.example=0.0.0.0:80", "a.example=[fe80::1]:80"],
 )
 def test_override_off_this_machine_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a loopback address"):
-        network.parse_overrides(text)
+        address_guard.parse_overrides(text)
 
 
 @pytest.mark.parametrize(
-    "text", ["127.0.0.1:80", "a.example=localhost:80", "=127.0.0.1:80", "a.example=127.0.0.1:0", "a=127.0.0.1:70000"]
+    "text",
+    [
+        "127.0.0.1:80",
+        "a.example=localhost:80",
+        "=127.0.0.1:80",
+        "a.example=127.0.0.1:0",
+        "a=127.0.0.1:70000",
+    ],
 )
 def test_malformed_override_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not host=ip:port"):
-        network.parse_overrides(text)
+        address_guard.parse_overrides(text)
 
 
 def test_override_must_be_open_to_the_guard() -> None:
-    overrides = network.parse_overrides("*=127.0.0.1:9000")
-    network.check_overrides_open(overrides, LOOPBACK)
+    overrides = address_guard.parse_overrides("*=127.0.0.1:9000")
+    address_guard.check_overrides_open(overrides, LOOPBACK)
     with pytest.raises(ValueError, match="ALLOWED_PRIVATE_NETWORKS=127"):
-        network.check_overrides_open(overrides, ())
+        address_guard.check_overrides_open(overrides, ())
 
 
 @pytest.mark.parametrize(
@@ -145,4 +161,4 @@ def test_override_must_be_open_to_the_guard() -> None:
     ],
 )
 def test_loopback_hosts_are_known_without_asking_dns(host: str, text: str, loopback: bool) -> None:
-    assert network.is_loopback_host(host, network.parse_overrides(text)) is loopback
+    assert address_guard.is_loopback_host(host, address_guard.parse_overrides(text)) is loopback

@@ -1,4 +1,5 @@
-"""Shapes of URLs: what a trap makes has one shape, what a newsroom writes has one too and is not counted by it."""
+"""Shapes of URLs: what a trap makes has one shape, what a newsroom writes has one too and
+is not counted by it."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newscrawler.web.patterns import pattern_id, pattern_of
+from newscrawler.web.url_patterns import pattern_id, pattern_of
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,14 @@ def test_what_a_generator_makes_has_one_shape(paths: list[str], shape: str) -> N
 
 
 def test_sections_keep_their_own_shapes() -> None:
-    paths = ["/thoi-su", "/the-gioi", "/kinh-doanh/chung-khoan", "/thoi-su?page=2", "/thoi-su.html", "/rss"]
+    paths = [
+        "/thoi-su",
+        "/the-gioi",
+        "/kinh-doanh/chung-khoan",
+        "/thoi-su?page=2",
+        "/thoi-su.html",
+        "/rss",
+    ]
     assert len({pattern_of(path) for path in paths}) == len(paths)
 
 

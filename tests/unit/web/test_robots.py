@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from newscrawler.web.robots import MAX_BYTES, RobotsRules
+from newscrawler.web.robots import MAX_BYTES, RobotsRules, within_limit
 
 AGENT = "newscrawler"
 
@@ -40,7 +40,9 @@ def test_rules(text: str, path: str, expected: bool) -> None:
     assert allowed(text, path) is expected
 
 
-@pytest.mark.parametrize("name", ["newscrawler", "NewsCrawler", "newscrawler/0.1", "newscrawler (+https://x)"])
+@pytest.mark.parametrize(
+    "name", ["newscrawler", "NewsCrawler", "newscrawler/0.1", "newscrawler (+https://x)"]
+)
 def test_our_own_group_counts_instead_of_the_one_for_all(name: str) -> None:
     text = f"User-agent: *\nDisallow: /a\n\nUser-agent: {name}\nDisallow: /b\nCrawl-delay: 7"
     assert allowed(text, "/a")
@@ -48,7 +50,9 @@ def test_our_own_group_counts_instead_of_the_one_for_all(name: str) -> None:
     assert RobotsRules.parse(text.encode(), AGENT).crawl_delay == 7
 
 
-@pytest.mark.parametrize("name", ["news", "crawler", "newscrawler-images", "newscrawlerbot", "Googlebot-News"])
+@pytest.mark.parametrize(
+    "name", ["news", "crawler", "newscrawler-images", "newscrawlerbot", "Googlebot-News"]
+)
 def test_a_group_of_another_token_is_not_ours(name: str) -> None:
     text = f"User-agent: {name}\nDisallow: /\n\nUser-agent: *\nDisallow: /a"
     assert allowed(text, "/b")
@@ -67,23 +71,42 @@ def test_the_whole_user_agent_string_may_be_given() -> None:
     assert not allowed(text, "/a", "newscrawler/0.1 (+https://bao.example; bot@bao.example)")
 
 
-def test_half_a_megabyte_is_read_and_no_half_line() -> None:
-    head = b"User-agent: *\nDisallow: /a\n"
-    rules = head + b"# filler\n" * ((MAX_BYTES - len(head)) // 9)
-    rest = MAX_BYTES - len(rules)
-    cut = rules + b"Disallow: /only-this\n" * 3
-    assert rest < 21, "the next line has to cross the limit"
-    read = RobotsRules.parse(cut, AGENT)
-    assert not read.allowed("https://bao.vn/a")
-    assert read.allowed("https://bao.vn/only-this")
-    assert read.allowed("https://bao.vn/o")
-    whole = RobotsRules.parse(head + b"Disallow: /only-this\n", AGENT)
-    assert not whole.allowed("https://bao.vn/only-this")
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("kept", range(1, len("Disallow: /private-area/")))
+def test_half_a_megabyte_is_read_and_no_half_line(end: bytes, kept: int) -> None:
+    """``kept``: bytes of the last line that lie within the limit. Eleven of
+    them are "Disallow: /"."""
+    head, last = b"User-agent: *" + end + b"Disallow: /a" + end, b"Disallow: /private-area/"
+    filler = b"#" * (MAX_BYTES - len(head) - len(end) - kept) + end
+    body = head + filler + last + end
+    assert body[:MAX_BYTES].endswith(end + last[:kept]), "the limit lies within the last line"
+    for read in (RobotsRules.parse(body, AGENT), RobotsRules.parse(within_limit(body), AGENT)):
+        assert not read.allowed("https://bao.vn/a")
+        assert read.allowed("https://bao.vn/private-area/")
+        assert read.allowed("https://bao.vn/other")
+    assert within_limit(body) == head + filler
+
+
+def test_up_to_the_limit_every_byte_is_kept() -> None:
+    last = b"Disallow: /private-area/"
+    body = b"User-agent: *\n#".ljust(MAX_BYTES - len(last) - 1, b"#") + b"\n" + last
+    assert len(body) == MAX_BYTES and within_limit(body) == body
+    assert not RobotsRules.parse(body, AGENT).allowed("https://bao.vn/private-area/")
+    assert within_limit(b"x" * (MAX_BYTES + 1)) == b"", "no whole line at all"
 
 
 @pytest.mark.parametrize(
     ("status", "expected"),
-    [(200, False), (206, False), (404, True), (403, True), (410, True), (500, False), (503, False), (0, False)],
+    [
+        (200, False),
+        (206, False),
+        (404, True),
+        (403, True),
+        (410, True),
+        (500, False),
+        (503, False),
+        (0, False),
+    ],
 )
 def test_the_status_decides_where_there_are_no_rules(status: int, expected: bool) -> None:
     body = b"User-agent: *\nDisallow: /" if status < 300 else b""
@@ -98,16 +121,23 @@ def test_a_page_instead_of_rules_forbids_nothing() -> None:
     ("written", "delay"), [("10", 10.0), ("0.5", 0.5), ("x", None), ("-1", None), ("100000", None)]
 )
 def test_crawl_delay(written: str, delay: float | None) -> None:
-    assert RobotsRules.parse(f"User-agent: *\nCrawl-delay: {written}".encode(), AGENT).crawl_delay == delay
+    assert (
+        RobotsRules.parse(f"User-agent: *\nCrawl-delay: {written}".encode(), AGENT).crawl_delay
+        == delay
+    )
 
 
 def test_sitemaps_are_of_the_whole_file() -> None:
     text = b"Sitemap: https://bao.vn/a.xml\nUser-agent: x\nDisallow: /\nSitemap: https://bao.vn/b.xml\nSitemap: /relative.xml"
-    assert RobotsRules.parse(text, AGENT).sitemaps == ["https://bao.vn/a.xml", "https://bao.vn/b.xml"]
+    assert RobotsRules.parse(text, AGENT).sitemaps == [
+        "https://bao.vn/a.xml",
+        "https://bao.vn/b.xml",
+    ]
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"\xff\xfe\x00", b"\x00" * 1000, b"User-agent:" * 10_000, b"Disallow: " + b"*" * 5_000]
+    "body",
+    [b"", b"\xff\xfe\x00", b"\x00" * 1000, b"User-agent:" * 10_000, b"Disallow: " + b"*" * 5_000],
 )
 def test_any_bytes_are_read_without_an_error(body: bytes) -> None:
     assert RobotsRules.parse(body, AGENT).allowed("https://bao.vn/a")
@@ -118,7 +148,12 @@ def test_real_files_are_read_and_say_something(shared_pages: Path) -> None:
     assert len(files) > 100
     parsed = [RobotsRules.parse(path.read_bytes(), AGENT) for path in files]
     assert sum(bool(rules.sitemaps) for rules in parsed) > 50
-    homes = [rules.allowed(f"https://{path.stem}/") for rules, path in zip(parsed, files, strict=True)]
+    homes = [
+        rules.allowed(f"https://{path.stem}/") for rules, path in zip(parsed, files, strict=True)
+    ]
     assert sum(homes) > 100
-    searches = [rules.allowed(f"https://{path.stem}/search?q=a") for rules, path in zip(parsed, files, strict=True)]
+    searches = [
+        rules.allowed(f"https://{path.stem}/search?q=a")
+        for rules, path in zip(parsed, files, strict=True)
+    ]
     assert searches.count(False) > 15

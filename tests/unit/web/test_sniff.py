@@ -14,7 +14,15 @@ FEED = b'<?xml version="1.0"?><rss version="2.0"><channel></channel></rss>'
 
 
 @pytest.mark.parametrize(
-    "declared", [None, "", "text/html; charset=utf-8", "application/xml", "image/png", "application/octet-stream"]
+    "declared",
+    [
+        None,
+        "",
+        "text/html; charset=utf-8",
+        "application/xml",
+        "image/png",
+        "application/octet-stream",
+    ],
 )
 def test_a_page_is_a_page_whatever_is_declared(declared: str | None) -> None:
     assert sniff(PAGE, declared) == "html"
@@ -23,7 +31,14 @@ def test_a_page_is_a_page_whatever_is_declared(declared: str | None) -> None:
 @pytest.mark.parametrize("declared", [None, "application/rss+xml", "text/html", "text/plain"])
 @pytest.mark.parametrize(
     "body",
-    [FEED, b"\n  " + FEED, b"\xef\xbb\xbf" + FEED, b"<rss></rss>", b"<urlset/>", b'<?xml version="1.0"?><feed/>'],
+    [
+        FEED,
+        b"\n  " + FEED,
+        b"\xef\xbb\xbf" + FEED,
+        b"<rss></rss>",
+        b"<urlset/>",
+        b'<?xml version="1.0"?><feed/>',
+    ],
 )
 def test_a_feed_is_xml_whatever_is_declared(body: bytes, declared: str | None) -> None:
     assert sniff(body, declared) == "xml"
@@ -32,7 +47,8 @@ def test_a_feed_is_xml_whatever_is_declared(body: bytes, declared: str | None) -
 def test_xhtml_is_a_page() -> None:
     assert (
         sniff(
-            b'<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "x"><html xmlns="y"><body/></html>', "application/xhtml+xml"
+            b'<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "x"><html xmlns="y"><body/></html>',
+            "application/xhtml+xml",
         )
         == "html"
     )
@@ -55,7 +71,11 @@ def test_a_packed_feed_is_not_a_page() -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16", "windows-1258"])
 def test_a_page_in_another_encoding_is_a_page(encoding: str) -> None:
-    text = PAGE.decode() if encoding == "windows-1258" else "<html><body><p>Thời sự hôm nay</p></body></html>"
+    text = (
+        PAGE.decode()
+        if encoding == "windows-1258"
+        else "<html><body><p>Thời sự hôm nay</p></body></html>"
+    )
     assert sniff(text.encode(encoding), "text/html") == "html"
 
 
@@ -75,7 +95,9 @@ def test_an_empty_body_is_what_was_declared(declared: str | None, found: str) ->
         (b"just words", "text/html", "html"),
     ],
 )
-def test_text_without_tags_is_judged_by_its_declaration(body: bytes, declared: str, found: str) -> None:
+def test_text_without_tags_is_judged_by_its_declaration(
+    body: bytes, declared: str, found: str
+) -> None:
     assert sniff(body, declared) == found
 
 
@@ -89,4 +111,6 @@ def test_stored_pages_and_feeds_are_told_apart(shared_pages: Path) -> None:
     } == {}
     feeds = sorted((shared_pages / "feeds").glob("*.xml"))
     assert len(feeds) > 10
-    assert {path.name: sniff(path.read_bytes()) for path in feeds if sniff(path.read_bytes()) != "xml"} == {}
+    assert {
+        path.name: sniff(path.read_bytes()) for path in feeds if sniff(path.read_bytes()) != "xml"
+    } == {}

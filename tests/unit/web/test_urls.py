@@ -89,7 +89,11 @@ def test_what_is_no_usable_address_is_none_and_never_an_error(bad: str) -> None:
 
 
 @given(
-    st.one_of(st.text(max_size=300), st.text(max_size=200).map(lambda t: "http://" + t), st.text().map("/{}".format))
+    st.one_of(
+        st.text(max_size=300),
+        st.text(max_size=200).map(lambda t: "http://" + t),
+        st.text().map("/{}".format),
+    )
 )
 def test_any_text_gives_a_stable_address_or_none(text: str) -> None:
     canonical = urls.canonicalize(text)
@@ -109,7 +113,9 @@ def test_an_address_of_exactly_the_limit_is_kept_and_one_more_is_not() -> None:
     assert urls.canonicalize(fits + "a") is None
 
 
-@pytest.mark.parametrize("path", ["/" + "a/" * 900 + "?utm_source=1", "/a" * 500 + "%", "/" + "-" * 1500 + "\u00e9"])
+@pytest.mark.parametrize(
+    "path", ["/" + "a/" * 900 + "?utm_source=1", "/a" * 500 + "%", "/" + "-" * 1500 + "\u00e9"]
+)
 def test_canonical_form_takes_linear_time(path: str) -> None:
     """A nested repetition in the fast path once took seconds where the match fails at the end."""
     started = time.process_time()
@@ -147,7 +153,9 @@ def test_join(href: str, expected: str | None) -> None:
 
 @given(st.text(alphabet="abc/.?=-_&%1", min_size=1, max_size=40))
 def test_join_agrees_with_the_standard_librarys(href: str) -> None:
-    assume(not href.strip().startswith("//"))  # "//" and "///x" are read as browsers do: a host is missing
+    assume(
+        not href.strip().startswith("//")
+    )  # "//" and "///x" are read as browsers do: a host is missing
     joined = urls.join(BASE, href)
     if joined is not None:
         assert urls.canonicalize(joined) == urls.canonicalize(urljoin(BASE.url, href.strip()))

@@ -1,0 +1,1 @@
+"""Scores of extraction and of selector sets. Beside the program, not in the egg."""

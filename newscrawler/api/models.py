@@ -1,0 +1,224 @@
+"""What the JSON routes answer, field by field: the schemas of /openapi.json,
+checked on every answer.
+
+Times are ISO texts with an offset. Rows that come from Redis may be of a newer worker and carry
+more than is named here; all others have exactly these fields.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from newscrawler.items import FIELDS, Article
+
+Mark = tuple[int, int]
+
+
+class _Exact(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+class Error(_Exact):
+    """Every error has this shape."""
+
+    error: str
+
+
+def _json_types() -> dict[str, Any]:
+    """Field of an article -> what pydantic makes a field of: a time is a text, all others
+    are what they are."""
+    types = get_type_hints(Article)
+    return {f.name: (str | None if f.type == "time" else types[f.name], ...) for f in FIELDS}
+
+
+_TYPES = _json_types()
+_IN_HIT = {f.name: _TYPES[f.name] for f in FIELDS if f.in_hit}
+# Made from the declarations of items.py, which mypy cannot follow.
+_ArticleFields: Any = create_model("_ArticleFields", __base__=_Exact, **_TYPES)
+_HitFields: Any = create_model("_HitFields", __base__=_Exact, **_IN_HIT)
+
+
+class ArticleAnswer(_ArticleFields):  # type: ignore[misc]  # see above
+    """An article, field by field."""
+
+
+class Hit(_HitFields):  # type: ignore[misc]  # see above
+    snippet: str
+    snippet_marks: list[Mark] = Field(description="start and end of the words that matched")
+    title_marks: list[Mark]
+    score: float
+    similar: int = Field(description="other stored articles of its group of near-duplicates")
+    by_meaning: bool = Field(description="no word has found it, only its meaning")
+
+
+class Meaning(_Exact):
+    """What part meaning had in an answer."""
+
+    model: str
+    words: float = Field(description="weight of the order by words where the two were joined")
+    vectors: float = Field(description="weight of the order by meaning")
+    why_not: str = Field(description="why meaning was not asked; empty: it was")
+    found: int = Field(description="of the total: articles that no word has found")
+
+
+class Related(_HitFields):  # type: ignore[misc]  # see above
+    """An article that is near to another one in meaning."""
+
+
+class SearchAnswer(_Exact):
+    query: str
+    mode: Literal["keyword", "semantic", "hybrid"] = Field(description="how it was answered")
+    meaning: Meaning | None = Field(description="null: this store has no vectors")
+    page: int
+    size: int
+    sort: Literal["relevance", "date"]
+    total: int = Field(description="exact; at most 10,000 where total_is_capped")
+    total_is_capped: bool
+    relaxed: Literal["", "folded", "corrected", "any"]
+    corrections: dict[str, str]
+    behind: int = Field(
+        description="stored changes that are not searched yet: the index is being made"
+    )
+    took_ms: float
+    hits: list[Hit]
+    facets: dict[str, dict[str, int]]
+
+
+class Freshness(_Exact):
+    """From publication to the search; seconds, null of no article."""
+
+    articles: int
+    p50_s: float | None
+    p95_s: float | None
+
+
+class SiteFreshness(Freshness):
+    days: int
+    stages: dict[str, Freshness]
+
+
+class SiteRow(_Exact):
+    id: str
+    name: str
+    hosts: list[str]
+    cls: str
+    enabled: bool
+    articles: int
+    updated: int
+    pages: int
+    last_fetch: str | None
+    last_new: str | None
+    freshness: SiteFreshness
+    errors: dict[str, int]
+    error_count: int
+    outcomes: dict[str, int]
+    last_error: str
+    queued: int | None
+    leased: int | None
+    delay_s: float | None
+    state: str
+    state_kind: Literal["good", "idle", "bad"]
+
+
+class Counts(_Open):
+    queued: int
+    leased: int
+    waiting: int
+    quarantined: int
+    domains: int
+
+
+class DomainRow(_Open):
+    domain: str
+    site: str
+    queued: int
+    waiting: int
+    leased: int
+    delay_ms: float
+    note: str
+
+
+class FrontierAnswer(_Open):
+    now_ms: int
+    counts: Counts
+    totals: Counts
+    classes: dict[str, dict[str, int]]
+    shards: dict[str, dict[str, int]]
+    workers: dict[str, int] = Field(description="worker id -> leases")
+    caps: Any
+    stats: dict[str, int]
+    domains: list[DomainRow]
+
+
+class WorkerRow(_Open):
+    """``alive`` false: it fell silent, and only these fields are known."""
+
+    id: str
+    alive: bool
+    age_s: float
+    beat_ms: int
+    host: str = ""
+    pid: int = 0
+    job: str = Field("", description="scrapyd's job id")
+    pages: int = 0
+    pages_per_s: float = 0.0
+    cpu_percent: float = 0.0
+    memory_bytes: int = 0
+
+
+class WorkersAnswer(_Exact):
+    alive: int
+    message: str
+    workers: list[WorkerRow]
+
+
+class StatusAnswer(_Exact):
+    articles: int | None
+    newest: str | None
+    workers: int
+    silent_workers: int
+    pages: int
+    pages_per_s: float
+    in_flight: int
+    queued: int | None
+    leased: int | None
+    waiting: int | None
+    problems: list[str]
+
+
+class HealthAnswer(_Exact):
+    service: Literal["newscrawler"]
+    status: Literal["ok", "failing"]
+    store: str
+    redis: str
+    data: str  # names the data that is served, see api.probe.data_mark
+
+
+_ERRORS = {
+    400: "the query cannot be answered as written",
+    401: "a token is needed (only where API_TOKEN_SECRET is set)",
+    403: "the request comes from another site, or the token's role is too low",
+    404: "there is no such thing",
+    409: "the set does not pass on the stored pages",
+    413: "the body is larger than this route takes",
+    421: "the Host header names another server",
+    422: "a parameter is not what it must be",
+    429: "too many searches at work; Retry-After says when to come again",
+    503: "a service behind this one does not answer, or not in time",
+}
+#: Answered before any route is looked at.
+_OF_THE_GATE = (401, 403, 413, 421)
+
+
+def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """``responses=`` of a route: these and those that every route may answer."""
+    return {
+        status: {"model": Error, "description": _ERRORS[status]}
+        for status in sorted({*statuses, *_OF_THE_GATE})
+    }

@@ -1,0 +1,311 @@
+"""What the `scrapy <command>` modules share: tables, JSON lines, exit codes, the option --json."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import re
+import signal
+import sys
+import traceback
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from importlib.util import find_spec
+from types import TracebackType
+from typing import Any, ClassVar, NoReturn, TextIO, TypeVar
+from urllib.parse import urlsplit
+
+from scrapy.commands import ScrapyCommand, ScrapyHelpFormatter
+from scrapy.exceptions import UsageError
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+
+from newscrawler import metrics
+from newscrawler.cli import pipes
+from newscrawler.utils.display import json_shown, line_shown, shown, url_shown
+
+__all__ = [
+    "Command",
+    "OneAnswer",
+    "OnePage",
+    "UsageError",
+    "add_json_option",
+    "begin",
+    "fail",
+    "install_interrupt",
+    "interruptible",
+    "note",
+    "port",
+    "print_object",
+    "print_rows",
+    "refuse",
+    "run_apart",
+    "set_own",
+    "show",
+]
+
+T = TypeVar("T")
+
+REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss+cluster://")
+LAST_PORT = 65_535
+#: The exit code after Ctrl-C, as of a shell: 128 and the number of the signal.
+INTERRUPTED = 128 + signal.SIGINT
+NOT_BEGUN = "Stopped before the crawl began."
+
+
+class Command(ScrapyCommand):
+    """What every command of this project begins with."""
+
+    #: Settings of this command. Scrapy's own ``default_settings`` have the priority "command",
+    #: which is lower than "project": for a setting that settings.py names they would say nothing.
+    own_settings: ClassVar[dict[str, Any]] = {}
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        assert self.settings is not None
+        begin(self.settings)
+        set_own(self.settings, self.own_settings)
+
+
+def begin(settings: BaseSettings) -> None:
+    """What every command does before its own work."""
+    install_records()
+    pipes.watch()
+    url = str(settings.get("REDIS_URL") or "")
+    if url and not url.startswith(REDIS_SCHEMES):
+        scheme, _, rest = url.partition(
+            "://"
+        )  # of the rest nothing is said: it may hold a password
+        refuse(
+            f"REDIS_URL={f'{scheme}://' if rest else ''}... is no address of Redis; it is one of "
+            "redis://host:6379/0, rediss://, unix:///path or redis+cluster://host:port,host:port"
+        )
+    try:
+        _ = urlsplit(url).port if "+cluster:" not in url else None
+    except ValueError:  # its text has what was taken for the port
+        refuse(
+            f"REDIS_URL={url_shown(url)}: what stands for the port is no number; a password with /"
+            " # or ? is written with %2F %23 %3F"
+        )
+    try:
+        port(str(settings.get("API_PORT")))
+    except argparse.ArgumentTypeError as exc:
+        refuse(f"API_PORT={exc}")
+
+
+def port(text: str) -> int:
+    """Of TCP; 0 = a free one. The type of an option."""
+    if not re.fullmatch(r"[0-9]{1,5}", text.strip()) or int(text) > LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text}: must be a number from 0 to {LAST_PORT}")
+    return int(text)
+
+
+def verb_of(args: Sequence[str], verbs: Iterable[str], default: str) -> tuple[str, list[str]]:
+    """The first argument, and the others.
+
+    :raises UsageError: there is no such verb
+    """
+    verb, *rest = args or [default]
+    if verb not in verbs:
+        raise UsageError(f"unknown verb {verb!r}; there are: {', '.join(verbs)}", print_help=False)
+    return verb, rest
+
+
+def refuse(message: str) -> NoReturn:
+    """One clear line on stderr for what was asked wrongly in the environment or a
+    setting; exit code 2."""
+    show(message, file=sys.stderr)
+    raise SystemExit(2)
+
+
+def set_own(settings: BaseSettings, own: Mapping[str, Any]) -> None:
+    """Sets what a command runs with, over settings.py; what the user said (``-s NAME=``, the
+    environment) stays."""
+    for name, value in own.items():
+        in_environment = os.environ.get(name, "").strip()
+        is_said = (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["cmdline"] or (
+            in_environment and str(settings.get(name)) == in_environment
+        )
+        if not is_said:
+            settings.set(name, value, priority="cmdline")
+
+
+class OnePage(ScrapyCommand):
+    """Before a command of Scrapy's that fetches a page for a person: with ``--spider=news``
+    it needs no queue."""
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        assert self.settings is not None
+        self.settings.set("FRONTIER_ENABLED", False, priority="cmdline")
+
+
+class OneAnswer(OnePage):
+    """Of these, those that are done when the page is there: one that could not be had is a line and
+    exit code 1. Scrapy ends with 0 and leaves it to its log, which ``--nolog`` takes away."""
+
+    crawler_process: Any
+    exitcode: int
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        made: dict[int, Any] = {}  # by identity: a crawler that was made is handed in again
+        create = self.crawler_process.create_crawler
+
+        def remembered(kind: Any) -> Any:
+            crawler = create(kind)
+            made[id(crawler)] = crawler
+            return crawler
+
+        self.crawler_process.create_crawler = remembered
+        # Of Scrapy's command, which stands behind this class.
+        super().run(args, opts)  # type: ignore[safe-super]
+        for crawler in made.values():
+            if text := _not_fetched(metrics.stats_of(crawler)):
+                note(f"{args[0]} could not be fetched: {text}")
+                self.exitcode = 1
+
+
+def _not_fetched(stats: Mapping[str, Any]) -> str:
+    """By Scrapy's stats: the errors that there were instead of an answer; "" = the site answered,
+    or its robots.txt forbids the page, which is no failure."""
+    prefix = "downloader/exception_type_count/"
+    kinds = [name.rpartition(".")[2] for name in stats if name.startswith(prefix)]
+    answers = stats.get("downloader/response_count", 0) - stats.get("robotstxt/response_count", 0)
+    is_refused = stats.get("robotstxt/forbidden", 0) > 0
+    return "" if answers > 0 or is_refused else ", ".join(sorted(kinds))
+
+
+class ShownRecord(logging.LogRecord):
+    """A record of any logger of the process, also of a library: its text may hold a title or the
+    address of a service."""
+
+    def getMessage(self) -> str:
+        if self.exc_info and not self.exc_text:
+            # What a Formatter would make of it: it asks for the message first, and keeps a
+            # text that is there.
+            self.exc_text = shown("".join(traceback.format_exception(*self.exc_info))).rstrip("\n")
+        return shown(super().getMessage())
+
+
+def install_records() -> None:
+    """From here on each line of the log is one that may be shown."""
+    logging.setLogRecordFactory(ShownRecord)
+
+
+class VerbsHelp(ScrapyHelpFormatter):
+    """Keeps the lines of the table of verbs."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        dest="as_json",
+        help="one JSON object a line instead of a table",
+    )
+
+
+def show(
+    text: object = "", *, end: str = "\n", file: TextIO | None = None, flush: bool = False
+) -> None:
+    """Prints for people. Everything that a command says goes through here: a stored title may hold
+    what a terminal obeys, and an error the password of a service."""
+    print(shown(str(text)), end=end, file=file, flush=flush)
+
+
+def fail(message: str) -> NoReturn:
+    """One clear line on stderr, exit code 1. Wrong usage is ``raise UsageError``
+    (exit code 2) instead."""
+    show(message, file=sys.stderr)
+    raise SystemExit(1)
+
+
+def need_checkout(what: str) -> None:
+    """Exit 1 where the package ``evaluation`` is not: it stands beside newscrawler/ in the
+    repository, not in the egg."""
+    if find_spec("evaluation") is None:
+        fail(
+            f"{what} needs a checkout of the repository: its package `evaluation` is not installed"
+            " with newscrawler"
+        )
+
+
+def note(message: str) -> None:
+    """A line for the person at the terminal; stdout is for data."""
+    show(message, file=sys.stderr)
+
+
+@contextmanager
+def interruptible(text: str) -> Iterator[None]:
+    """Ctrl-C where nothing else takes it: a line, and the exit code that shells give it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        note(text)
+        raise SystemExit(INTERRUPTED) from None
+
+
+def install_interrupt() -> None:
+    """Ctrl-C outside of :func:`interruptible`, in any command, is no fault of the
+    program: no traceback."""
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if not issubclass(kind, KeyboardInterrupt):
+            before(kind, error, trace)
+            return
+        note("Stopped.")
+        raise SystemExit(INTERRUPTED)
+
+    sys.excepthook = hook
+
+
+def run_apart(work: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine before or after a crawl. ``asyncio.run`` would leave the thread without an
+    event loop, and the crawl that starts afterwards fails on it."""
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, (set, frozenset, tuple)):
+        return list(value)
+    return str(value)
+
+
+def print_object(obj: Mapping[str, Any]) -> None:
+    print(json_shown(json.dumps(obj, ensure_ascii=False, default=_plain)))
+
+
+def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], as_json: bool) -> None:
+    """Rows as an aligned table, or as JSON lines. ``None`` shows as "-" in a table."""
+    rows = list(rows)
+    if as_json:
+        for row in rows:
+            print_object(row)
+        return
+    head = [column.upper().replace("_", " ") for column in columns]
+    lines = [head, *([_cell(row.get(column)) for column in columns] for row in rows)]
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    for cells in lines:
+        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        show("  ".join(padded).rstrip())
+
+
+def _cell(value: Any) -> str:
+    return "-" if value is None else line_shown(str(value))

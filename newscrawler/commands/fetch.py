@@ -1,0 +1,12 @@
+"""`scrapy fetch`: one page through this project's downloader, behind the address guard.
+Nothing is queued or stored."""
+
+from __future__ import annotations
+
+from scrapy.commands.fetch import Command as ScrapysCommand
+
+from newscrawler import cli
+
+
+class Command(cli.OneAnswer, ScrapysCommand):
+    """Scrapy's own; with --spider=news it needs no queue and no Redis."""

@@ -1,0 +1,373 @@
+"""The one way of an article into the store: clean, deduplicate, store, announce, count.
+
+The crawl's pipelines, ``scrapy reparse``, the repair after a drift and the articles that a model
+read all use :class:`Ingest`. Whoever stores an article by another way leaves the followers of the
+event stream without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import xxhash
+from itemadapter import ItemAdapter
+
+from newscrawler import metrics
+from newscrawler.crawl.waits import ARTICLES, RAW_PAGES, Waits
+from newscrawler.extraction import text as textrules
+from newscrawler.items import FIELDS, Article, Outcome, Visit
+from newscrawler.rawstore import RawStore, RawStoreUnavailable
+from newscrawler.rawstore.errors import RawStoreGone
+from newscrawler.store import canonical_duplicates
+from newscrawler.store.base import (
+    ArticleStore,
+    PutResult,
+    StoreGone,
+    StoreRefused,
+    StoreUnavailable,
+)
+from newscrawler.store.events import EventSink
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: Fields whose presence is counted, for the coverage figures of monitors and dashboards.
+COUNTED_FIELDS = tuple(f.name for f in FIELDS if f.counted)
+_LISTS = tuple(f.name for f in FIELDS if f.type == "texts")
+STORED_AS = {
+    "new": metrics.ARTICLES_NEW,
+    "updated": metrics.ARTICLES_UPDATED,
+    "unchanged": metrics.ARTICLES_UNCHANGED,
+    "twin": metrics.ARTICLES_TWIN,
+}
+#: ``(name of the stat, how many)``
+Count = Callable[[str, int], Any]
+
+_Waiting = tuple[Article, "asyncio.Future[PutResult]"]
+
+
+@lru_cache(maxsize=64)
+def _field_stat(field: str) -> str:
+    return metrics.labelled(metrics.ARTICLE_FIELD, field)
+
+
+@lru_cache(maxsize=4096)
+def _origin_stat(field: str, origin: str) -> str:
+    return metrics.labelled(metrics.ARTICLE_ORIGIN, f"{field}/{origin.partition(':')[0]}")
+
+
+def _nothing(name: str, count: int) -> None:
+    """For an ingest whose caller reads the results themselves."""
+
+
+def clean(article: Article, count: Count = _nothing) -> bool:
+    """Last checks on an article: what no store should have to see is corrected or
+    taken out, and counted.
+
+    False: nothing is left of its title or its text, so it is none.
+    """
+    article.title = textrules.one_line(article.title)
+    if not textrules.is_clean(article.content):
+        article.content = textrules.paragraphs(article.content)
+    for name in _LISTS:
+        setattr(article, name, _each_once(getattr(article, name)))
+    if not article.title or not article.content:
+        return False
+    now = article.fetched or datetime.now(UTC)
+    if article.published and article.published > now + timedelta(days=1):
+        # a wrong date is worse than none: it would lead every list sorted by date
+        article.published = None
+        article.origins.pop("published", None)
+        count(metrics.ARTICLE_DATE_DROPPED, 1)
+    return True
+
+
+def _each_once(texts: list[str]) -> list[str]:
+    if not texts:
+        return texts
+    return list(dict.fromkeys(line for text in texts if (line := textrules.one_line(text))))
+
+
+class Recent:
+    """Addresses and texts of the articles that this worker stored last, to know a canonical
+    duplicate at once.
+
+    It only spares the store a question: the store knows all articles of the fleet, and its rule is
+    the same (store.canonical_duplicates), also for texts that are alike and not equal.
+    """
+
+    def __init__(self, size: int = 4096) -> None:
+        self._size = size
+        self._by_address: OrderedDict[str, dict[str, tuple[str, int]]] = OrderedDict()
+
+    def note(self, article: Article) -> None:
+        known = (article.site, _text_digest(article))
+        for address in _addresses(article):
+            self._by_address.setdefault(address, {})[article.id] = known
+        while len(self._by_address) > self._size:
+            self._by_address.popitem(last=False)
+
+    def duplicate_of(self, article: Article) -> str | None:
+        """Id of the stored article that has the same text, where one of the two names the
+        other as canonical."""
+        digest = None
+        for address in _addresses(article):
+            for known_id, (site, known) in self._by_address.get(address, {}).items():
+                if known_id == article.id or site != article.site:
+                    continue
+                digest = digest or _text_digest(article)
+                if known == digest:
+                    return known_id
+        return None
+
+
+def _addresses(article: Article) -> list[str]:
+    if article.canonical_url in (None, article.url):
+        return [article.url]
+    other = canonical_duplicates.other_address(article)
+    return [article.url, other] if other else [article.url]
+
+
+def _text_digest(article: Article) -> int:
+    return xxhash.xxh3_64_intdigest(article.content.encode("utf-8", "surrogatepass"))
+
+
+class Patience:
+    """Waits for a store that is away, and says so; without a crawl to wait for there is none."""
+
+    def __init__(self, waits: Waits, is_over: Callable[[], bool]) -> None:
+        self._waits = waits
+        self._is_over = is_over
+
+    async def put(self, work: Callable[[], Awaitable[T]]) -> T:
+        return await self._waits.until_it_works(
+            ARTICLES, work, StoreUnavailable, StoreGone, self._is_over
+        )
+
+    async def keep(self, work: Callable[[], Awaitable[T]]) -> T:
+        return await self._waits.until_it_works(
+            RAW_PAGES, work, RawStoreUnavailable, RawStoreGone, self._is_over
+        )
+
+
+class Ingest:
+    """Group commit: an article is handed on only when the batch that holds it is durable.
+
+    A batch is closed at ``rows`` articles or ``wait_s`` after its first one. First the raw pages
+    are flushed, then the articles are put: no article ever points to a page that is not there. Then
+    they are counted, all in one step, and announced.
+
+    :param raw: where pages are kept; None: the caller keeps them itself
+    :param sinks: who is told of what changed
+    :param count: counts of what was stored go there
+    :param patience: how a store that is away is waited for; None: it is an error at once
+    """
+
+    def __init__(
+        self,
+        store: ArticleStore,
+        raw: RawStore | None = None,
+        sinks: Sequence[EventSink] = (),
+        count: Count = _nothing,
+        *,
+        patience: Patience | None = None,
+        rows: int = 200,
+        wait_s: float = 0.4,
+    ) -> None:
+        self.store = store
+        self._raw = raw
+        self._sinks = sinks
+        self._counted = count
+        self._patience = patience
+        self._rows = rows
+        self._wait_s = wait_s
+        self._batch: list[_Waiting] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._commits: set[asyncio.Task[None]] = set()
+        self._one_at_a_time = asyncio.Lock()
+        self._recent = Recent()
+
+    # ------------------------------------------------------------------ one article
+    def clean(self, article: Article) -> bool:
+        """See :func:`clean`; what was taken out is counted."""
+        return clean(article, self._counted)
+
+    def duplicate_of(self, article: Article) -> str | None:
+        """Id of the stored article that this one repeats under another address, as far as this
+        worker knows. Only for an article that is not stored under its own id yet."""
+        found = self._recent.duplicate_of(article)
+        if found is not None:
+            self._counted(metrics.ARTICLES_TWIN, 1)
+        return found
+
+    async def put(self, article: Article) -> PutResult:
+        """Returns when the batch that holds the article is durable; its ``version`` is set.
+
+        :raises StoreUnavailable, RawStoreUnavailable: nothing of the batch is taken
+        :raises StoreRefused: the store does not accept this article
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[PutResult] = loop.create_future()
+        self._batch.append((article, future))
+        if len(self._batch) >= self._rows:
+            self._close_batch()
+        elif self._timer is None:
+            self._timer = loop.call_later(self._wait_s, self._time_is_up)
+        return await future
+
+    async def put_all(self, articles: Sequence[Article]) -> list[PutResult]:
+        """A batch of the caller's own, stored at once. Raises as :meth:`put`; what is not
+        refused is stored."""
+        by_id, refused = await self._write(articles)
+        await self._announce(articles, by_id)
+        if refused:
+            raise StoreRefused(list(refused), next(iter(refused.values())), list(by_id.values()))
+        return [by_id[article.id] for article in articles]
+
+    # ------------------------------------------------------------------ pages
+    async def keep(self, visit: Visit) -> None:
+        """Writes the page to the raw store if it is to be kept. Its body is not needed afterwards.
+
+        :raises RawStoreUnavailable: the disk is full, the bucket away
+        """
+        raw, body = self._raw, visit.body
+        if raw is not None and visit.keep_raw and body:
+            fetched = visit.fetched or datetime.now(UTC)
+
+            async def write() -> str:
+                return raw.write(
+                    visit.url, body, visit.response_headers, visit.status, fetched, visit.digest
+                )
+
+            visit.raw_ref = await (self._patience.keep(write) if self._patience else write())
+            self._counted(metrics.RAW_RECORDS, 1)
+            self._counted(metrics.RAW_BYTES, int(visit.raw_ref.rpartition(":")[2]))
+        visit.body = None
+
+    async def note_gone(self, visit: Visit) -> None:
+        """An article that the site no longer has is told once, and nothing of what
+        never was an article."""
+        if visit.outcome is not Outcome.GONE or not visit.lease.digest:
+            return
+        article_id = visit.lease.url_id.hex()
+        if not await self.store.mark_gone([article_id]):
+            return
+        await self._tell(lambda sink: sink.gone([article_id]), 1)
+
+    # ------------------------------------------------------------------ batches
+    async def drain(self) -> None:
+        """Commits what waits."""
+        self._close_batch()
+        if self._commits:
+            await asyncio.wait(self._commits)
+
+    def _time_is_up(self) -> None:
+        self._timer = None
+        # else the batch that is being written closes this one when it ends
+        if not self._one_at_a_time.locked():
+            self._close_batch()
+
+    def _close_batch(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._batch:
+            return
+        batch, self._batch = self._batch, []
+        task = asyncio.ensure_future(self._commit(batch))
+        self._commits.add(task)
+        task.add_done_callback(self._commits.discard)
+
+    async def _commit(self, batch: list[_Waiting]) -> None:
+        articles = [article for article, _ in batch]
+        try:
+            by_id, refused = await self._write(articles)
+        except Exception as exc:
+            if not isinstance(exc, (StoreUnavailable, RawStoreUnavailable)):
+                logger.exception("Store failed on a batch articles=%d", len(batch))
+            for _, future in batch:
+                if not future.done():
+                    future.set_exception(exc)
+            return
+        for article, future in batch:
+            if future.done():
+                continue
+            if article.id in by_id:
+                future.set_result(by_id[article.id])
+            else:
+                why = refused.get(article.id, "no answer for it")
+                future.set_exception(StoreRefused([article.id], why))
+        await self._announce(articles, by_id)
+
+    async def _write(
+        self, articles: Sequence[Article]
+    ) -> tuple[dict[str, PutResult], dict[str, str]]:
+        """Results by id, and the reasons of those that the store refused."""
+        refused: dict[str, str] = {}
+        async with self._one_at_a_time:
+            try:
+                if self._raw is not None:
+                    await asyncio.to_thread(self._raw.flush)  # waits for the disk
+                results = await self._put(articles)
+            except StoreRefused as exc:
+                refused = dict.fromkeys(exc.ids, exc.reason)
+                results = exc.results
+            finally:
+                if self._timer is None:  # the next batch has waited its time meanwhile
+                    self._close_batch()
+        by_id = {result.id: result for result in results}
+        self._count(articles, by_id)
+        return by_id, refused
+
+    async def _put(self, articles: Sequence[Article]) -> list[PutResult]:
+        if self._patience is None:
+            return await self.store.put(articles)
+        return await self._patience.put(lambda: self.store.put(articles))
+
+    def _count(self, articles: Sequence[Article], by_id: dict[str, PutResult]) -> None:
+        """All that is counted of a batch, in one step: who looks at the
+        counters sees whole batches."""
+        counts: Counter[str] = Counter()
+        for article in articles:
+            result = by_id.get(article.id)
+            if result is None:
+                continue
+            counts[STORED_AS[result.status]] += 1
+            if result.status == "twin":
+                continue
+            article.version = result.version
+            self._recent.note(article)
+            fields = ItemAdapter(article)
+            counts.update([_field_stat(name) for name in COUNTED_FIELDS if fields.get(name)])
+            counts.update([_origin_stat(name, o) for name, o in article.origins.items()])
+        for name, number in counts.items():
+            self._counted(name, number)
+
+    async def _announce(self, articles: Sequence[Article], by_id: dict[str, PutResult]) -> None:
+        """After the commit: the articles are safe, whatever becomes of the events."""
+        changed = [
+            (article, result)
+            for article in articles
+            if (result := by_id.get(article.id)) and result.status in ("new", "updated")
+        ]
+        if changed:
+            await self._tell(lambda sink: sink.announce(changed), len(changed))
+
+    async def _tell(self, event: Callable[[EventSink], Awaitable[object]], articles: int) -> None:
+        for sink in self._sinks:
+            try:
+                await event(sink)
+            except Exception as exc:
+                logger.warning(
+                    "Events were not told sink=%s articles=%d error=%s",
+                    type(sink).__name__,
+                    articles,
+                    exc,
+                )

@@ -1,0 +1,163 @@
+"""Reads the body of a page: fields and links by a parse process, links joined and judged, lists
+that it announces.
+
+What comes out is a result for newscrawler.crawl.decision; nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from newscrawler.crawl.decision import HtmlRead, ListRead, NoList, Redirect, Result, Unparsed
+from newscrawler.crawl.page import Page
+from newscrawler.crawl.page_context import context_of
+from newscrawler.crawl.parse_process import Html, Task, Unreadable
+from newscrawler.crawl.services import Services
+from newscrawler.discovery.feeds import Feed
+from newscrawler.discovery.links import FoundLinks, LinkFinder
+from newscrawler.discovery.sitemaps import Sitemap, SitemapEntry
+from newscrawler.extraction.context import PageContext
+from newscrawler.items import Kind, Link, Outcome
+from newscrawler.web import urls
+
+
+class PageParser:
+    """:param max_depth: links of pages so far from a seed are not followed"""
+
+    def __init__(self, services: Services, finder: LinkFinder, max_depth: int) -> None:
+        self._services = services
+        self._finder = finder
+        self._max_depth = max_depth
+
+    async def parse(self, page: Page) -> Result:
+        """None where the status or an unchanged body says enough."""
+        if page.outcome is Outcome.REDIRECTED:
+            return self._redirect(page)
+        if page.outcome is not Outcome.DONE or page.is_unchanged:
+            return None
+        try:
+            read = await self._services.reader.read(self._task(page))
+        except Unreadable as exc:
+            return Unparsed(str(exc))
+        if isinstance(read, Feed):
+            return self._feed(page, read)
+        if isinstance(read, Sitemap):
+            if (page.lease.hint or {}).get("probe") and not page.lease.last_visit_ms:
+                await self._services.announced.note_probe(page.site, page.lease, page.now_ms)
+            return self._sitemap(page, read)
+        return await self._html(page, read)
+
+    def _redirect(self, page: Page) -> Redirect:
+        target = urls.join(urls.Base(page.url), page.location) if page.location else None
+        if target is None:
+            return Redirect()
+        lease = page.lease
+        found = self._services.sites.identify(
+            target, parent=lease.url_id, depth=lease.depth, hint=lease.hint
+        )
+        return Redirect(target, found)
+
+    def _task(self, page: Page) -> Task:
+        services = self._services
+        task = Task(
+            body=page.body,
+            url=page.url,
+            kind=page.kind,
+            content_type=page.content_type,
+            language=page.site.language,
+            robots=page.robots,
+        )
+        if _may_be_article(page):
+            task.context = self._context(page)
+            selectors = services.selectors.active(page.lease.site)
+            task.selectors = services.reader.packed(selectors) if selectors else None
+        return task
+
+    def _context(self, page: Page) -> PageContext:
+        is_article = page.kind is Kind.ARTICLE
+        return context_of(
+            page.site,
+            fetched=page.fetched,
+            hint=page.lease.hint,
+            url_is_article=(is_article and not _is_asked_for(page)) or None,
+            needs_evidence=not is_article and not _is_asked_for(page),
+            rules=self._services.metadata_rules,
+        )
+
+    def _feed(self, page: Page, feed: Feed) -> Result:
+        if feed.error and not feed.entries:
+            return NoList(f"feed: {feed.error}")
+        return ListRead(self._entry_links(page, feed.entries), feed.entries)
+
+    def _sitemap(self, page: Page, sitemap: Sitemap) -> Result:
+        if sitemap.error and not (sitemap.entries or sitemap.children):
+            return NoList(f"sitemap: {sitemap.error}")
+        found = self._entry_links(page, sitemap.entries)
+        self._add_children(page, sitemap.children, found)
+        return ListRead(found, sitemap.entries or sitemap.children)
+
+    def _add_children(
+        self, page: Page, children: Sequence[SitemapEntry], found: FoundLinks
+    ) -> None:
+        lease = page.lease
+        if lease.depth >= self._max_depth:  # an index of indexes of indexes has no end
+            if children:
+                found.refused["depth"] = len(children)
+            return
+        for child in children:
+            link = self._services.sites.identify(
+                child.url, kind=Kind.SITEMAP, parent=lease.url_id, depth=lease.depth + 1
+            )
+            if isinstance(link, Link):
+                link.revisit = True
+                found.links.append(link)
+                found.ids.add(link.url_id)
+
+    def _entry_links(self, page: Page, entries: Sequence[Any]) -> FoundLinks:
+        lease = page.lease
+        return self._finder.entry_links(
+            entries, parent=lease.url_id, depth=lease.depth, now_ms=page.now_ms
+        )
+
+    async def _html(self, page: Page, read: Html) -> Result:
+        services, lease = self._services, page.lease
+        found = self._finder.find(
+            read.hrefs,
+            read.base_url,
+            parent=lease.url_id,
+            depth=lease.depth,
+            now_ms=page.now_ms,
+            max_depth=self._max_depth,
+            nofollow=read.nofollow,
+        )
+        if not page.is_list:
+            return HtmlRead(found, read.robots, read.extraction)
+        result = ListRead(found, may_keep="noarchive" not in read.robots)
+        if services.has_frontier and (read.feeds or read.menu):
+            result.announced = await services.announced.of_page(
+                services.sites, page.site, lease, read.feeds, read.menu, page.now_ms
+            )
+        return result
+
+
+def _is_asked_for(page: Page) -> bool:
+    """A person named the address: it is read as an article whatever it looks like."""
+    return bool((page.lease.hint or {}).get("asked"))
+
+
+#: What a page that says of itself that it is an article has somewhere in its bytes: a type of
+#: schema.org, or OpenGraph's.
+_CLAIMS = re.compile(rb"(?:News|\W)Article\b|BlogPosting|content=[\"']?article\b", re.I)
+
+
+def _may_be_article(page: Page) -> bool:
+    """Whether it is worth reading the page as an article. One whose address is none's then has to
+    show that it is one: the words that are looked for stand in the teasers of lists and on every
+    page of some vendors, too."""
+    if page.is_list:
+        return False
+    return (
+        page.kind is not Kind.PAGE or _is_asked_for(page) or _CLAIMS.search(page.body) is not None
+    )

@@ -1,0 +1,1 @@
+"""The article store in Elasticsearch."""

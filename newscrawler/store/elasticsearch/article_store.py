@@ -1,0 +1,484 @@
+"""Articles in Elasticsearch 9, for a fleet. store.elasticsearch.connection has the connection,
+store.elasticsearch.query the JSON.
+
+Documents carry external versions made from the article's version: a write that comes late
+or twice is refused by the server and is no error. A gone article stays as a document
+without words. The cluster of a document is a label taken from its nearest earlier copy;
+alone it is a label of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from newscrawler.items import Article
+from newscrawler.store import canonical_duplicates, codec, highlight, near_duplicates
+from newscrawler.store.base import (
+    COUNT_CAP,
+    Hit,
+    PutResult,
+    PutStatus,
+    Query,
+    QueryError,
+    SearchResult,
+    SearchTimeout,
+    StoreRefused,
+    StoreUnavailable,
+)
+from newscrawler.store.elasticsearch import query as dsl
+from newscrawler.store.elasticsearch.connection import Server
+from newscrawler.store.query_language import Ask, Correct, Count, Frequencies, Plan, ladder, parse
+from newscrawler.web.urls import canonicalize
+
+_VERIFIED = 4
+_SCAN = 200
+_FIELDS = ["data", "version", "gone", "cluster"]
+
+
+@dataclass(slots=True)
+class _Stored:
+    """What is known of a stored article before it is written."""
+
+    version: int
+    gone: bool
+    digest: str
+
+
+@dataclass(slots=True)
+class _Write:
+    article: Article
+    digest: bytes
+    doc: dict[str, Any]
+    shingles: np.ndarray
+    bands: list[int]
+    status: PutStatus
+    version: int
+    old: _Stored | None = None
+
+
+@dataclass(slots=True)
+class _Outcome:
+    results: dict[str, PutResult] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    conflicts: list[Article] = field(default_factory=list)
+
+
+class ElasticStore:
+    """An ArticleStore."""
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        index: str = "articles",
+        api_key: str | None = None,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._server = Server(uri, index, api_key)
+        self._index, self._old_versions = self._server.index, self._server.old_versions
+        self._now_ms = now_ms
+
+    async def open(self) -> None:
+        await self._server.open()
+
+    async def close(self) -> None:
+        await self._server.close()
+
+    async def refresh(self) -> None:
+        await self._server.ask(
+            lambda es: es.indices.refresh(index=[self._index, self._old_versions])
+        )
+
+    # ------------------------------------------------------------------ put
+    async def put(self, articles: Sequence[Article]) -> list[PutResult]:
+        outcome = _Outcome()
+        batch = []
+        for article in map(codec.cleaned, articles):
+            why = codec.refusal(article)
+            if why:
+                outcome.refused[article.id] = why
+            else:
+                batch.append(article)
+        order = [a.id for a in batch]
+        # An article that is twice in a batch is written in two rounds; so is one that another
+        # worker wrote between our look and our write.
+        for _ in range(4):
+            now, later = _first_of_each(batch)
+            await self._put_round(now, outcome)
+            batch = outcome.conflicts + later
+            outcome.conflicts = []
+            if not batch:
+                break
+        else:
+            raise StoreUnavailable(
+                f"{self._server.name}: others write the same articles all the time, e.g."
+                f" {batch[0].url}"
+            )
+        results = [outcome.results[i] for i in order if i in outcome.results]
+        if outcome.refused:
+            raise StoreRefused(list(outcome.refused), next(iter(outcome.refused.values())), results)
+        return results
+
+    async def _put_round(self, articles: list[Article], outcome: _Outcome) -> None:
+        stored = await self._look([a.id for a in articles])
+        writes = []
+        for article in articles:
+            old, digest = stored.get(article.id), codec.digest(article)
+            if old is not None and old.digest == digest.hex() and not old.gone:
+                outcome.results.setdefault(
+                    article.id, PutResult(article.id, "unchanged", old.version)
+                )
+                continue
+            hashes = near_duplicates.shingles_of(article.content)
+            bands = near_duplicates.band_keys(hashes)
+            version = old.version + 1 if old else 1
+            doc = dsl.document(
+                article, digest=digest, version=version, bands=bands, now_ms=self._now_ms()
+            )
+            writes.append(
+                _Write(
+                    article, digest, doc, hashes, bands, "updated" if old else "new", version, old
+                )
+            )
+        writes = await self._without_twins(writes, outcome)
+        if not writes:
+            return
+        await self._label(writes)
+        await self._keep_old([w for w in writes if w.old is not None])
+        operations: list[dict[str, Any]] = []
+        for w in writes:
+            number = dsl.external_version(w.version, gone=False)
+            operations += [
+                {"index": {"_id": w.article.id, "version": number, "version_type": "external"}},
+                w.doc,
+            ]
+        answers = await self._server.bulk(self._index, operations)
+        for w, (status, reason) in zip(writes, answers, strict=True):
+            if status < 300:
+                outcome.results[w.article.id] = PutResult(w.article.id, w.status, w.version)
+            elif status == 409:
+                outcome.conflicts.append(w.article)
+            else:
+                outcome.refused[w.article.id] = reason
+
+    async def _look(self, ids: list[str]) -> dict[str, _Stored]:
+        found = await self._server.look(self._index, ids, ["version", "gone", "digest"])
+        return {d["_id"]: _Stored(**d["_source"]) for d in found}
+
+    async def _without_twins(self, writes: list[_Write], outcome: _Outcome) -> list[_Write]:
+        """Those that are no other address of an article that is stored (and to be
+        found) or in this batch."""
+        new = [w.article for w in writes if w.old is None]
+        hits = (await self._server.search(dsl.named(new)))["hits"]["hits"] if new else []
+        kept: list[_Write] = []
+        for w in writes:
+            twin = (
+                None
+                if w.old
+                else self._twin(
+                    w, [*hits, *({"_id": k.article.id, "_source": k.doc} for k in kept)]
+                )
+            )
+            if twin is None:
+                kept.append(w)
+            else:
+                outcome.results[w.article.id] = twin
+        return kept
+
+    @staticmethod
+    def _twin(new: _Write, stored: Sequence[dict[str, Any]]) -> PutResult | None:
+        own, other = new.article.url, new.doc.get("canonical")
+        for hit in stored:
+            source = hit["_source"]
+            is_named = source.get("canonical") in {own, other or own} or source["url"] == other
+            if (
+                not is_named
+                or hit["_id"] == new.article.id
+                or source["data"]["site"] != new.article.site
+            ):
+                continue
+            if canonical_duplicates.is_alike(
+                new.article.content, new.shingles, source["data"].get("content", "")
+            ):
+                return PutResult(new.article.id, "twin", source["version"], hit["_id"])
+        return None
+
+    async def _keep_old(self, writes: list[_Write]) -> None:
+        """The versions that are about to be replaced, into their own index. Doing it
+        twice changes nothing."""
+        operations: list[dict[str, Any]] = []
+        for doc in await self._server.look(
+            self._index, [w.article.id for w in writes], ["data", "version"]
+        ):
+            old = doc["_source"]
+            operations += [
+                {"index": {"_id": f"{doc['_id']}@{old['version']}"}},
+                {"id": doc["_id"], **old},
+            ]
+        await self._server.bulk(self._old_versions, operations)
+
+    async def _label(self, writes: list[_Write]) -> None:
+        """Sets the cluster of each document: the label of a near-duplicate that is
+        stored or in this batch."""
+        asked = [w for w in writes if w.bands]
+        lines: list[dict[str, Any]] = []
+        for w in asked:
+            lines += [{}, dsl.near_duplicates(w.bands, w.article.id, _VERIFIED)]
+        answers: dict[str, list[Any]] = {}
+        if lines:
+            got = await self._server.ask(lambda es: es.msearch(index=self._index, searches=lines))
+            for w, answer in zip(asked, got["responses"], strict=True):
+                answers[w.article.id] = answer["hits"]["hits"] if "hits" in answer else []
+        for i, w in enumerate(writes):
+            stored = [
+                (
+                    h["_source"]["cluster"],
+                    near_duplicates.shingles_of(h["_source"]["data"].get("content", "")),
+                )
+                for h in answers.get(w.article.id, ())
+            ]
+            here = [
+                (b.doc["cluster"], b.shingles)
+                for b in writes[:i]
+                if not set(w.bands).isdisjoint(b.bands)
+            ]
+            same = (
+                c
+                for c, hashes in stored + here
+                if near_duplicates.jaccard(w.shingles, hashes) >= near_duplicates.SAME
+            )
+            label = next(same, f"{w.article.id}@{w.version}")
+            w.doc["cluster"] = label
+
+    async def mark_gone(self, ids: Sequence[str]) -> int:
+        operations: list[dict[str, Any]] = []
+        for doc in await self._server.look(self._index, list(dict.fromkeys(ids))):
+            if not doc["_source"]["gone"]:
+                body = doc["_source"] | {"gone": True, "stored": self._now_ms()}
+                number = dsl.external_version(body["version"], gone=True)
+                operations += [
+                    {"index": {"_id": doc["_id"], "version": number, "version_type": "external"}},
+                    body,
+                ]
+        answers = await self._server.bulk(self._index, operations)
+        return sum(status < 300 for status, _ in answers)
+
+    # ------------------------------------------------------------------ single articles
+    async def get(self, article_id: str) -> Article | None:
+        docs = await self._server.look(self._index, [article_id], _FIELDS)
+        return (await self._articles(docs))[0][0] if docs else None
+
+    async def find_url(self, url: str) -> Article | None:
+        urls = list(dict.fromkeys(u for u in (url, canonicalize(url)) if u))
+        wanted = [
+            {"constant_score": {"filter": {"term": {name: u}}, "boost": 10.0 - i}}
+            for i, (u, name) in enumerate((u, name) for name in ("url", "canonical") for u in urls)
+        ]
+        order = ["_score", {"gone": "asc"}, {"stored": "desc"}]
+        found = await self._server.search(
+            {
+                "size": 1,
+                "_source": _FIELDS,
+                "query": {"dis_max": {"queries": wanted}},
+                "sort": order,
+            }
+        )
+        hits = found["hits"]["hits"]
+        return (await self._articles(hits))[0][0] if hits else None
+
+    async def versions(self, article_id: str) -> list[Article]:
+        current = await self.get(article_id)
+        if current is None:
+            return []
+        await self._server.ask(lambda es: es.indices.refresh(index=self._old_versions))
+        body = {"size": 1_000, "query": {"term": {"id": article_id}}, "sort": [{"version": "asc"}]}
+        found = await self._server.ask(lambda es: es.search(index=self._old_versions, body=body))
+        older = [h["_source"] for h in found["hits"]["hits"]]
+        return [
+            codec.from_dict(o["data"], version=o["version"], cluster=current.cluster, gone=False)
+            for o in older
+            if o["version"] < current.version
+        ] + [current]
+
+    async def cluster(self, cluster_id: str) -> list[Article]:
+        found = await self._server.look(self._index, [cluster_id], ["cluster"])
+        if not found:
+            return []
+        label = found[0]["_source"]["cluster"]
+        body = {"size": 100, "_source": _FIELDS, "query": {"term": {"cluster": label}}}
+        hits = (await self._server.search(body | {"sort": [{"at": "asc"}, {"stored": "asc"}]}))[
+            "hits"
+        ]["hits"]
+        return [article for article, _ in await self._articles(hits)] if len(hits) > 1 else []
+
+    async def _articles(self, docs: Sequence[dict[str, Any]]) -> list[tuple[Article, int]]:
+        """Articles of hits, each with how many others are in its cluster."""
+        labels = list({d["_source"]["cluster"] for d in docs})
+        found = await self._server.search(dsl.clusters_body(labels)) if labels else None
+        many = {b["key"]: b for b in found["aggregations"]["of"]["buckets"]} if found else {}
+        made = []
+        for doc in docs:
+            source = doc["_source"]
+            bucket = many.get(source["cluster"])
+            canonical = bucket["first"]["hits"]["hits"][0]["_id"] if bucket else None
+            fields = source.get("data") or {}
+            article = codec.from_dict(
+                fields, version=source["version"], cluster=canonical, gone=source["gone"]
+            )
+            made.append((article, bucket["doc_count"] - 1 if bucket else 0))
+        return made
+
+    # ------------------------------------------------------------------ search
+    async def related(self, article_id: str, size: int = 6) -> list[Article]:
+        return []  # no vectors here yet
+
+    async def search(self, query: Query) -> SearchResult:
+        first = parse(query)
+        if query.mode == "semantic":
+            raise QueryError(
+                "mode=semantic: search by meaning is not built for Elasticsearch; use mode=keyword"
+            )
+        if query.limit_s is None:
+            return await self._search(first, query)
+        try:
+            # The server stops by itself, see ``Server.search``; this is for one that
+            # does not answer.
+            async with asyncio.timeout(query.limit_s):
+                return await self._search(first, query)
+        except TimeoutError as exc:
+            raise SearchTimeout(query.limit_s) from exc
+
+    async def _search(self, first: Plan, query: Query) -> SearchResult:
+        started = time.perf_counter()
+        plan = await self._settle(first, query.limit_s)
+        typed = first if first.is_exact and not plan.is_exact and not plan.relaxed else None
+        found = await self._server.search(
+            dsl.search_body(plan, typed, query) | {"_source": _FIELDS}, query.limit_s
+        )
+        total = found["hits"]["total"]
+        result = SearchResult(
+            [],
+            total["value"],
+            total["relation"] == "gte",
+            relaxed=plan.relaxed,
+            corrections=dict(plan.corrections),
+        )
+        if query.collapse and not result.total_is_capped:
+            result.total = min(COUNT_CAP, found["aggregations"]["clusters"]["value"])
+        hits = found["hits"]["hits"]
+        for hit, (article, others) in zip(hits, await self._articles(hits), strict=True):
+            text, marks = highlight.snippet(article.content, plan)
+            score = round(hit.get("_score") or 0.0, 4)
+            result.hits.append(
+                Hit(article, score, text, marks, highlight.title_marks(article.title, plan), others)
+            )
+        if query.facets:
+            result.facets = dsl.facets_of(found["aggregations"])
+        result.took_ms = (time.perf_counter() - started) * 1000
+        return result
+
+    async def facets(self, query: Query) -> dict[str, dict[str, int]]:
+        plan = await self._settle(parse(query))
+        found = await self._server.search(
+            {"size": 0, "query": dsl.matching(plan), "aggs": dsl.FACETS}
+        )
+        return dsl.facets_of(found["aggregations"])
+
+    async def _settle(self, plan: Plan, limit_s: float | None = None) -> Plan:
+        steps = ladder(plan)
+        answer: object = None
+        try:
+            while True:
+                answer = await self._answer(steps.send(answer), limit_s)
+        except StopIteration as done:
+            settled: Plan = done.value
+            return settled
+
+    async def _answer(self, ask: Ask, limit_s: float | None) -> object:
+        if isinstance(ask, Count):
+            body = {"size": 0, "track_total_hits": ask.enough, "query": dsl.matching(ask.plan)}
+            return (await self._server.search(body, limit_s))["hits"]["total"]["value"]
+        if isinstance(ask, Frequencies):
+            found = await self._server.search(dsl.frequencies_body(ask.terms), limit_s)
+            every = max(1, found["hits"]["total"]["value"])
+            counts = found["aggregations"]["with"]["buckets"]
+            return {t: counts[str(i)]["doc_count"] / every for i, t in enumerate(ask.terms)}
+        assert isinstance(ask, Correct)
+        found = await self._server.search(dsl.correct_body(ask.words), limit_s)
+        return dsl.corrections_of(ask.words, found["suggest"])
+
+    async def stats(self) -> dict[str, int | str | None]:
+        found = await self._server.search(
+            {
+                "size": 0,
+                "track_total_hits": True,
+                "aggs": {
+                    "gone": {"filter": {"term": {"gone": True}}},
+                    "newest": {
+                        "filter": {"term": {"gone": False}},
+                        "aggs": {"at": {"max": {"field": "at"}}},
+                    },
+                    "clusters": {"terms": {"field": "cluster", "min_doc_count": 2, "size": 10_000}},
+                },
+            }
+        )
+        every, sums = found["hits"]["total"]["value"], found["aggregations"]
+        old = await self._server.ask(lambda es: es.count(index=self._old_versions))
+        both = [self._index, self._old_versions]
+        size = await self._server.ask(lambda es: es.indices.stats(index=both, metric="store"))
+        newest = sums["newest"]["at"]["value"]
+        return {
+            "kind": "elasticsearch",
+            "articles": every - sums["gone"]["doc_count"],
+            "gone": sums["gone"]["doc_count"],
+            "versions": every + old["count"],
+            "clusters": len(sums["clusters"]["buckets"]),
+            "bytes": size["_all"]["primaries"]["store"]["size_in_bytes"],
+            "newest": (
+                None if newest is None else datetime.fromtimestamp(newest / 1000, UTC).isoformat()
+            ),
+        }
+
+    async def scan(self, since: datetime | None = None) -> AsyncIterator[Article]:
+        await self.refresh()
+        view = await self._server.ask(
+            lambda es: es.open_point_in_time(index=self._index, keep_alive="5m")
+        )
+        conditions: list[dict[str, Any]] = [{"term": {"gone": False}}]
+        if since is not None:
+            conditions.append({"range": {"stored": {"gte": codec.ms(since)}}})
+        body: dict[str, Any] = {
+            "size": _SCAN,
+            "_source": _FIELDS,
+            "query": {"bool": {"filter": conditions}},
+            "sort": [{"_shard_doc": "asc"}],
+            "pit": {"id": view["id"], "keep_alive": "5m"},
+        }
+        try:
+            while True:
+                hits = (await self._server.ask(lambda es: es.search(body=body)))["hits"]["hits"]
+                if not hits:
+                    return
+                for article, _ in await self._articles(hits):
+                    yield article
+                body["search_after"] = hits[-1]["sort"]
+        finally:
+            await self._server.ask(lambda es: es.close_point_in_time(id=view["id"]))
+
+
+def _first_of_each(articles: list[Article]) -> tuple[list[Article], list[Article]]:
+    first: dict[str, Article] = {}
+    later = []
+    for article in articles:
+        if article.id in first:
+            later.append(article)
+        else:
+            first[article.id] = article
+    return list(first.values()), later

@@ -1,0 +1,367 @@
+"""The Elasticsearch store's JSON: mapping, documents, plans as queries. Pure;
+store.elasticsearch.connection sends it.
+
+Words are made and folded in Python (store.fold) and handed over apart by spaces, so that both
+stores find the same: the server only has to cut at white space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import orjson
+
+from newscrawler.items import Article
+from newscrawler.store import canonical_duplicates, codec
+from newscrawler.store.base import COUNT_CAP, Query
+from newscrawler.store.fold import folded_words, index_words
+from newscrawler.store.labels import KEYS, MOST, counted, labels_of
+from newscrawler.store.query_language import LONG, QUOTATION, Plan, Term
+
+SCHEMA = 1
+BETWEEN = "\ue002"  # between two authors: a phrase does not run from one name into the next
+FACET_SITES, FACET_DAYS = 100, 31
+TITLE_BOOST, EXACT_BOOST, PAIR_BOOST, WHOLE_BOOST = 3.0, 0.15, 0.5, 2.0
+#: Above any other score: a quotation in a row; words as typed where others only fold to them.
+FIRST_OF_ALL = 10_000.0
+#: A part of a long query as it stands; a long query as typed.
+PART_BOOST, TYPED_BOOST = 300.0, 10.0
+RECENT, HALF_LIFE = 0.25, "3d"
+#: Characters; a longer one is stored but not found by. A term may have 32,766 bytes.
+LONGEST_URL = 8_000
+_KEPT_ONLY = {"type": "keyword", "index": False, "doc_values": False}
+_WORDS = {"type": "text", "analyzer": "whitespace"}
+
+#: Of each field that is a facet: what is filtered by, and what is counted (folded value, a tab, one
+#: spelling). An index that has no such field yet gets it when it is opened.
+LABEL_FIELDS: dict[str, Any] = {}
+for _key in KEYS:
+    LABEL_FIELDS[f"label_{_key}"] = {
+        "type": "keyword",
+        "doc_values": False,
+        "ignore_above": LONGEST_URL,
+    }
+    LABEL_FIELDS[f"spelt_{_key}"] = {"type": "keyword", "index": False, "ignore_above": LONGEST_URL}
+
+SETTINGS = {"number_of_shards": 1, "number_of_replicas": 0, "refresh_interval": "1s"}
+ARTICLES: dict[str, Any] = {
+    "dynamic": "strict",
+    "_meta": {"schema": SCHEMA},
+    # The words are made from ``data`` again when needed; keeping them would double the index.
+    "_source": {"excludes": ["t", "b", "ft", "fb", "a", "bands", *LABEL_FIELDS]},
+    "properties": {
+        "t": _WORDS, "b": _WORDS, "ft": _WORDS, "fb": _WORDS, "a": _WORDS,
+        "url": {"type": "keyword", "ignore_above": LONGEST_URL},
+        "canonical": {"type": "keyword", "ignore_above": LONGEST_URL},
+        "site": {"type": "keyword"},
+        "at": {"type": "date", "format": "epoch_millis"},
+        "stored": {"type": "date", "format": "epoch_millis"},
+        "version": {"type": "integer"},
+        "gone": {"type": "boolean"},
+        "digest": _KEPT_ONLY,
+        "cluster": {"type": "keyword"},
+        "bands": {"type": "keyword", "doc_values": False},
+        "data": {"type": "object", "enabled": False},
+        **LABEL_FIELDS,
+    },
+}  # fmt: skip
+VERSIONS: dict[str, Any] = {
+    "dynamic": "strict",
+    "_meta": {"schema": SCHEMA},
+    "properties": {
+        "id": {"type": "keyword"},
+        "version": {"type": "integer"},
+        "data": {"type": "object", "enabled": False},
+    },
+}
+
+
+def document(
+    article: Article, *, digest: bytes, version: int, bands: list[int], now_ms: int
+) -> dict[str, Any]:
+    """All of a document but its cluster. ``article`` is from ``codec.cleaned``."""
+    title, body = index_words(article.title), index_words(article.content)
+    doc: dict[str, Any] = {
+        "t": title.exact,
+        "b": body.exact,
+        "ft": title.folded,
+        "fb": body.folded,
+        "a": f" {BETWEEN} ".join(
+            " ".join(folded_words(a)) for a in codec.values_of(article, "author")
+        ),
+        "url": article.url,
+        "site": article.site.lower(),
+        "at": codec.order_ms(article, now_ms),
+        "stored": now_ms,
+        "version": version,
+        "gone": False,
+        "digest": digest.hex(),
+        "bands": [str(b) for b in bands],
+        "data": orjson.loads(orjson.dumps(codec.to_dict(article))),
+    }
+    if other := canonical_duplicates.other_address(article):
+        doc["canonical"] = other
+    for label in labels_of(article):
+        doc.setdefault(f"label_{label.key}", []).append(label.folded)
+        doc.setdefault(f"spelt_{label.key}", []).append(f"{label.folded}\t{label.text}")
+    return doc
+
+
+def external_version(version: int, gone: bool) -> int:
+    """Grows with every change, also when an article goes and comes back (as its next version)."""
+    return 2 * version + gone
+
+
+# ---------------------------------------------------------------- plans
+def matching(plan: Plan) -> dict[str, Any]:
+    """What the plan finds, without an order."""
+    exact = plan.is_exact
+    must = [_anywhere(t, exact) for t in plan.terms if t.quoted and t.words(exact)]
+    must += _ways(plan)
+    if some := [_anywhere(t, exact) for t in plan.any_of if t.words(exact)]:
+        must.append(_one_of(some))
+    must += [
+        _in("t" if exact else "ft", t.words(exact), TITLE_BOOST)
+        for t in plan.title
+        if t.words(exact)
+    ]
+    conditions: list[dict[str, Any]] = [{"term": {"gone": False}}]
+    conditions += [_in("a", t.folded) for t in plan.authors if t.folded]
+    if plan.sites:
+        conditions.append({"terms": {"site": list(plan.sites)}})
+    conditions += [{"term": {f"label_{key}": value}} for key, value in plan.labels]
+    limits = {"gte": codec.ms(plan.after), "lt": codec.ms(plan.before)}
+    if limits := {k: v for k, v in limits.items() if v is not None}:
+        conditions.append({"range": {"at": limits}})
+    without = [_anywhere(t, t.has_diacritics) for t in plan.exclude]
+    without += [
+        _in("t" if t.has_diacritics else "ft", t.words(t.has_diacritics))
+        for t in plan.without_title
+    ]
+    without += [_in("a", t.folded) for t in plan.without_authors if t.folded]
+    if plan.without_sites:
+        without.append({"terms": {"site": list(plan.without_sites)}})
+    without += [{"term": {f"label_{key}": value}} for key, value in plan.without_labels]
+    return {"bool": {"must": must, "filter": conditions, "must_not": without}}
+
+
+def _ways(plan: Plan) -> list[dict[str, Any]]:
+    """What must match of the words that are not quoted: all of them, or what else the plan
+    accepts."""
+    exact = plan.is_exact
+    all_of = [_anywhere(t, exact) for t in plan.terms if not t.quoted and t.words(exact)]
+    others: list[dict[str, Any]] = []
+    least = len(plan.loose) - plan.title_misses
+    if plan.title_misses and least > 0:
+        titles = [_in("ft", t.folded, TITLE_BOOST) for t in plan.loose]
+        others.append({"bool": {"should": titles, "minimum_should_match": least}})
+    if plan.instead:
+        parts = _one_of([_anywhere(t, False) for t in plan.instead])
+        others.append({"constant_score": {"filter": parts, "boost": PART_BOOST}})
+    if not others:
+        return all_of if plan.by_all else []
+    ways = [{"bool": {"must": all_of}}, *others] if plan.by_all else others
+    return [{"dis_max": {"queries": ways}}]
+
+
+def ranked(plan: Plan, typed: Plan | None) -> dict[str, Any]:
+    """``matching`` with scores. ``typed``: the plan as typed; what it finds comes first."""
+    query = matching(plan)
+    exact = plan.is_exact
+    terms = [t for t in plan.terms if t.words(exact)]
+    better: list[dict[str, Any]] = []
+    fields = (("t", 2.0), ("b", 1.0)) if exact else (("ft", 2.0), ("fb", 1.0))
+    for first, second in list(pairwise(terms))[:8]:
+        pair = first.words(exact) + second.words(exact)
+        better += [_in(name, pair, PAIR_BOOST * weight) for name, weight in fields]
+    if plan.whole is not None:
+        words = plan.whole.words(exact)
+        better += [_in(name, words, WHOLE_BOOST * weight) for name, weight in fields]
+        if len(words) >= QUOTATION:
+            rows = _one_of([_in(name, words) for name, _ in fields])
+            better.append({"constant_score": {"filter": rows, "boost": FIRST_OF_ALL}})
+    if not exact:
+        better += [_in(name, t.folded, EXACT_BOOST) for t in terms for name in ("t", "b")]
+    query["bool"]["should"] = better
+    recent = {"exp": {"at": {"origin": "now", "scale": HALF_LIFE, "decay": 0.5}}, "weight": RECENT}
+    scored = {
+        "function_score": {
+            "query": query,
+            "functions": [recent, {"weight": 1.0}],
+            "score_mode": "sum",
+            "boost_mode": "multiply",
+        }
+    }
+    if typed is None:
+        return scored
+    # Of a long query few words must be wrong for chance to have all of them somewhere.
+    gain = FIRST_OF_ALL if len(terms) < LONG else TYPED_BOOST
+    as_typed = {"constant_score": {"filter": matching(typed), "boost": gain}}
+    return {"bool": {"must": [scored], "should": [as_typed]}}
+
+
+def search_body(plan: Plan, typed: Plan | None, query: Query) -> dict[str, Any]:
+    by_date = query.sort == "date" or plan.is_filter_only
+    body: dict[str, Any] = {
+        "query": matching(plan) if by_date else ranked(plan, typed),
+        "from": query.page * query.size,
+        "size": query.size,
+        "track_total_hits": COUNT_CAP,
+        "track_scores": not by_date,
+        "sort": [{"at": "desc"}, {"stored": "desc"}] if by_date else ["_score", {"at": "desc"}],
+        "aggs": {},
+    }
+    if query.collapse:
+        body["collapse"] = {"field": "cluster"}
+        body["aggs"]["clusters"] = {
+            "cardinality": {"field": "cluster", "precision_threshold": 10_000}
+        }
+    if query.facets:
+        body["aggs"] |= FACETS
+    return body
+
+
+FACETS: dict[str, Any] = {
+    "site": {
+        "terms": {
+            "field": "site",
+            "size": FACET_SITES,
+            "order": [{"_count": "desc"}, {"_key": "asc"}],
+        }
+    },
+    "day": {
+        "date_histogram": {
+            "field": "at",
+            "fixed_interval": "1d",
+            "min_doc_count": 1,
+            "order": {"_key": "desc"},
+        }
+    },
+    **{
+        # Twice as many as are shown: spellings of one value are counted together.
+        key: {"terms": {"field": f"spelt_{key}", "size": 2 * MOST}}
+        for key in KEYS
+    },
+}
+
+
+def facets_of(aggregations: dict[str, Any]) -> dict[str, dict[str, int]]:
+    days = aggregations["day"]["buckets"][:FACET_DAYS]
+    return {
+        "site": {b["key"]: b["doc_count"] for b in aggregations["site"]["buckets"]},
+        "day": {
+            datetime.fromtimestamp(b["key"] / 1000, UTC).date().isoformat(): b["doc_count"]
+            for b in days
+        },
+        **{
+            key: counted(
+                (*b["key"].split("\t", 1), b["doc_count"]) for b in aggregations[key]["buckets"]
+            )
+            for key in KEYS
+        },
+    }
+
+
+def frequencies_body(terms: tuple[Term, ...]) -> dict[str, Any]:
+    filters = {str(i): _anywhere(t, False) for i, t in enumerate(terms)}
+    return {
+        "size": 0,
+        "track_total_hits": True,
+        "query": {"term": {"gone": False}},
+        "aggs": {"with": {"filters": {"filters": filters}}},
+    }
+
+
+def correct_body(words: tuple[str, ...]) -> dict[str, Any]:
+    suggest = {
+        "suggest_mode": "missing",
+        "max_edits": 1,
+        "prefix_length": 0,
+        "min_word_length": 3,
+        "size": 1,
+    }
+    return {
+        "size": 0,
+        "suggest": {
+            f"{i}{field}": {"text": word, "term": {"field": field, "sort": "frequency", **suggest}}
+            for i, word in enumerate(words)
+            for field in ("fb", "ft")
+        },
+    }
+
+
+def corrections_of(words: tuple[str, ...], suggest: dict[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for i, word in enumerate(words):
+        options = [
+            o for field in ("fb", "ft") for e in suggest[f"{i}{field}"] for o in e["options"]
+        ]
+        if options:
+            found[word] = max(options, key=lambda o: o["freq"])["text"]
+    return found
+
+
+def near_duplicates(bands: list[int], article_id: str, most: int) -> dict[str, Any]:
+    """Articles with the most band keys in common."""
+    return {
+        "size": most,
+        "_source": ["cluster", "data.content"],
+        "query": {
+            "bool": {
+                "should": [{"term": {"bands": str(b)}} for b in bands],
+                "minimum_should_match": 1,
+                "must_not": [{"ids": {"values": [article_id]}}],
+            }
+        },
+    }
+
+
+def named(articles: Sequence[Article]) -> dict[str, Any]:
+    """Articles at an address that one of these names as its canonical one, or that name
+    theirs, or the same."""
+    own = [a.url for a in articles if len(a.url) <= LONGEST_URL]
+    others = [
+        o
+        for a in articles
+        if (o := canonical_duplicates.other_address(a)) and len(o) <= LONGEST_URL
+    ]
+    should = [{"terms": {"canonical": own + others}}, {"terms": {"url": others}}]
+    conditions = [{"term": {"gone": False}}]
+    query = {"bool": {"should": should, "minimum_should_match": 1, "filter": conditions}}
+    fields = ["url", "canonical", "version", "data.content", "data.site"]
+    return {"size": 4 * len(articles), "_source": fields, "query": query, "sort": ["stored"]}
+
+
+def clusters_body(labels: list[str]) -> dict[str, Any]:
+    """Per label how many articles have it and which of them was published first."""
+    first = {"top_hits": {"size": 1, "_source": False, "sort": [{"at": "asc"}, {"stored": "asc"}]}}
+    terms = {"field": "cluster", "size": len(labels), "min_doc_count": 2}
+    return {
+        "size": 0,
+        "query": {"terms": {"cluster": labels}},
+        "aggs": {"of": {"terms": terms, "aggs": {"first": first}}},
+    }
+
+
+def _one_of(queries: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"bool": {"should": queries, "minimum_should_match": 1}}
+
+
+def _anywhere(term: Term, exact: bool) -> dict[str, Any]:
+    words = term.words(exact)
+    title, body = ("t", "b") if exact else ("ft", "fb")
+    return {
+        "dis_max": {
+            "queries": [_in(title, words, TITLE_BOOST), _in(body, words)],
+            "tie_breaker": 0.3,
+        }
+    }
+
+
+def _in(field: str, words: tuple[str, ...], boost: float = 1.0) -> dict[str, Any]:
+    if len(words) == 1:
+        return {"term": {field: {"value": words[0], "boost": boost}}}
+    return {"match_phrase": {field: {"query": " ".join(words), "boost": boost}}}

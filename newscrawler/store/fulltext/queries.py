@@ -1,0 +1,257 @@
+"""Plans as queries of the index: what matches, and by what it is ordered.
+
+score = sum over words of  BM25 [title and text] + TITLE * BM25 [title]
+      + EXACT * BM25 [title] of words as typed
+      + PAIR * BM25 of neighbouring words that stand next to one another in the title
+      + WHOLE * sum of idf where all words stand in a row; QUOTED where these are five or more
+      + PART where a part of a long query stands in a row, and PART_PAIR for each two neighbours
+      + SAME_TITLE where the title is the query
+      + RECENT * mean idf * 2 ** (-days / HALF_LIFE_DAYS), counted from the newest article
+
+Each way of matching (``Plan``: all words; all but some in the title; a part in a row) is asked
+apart, which costs a third of one query with an OR of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from newscrawler.store.codec import ms
+from newscrawler.store.fulltext import schema
+from newscrawler.store.fulltext.engine import tantivy
+from newscrawler.store.fulltext.schema import FIRST, LAST, time_key
+from newscrawler.store.query_language import QUOTATION, Plan, Term
+
+TITLE, EXACT, PAIR, WHOLE = 2.0, 0.5, 0.5, 1.5
+#: Neighbouring words anywhere, where a part of the query stands in a row.
+PART_PAIR = 4.0
+#: Above what words alone can reach, in this order.
+PART, QUOTED, AS_TYPED, SAME_TITLE = 300.0, 1_000.0, 10_000.0, 100_000.0
+#: How much being new weighs, in words that are found in an article more, and how soon that halves.
+RECENT, HALF_LIFE_DAYS, RECENT_DAYS = 1.0, 7.0, 10
+#: From so many words on a query is about one article, and being new says little.
+KNOWN_ITEM, RECENT_FOR_KNOWN = 4, 0.3
+#: Matches above which short rows of words do not count: looking for them costs more than the words.
+MANY = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What the order needs to know of the index."""
+
+    articles: int
+    newest_day: int
+
+    def idf(self, found: int) -> float:
+        """Of a word that ``found`` articles have, as the engine computes it."""
+        return math.log1p((max(0, self.articles - found) + 0.5) / (found + 0.5))
+
+
+@dataclass(slots=True)
+class _Way:
+    """One way of matching: what must match, which is scored, and what is scored beside it."""
+
+    must: list[Any]
+    should: list[Any]
+
+
+class Queries:
+    """``frequency`` of a word in title and text, folded."""
+
+    def __init__(self, scale: Scale, frequency: Any) -> None:
+        engine = tantivy()
+        self._q, self._occur, self._numeric = engine.Query, engine.Occur, engine.FieldType.Unsigned
+        self._schema = schema.schema()
+        self._scale, self._frequency = scale, frequency
+
+    # ------------------------------------------------------------------ what matches
+    def matching(self, plan: Plan) -> Any:
+        """Every match once, without an order."""
+        conditions, without = self._conditions(plan)
+        ways = [self._all_of(way.must) for way in self._ways(plan) if way.must]
+        found = [self._any_of(ways)] if ways else []
+        return self._both([*found, *conditions], without)
+
+    def subject(self, plan: Plan) -> Any:
+        """What is surely about the words of a short query: those that have them in a row. "ha noi"
+        folded is in nearly every Vietnamese text, as "hạ ... nói"."""
+        if plan.whole is None:
+            return self.matching(plan)
+        row = self._silent(
+            self._in("ea" if plan.is_exact else "fa", plan.whole.words(plan.is_exact))
+        )
+        conditions, without = self._conditions(plan)
+        return self._both([row, *conditions], without)
+
+    def among(self, plan: Plan, numbers: Sequence[int]) -> Any:
+        """Those of some articles that match."""
+        some = [self._q.term_query(self._schema, "n", n) for n in numbers]
+        return self._both([self._silent(self.matching(plan)), self._silent(self._any_of(some))], [])
+
+    def ranked(self, plan: Plan, typed: Plan | None, many: int) -> list[Any]:
+        """A query per way of matching. ``typed``: the plan as typed, whose matches come first."""
+        conditions, without = self._conditions(plan)
+        better = self._better(plan, typed, many)
+        return [
+            self._both([*way.must, *conditions], without, [*way.should, *better])
+            for way in self._ways(plan)
+        ]
+
+    def _ways(self, plan: Plan) -> list[_Way]:
+        exact = plan.is_exact
+        terms = [t for t in plan.terms if t.words(exact)]
+        anywhere = {t: self._anywhere(t, exact) for t in (*terms, *plan.any_of)}
+        titles = {t: self._title(t, exact) for t in anywhere}
+        quoted = [anywhere[t] for t in terms if t.quoted]
+        if plan.any_of:
+            quoted.append(self._any_of([anywhere[t] for t in plan.any_of]))
+        loose = [anywhere[t] for t in terms if not t.quoted]
+        ways = []
+        if plan.by_all:
+            ways.append(_Way([*quoted, *loose], list(titles.values())))
+        least = len(plan.loose) - plan.title_misses
+        if plan.title_misses and least > 0:
+            found = [(self._occur.Should, self._title(t)) for t in plan.loose]
+            most = self._q.boolean_query(found, minimum_number_should_match=least)
+            ways.append(_Way([*quoted, most], loose))
+        if plan.instead:
+            parts = [self._silent(self._anywhere(t, False), PART) for t in plan.instead]
+            pairs = [self._silent(pair, PART_PAIR) for pair in self._pairs("fa", plan)]
+            ways.append(_Way([*quoted, self._any_of(parts)], [*loose, *titles.values(), *pairs]))
+        for way in ways:
+            way.should += [self._title(t, exact) for t in plan.title if t.words(exact)]
+        return ways
+
+    def _conditions(self, plan: Plan) -> tuple[list[Any], list[Any]]:
+        """What must hold and what must not, beside the words; nothing of it is scored."""
+        exact, q = plan.is_exact, self._q
+        must = [
+            self._in("et" if exact else "ft", t.words(exact)) for t in plan.title if t.words(exact)
+        ]
+        conditions = [self._silent(one) for one in must]
+        conditions += [self._silent(self._in("m", t.folded)) for t in plan.authors if t.folded]
+        if plan.sites:
+            sites = [q.term_query(self._schema, "site", site) for site in plan.sites]
+            conditions.append(self._silent(self._any_of(sites)))
+        conditions += [self._silent(self._label(*label)) for label in plan.labels]
+        after, before = ms(plan.after), ms(plan.before)
+        if after is not None or before is not None:
+            conditions.append(self._silent(self._between(after, before)))
+        if not conditions and plan.is_filter_only:
+            conditions = [self._silent(q.term_query(self._schema, "kind", schema.ARTICLE))]
+        without = [self._anywhere(t, t.has_diacritics) for t in plan.exclude]
+        without += [
+            self._in("et" if t.has_diacritics else "ft", t.words(t.has_diacritics))
+            for t in plan.without_title
+        ]
+        without += [self._in("m", t.folded) for t in plan.without_authors if t.folded]
+        without += [q.term_query(self._schema, "site", site) for site in plan.without_sites]
+        without += [self._label(*label) for label in plan.without_labels]
+        return conditions, without
+
+    # ------------------------------------------------------------------ what comes first
+    def _better(self, plan: Plan, typed: Plan | None, many: int) -> list[Any]:
+        words = [t for t in (*plan.terms, *plan.any_of, *plan.title) if t.folded]
+        if not words:
+            return self._recent(RECENT)
+        idfs = [self._idf(t) for t in words]
+        better = self._recent(
+            RECENT
+            * (sum(idfs) / len(idfs))
+            * (RECENT_FOR_KNOWN if len(words) >= KNOWN_ITEM else 1.0)
+        )
+        better += [
+            self._q.boost_query(self._in("et", t.exact), EXACT) for t in words if t.has_diacritics
+        ]
+        if plan.whole is not None:
+            better += self._in_a_row(plan, plan.whole, many, sum(idfs))
+        title = plan.whole or next(iter(plan.terms), None)
+        if title is not None and title.folded:
+            better.append(self._silent(self._in("ft", (FIRST, *title.folded, LAST)), SAME_TITLE))
+        if typed is not None:
+            # Of a long query few words must be wrong for chance to have all of them somewhere.
+            gain = AS_TYPED if len(words) < KNOWN_ITEM else WHOLE * sum(idfs)
+            better.append(self._silent(self.matching(typed), gain))
+        return better
+
+    def _in_a_row(self, plan: Plan, whole: Term, many: int, idfs: float) -> list[Any]:
+        pairs = self._pairs("ft", plan) if many <= MANY else []
+        found = [self._q.boost_query(pair, PAIR) for pair in pairs]
+        words = whole.words(plan.is_exact)
+        is_quotation = len(words) >= QUOTATION
+        if len(words) > 1 and (is_quotation or many <= MANY):
+            row = self._in("ea" if plan.is_exact else "fa", words)
+            found.append(self._silent(row, QUOTED if is_quotation else WHOLE * idfs))
+        return found
+
+    def _pairs(self, field: str, plan: Plan) -> list[Any]:
+        """Neighbouring words that stand next to one another."""
+        return [
+            self._in(field, first.folded + second.folded)
+            for first, second in pairwise([t for t in plan.terms if t.folded])
+        ]
+
+    def _recent(self, gain: float) -> list[Any]:
+        """A clause per day."""
+        return [
+            self._silent(
+                self._q.term_query(self._schema, "day", self._scale.newest_day - age),
+                gain * 2 ** (-age / HALF_LIFE_DAYS),
+            )
+            for age in range(min(RECENT_DAYS, self._scale.newest_day + 1))
+        ]
+
+    def _idf(self, term: Term) -> float:
+        return sum(self._scale.idf(self._frequency(word)) for word in term.folded)
+
+    # ------------------------------------------------------------------ parts of queries
+    def _anywhere(self, term: Term, exact: bool) -> Any:
+        return self._in("ea" if exact else "fa", term.words(exact))
+
+    def _title(self, term: Term, exact: bool = False) -> Any:
+        return self._q.boost_query(self._in("et" if exact else "ft", term.words(exact)), TITLE)
+
+    def _in(self, field: str, words: Sequence[str]) -> Any:
+        if not words:
+            return self._q.empty_query()
+        if len(words) == 1:
+            return self._q.term_query(self._schema, field, words[0])
+        return self._q.phrase_query(self._schema, field, list(words))
+
+    def _label(self, key: str, value: str) -> Any:
+        return self._q.term_query(self._schema, f"label_{key}", value)
+
+    def _between(self, after_ms: int | None, before_ms: int | None) -> Any:
+        last = (1 << 63) - 1
+        first = 0 if after_ms is None else time_key(after_ms)
+        end = last if before_ms is None else time_key(before_ms)
+        return self._q.range_query(
+            self._schema,
+            "at",
+            self._numeric,
+            lower_bound=min(max(first, 0), last),
+            upper_bound=min(max(end, 0), last),
+            include_upper=False,
+        )
+
+    def _silent(self, query: Any, score: float = 0.0) -> Any:
+        """A filter scores as much as a word unless it is told not to."""
+        return self._q.const_score_query(query, score)
+
+    def _any_of(self, queries: Sequence[Any]) -> Any:
+        if len(queries) == 1:
+            return queries[0]
+        return self._q.boolean_query([(self._occur.Should, query) for query in queries])
+
+    def _all_of(self, queries: Sequence[Any]) -> Any:
+        return self._silent(self._q.boolean_query([(self._occur.Must, query) for query in queries]))
+
+    def _both(self, must: Iterable[Any], without: Iterable[Any], should: Iterable[Any] = ()) -> Any:
+        clauses = [(self._occur.Must, query) for query in must]
+        clauses += [(self._occur.MustNot, query) for query in without]
+        clauses += [(self._occur.Should, query) for query in should]
+        return self._q.boolean_query(clauses)

@@ -1,0 +1,296 @@
+"""Answers searches from one state of the index: numbers of articles with scores, totals, facets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from newscrawler.store.base import Query
+from newscrawler.store.fulltext.correct import Dictionary
+from newscrawler.store.fulltext.folder import View
+from newscrawler.store.fulltext.queries import KNOWN_ITEM, Queries, Scale
+from newscrawler.store.fulltext.schema import day_of
+from newscrawler.store.labels import KEYS, counted
+from newscrawler.store.query_language import (
+    Ask,
+    Correct,
+    Count,
+    Frequencies,
+    Plan,
+    Term,
+    corrected,
+    ladder,
+)
+
+FACET_DAYS = 31
+#: Values of a facet that are looked at, in each segment; clusters that are counted exactly.
+_VALUES, _CLUSTERS = 10_000, 50_000
+#: Where the newest articles about a subject stand among the hits, counted from 0, if not better.
+PLACES_OF_NEWEST, FIRST_PAGE = (2, 5, 8), 10
+#: Words of one query that are corrected, and searches that are made to choose among their
+#: candidates.
+MOST_WORDS, MOST_TRIES = 8, 6
+
+
+@dataclass(slots=True)
+class Page:
+    """``hits``: numbers of articles and their scores."""
+
+    hits: list[tuple[int, float]]
+    total: int
+    total_is_capped: bool = False
+
+
+class Search:
+    """One search. ``check_time`` raises when its time is over; the engine itself cannot be
+    interrupted."""
+
+    def __init__(
+        self, view: View, dictionary: Callable[[], Dictionary], check_time: Callable[[], None]
+    ) -> None:
+        self._view = view
+        self._articles = view.articles
+        self._dictionary, self._check_time = dictionary, check_time
+        self._known: dict[str, int] = {}
+        self._queries = Queries(Scale(view.articles, day_of(view.newest_ms)), self._frequency)
+
+    # ------------------------------------------------------------------ the ladder
+    def settle(self, plan: Plan) -> Plan:
+        """Walk the ladder until something is found."""
+        steps = ladder(plan)
+        answer: object = None
+        try:
+            while True:
+                self._check_time()
+                answer = self._answer(steps.send(answer))
+        except StopIteration as done:
+            settled: Plan = done.value
+            return settled
+
+    def _answer(self, ask: Ask) -> object:
+        if isinstance(ask, Count):
+            return self.count(ask.plan)
+        if isinstance(ask, Frequencies):
+            return {t: self._found(t) / max(1, self._articles) for t in ask.terms}
+        assert isinstance(ask, Correct)
+        return self._corrections(ask.words, ask.plan)
+
+    def count(self, plan: Plan) -> int:
+        self._check_time()
+        return self._view.count(self._queries.matching(plan))
+
+    def _found(self, term: Term) -> int:
+        if len(term.folded) == 1:
+            return self._frequency(term.folded[0])
+        return self.count(Plan(terms=(term,)))
+
+    def _frequency(self, word: str) -> int:
+        if word not in self._known:
+            self._known[word] = self._view.frequency(word)
+        return self._known[word]
+
+    # ------------------------------------------------------------------ for the search by meaning
+    def frequency_of(self, word: str, exact: bool) -> int:
+        return self._view.frequency(word, exact)
+
+    def numbers(self, plan: Plan, most: int) -> list[int] | None:
+        """Of all articles that match; None: there are more than ``most``."""
+        found = self.count(plan)
+        if found > most:
+            return None
+        places = [place for _, place in self._newest(self._queries.matching(plan), max(1, found))]
+        return self._view.values("n", places)
+
+    def among(self, plan: Plan, numbers: Sequence[int]) -> set[int]:
+        """Those of these articles that match."""
+        self._check_time()
+        if not numbers:
+            return set()
+        hits = self._view.best(self._queries.among(plan, numbers), len(numbers))
+        return set(self._view.values("n", [place for _, place in hits]))
+
+    # ------------------------------------------------------------------ typing errors
+    def _corrections(self, words: tuple[str, ...], plan: Plan) -> dict[str, str]:
+        """Per unknown word the candidate that goes best with the words before it and those that are
+        known."""
+        near = {word: self._dictionary().near(word) for word in words[:MOST_WORDS]}
+        near = {word: candidates for word, candidates in near.items() if candidates}
+        better: dict[str, str] = {}
+        unknown = set(words)
+        for word, candidates in near.items():
+            unknown.discard(word)
+            rest = tuple(t for t in plan.terms if unknown.isdisjoint(t.folded))
+            better[word] = self._best(replace(plan, terms=rest), word, candidates, better)
+        return better
+
+    def _best(self, plan: Plan, word: str, candidates: list[str], better: dict[str, str]) -> str:
+        tries = {c: corrected(plan, {**better, word: c}) for c in candidates}
+        tries = {c: one for c, one in tries.items() if self.count(one)}
+        if not tries:
+            tries = {
+                c: one
+                for c, one in self._beside(plan, word, candidates, better).items()
+                if self.count(one)
+            }
+        if len(tries) < 2 or len(plan.terms) == 1:
+            return next(iter(tries), candidates[0])
+        scores = {c: self._top_score(one) for c, one in list(tries.items())[:MOST_TRIES]}
+        return max(scores, key=scores.__getitem__)
+
+    def _beside(
+        self, plan: Plan, word: str, candidates: list[str], better: dict[str, str]
+    ) -> dict[str, Plan]:
+        """Each candidate next to a word that stands beside it in the query."""
+        made = {}
+        for candidate in candidates:
+            terms = corrected(plan, {**better, word: candidate}).terms
+            at = next((i for i, t in enumerate(terms) if candidate in t.folded), 0)
+            neighbours = terms[max(0, at - 1) : at + 2]
+            folded = tuple(w for t in neighbours for w in t.folded)
+            made[candidate] = Plan(terms=(Term(folded, folded, quoted=True),))
+        return made
+
+    def _top_score(self, plan: Plan) -> float:
+        self._check_time()
+        (query, *_) = self._queries.ranked(plan, None, 0)
+        hits = self._view.best(query, 1)
+        return float(hits[0][0]) if hits else 0.0
+
+    # ------------------------------------------------------------------ hits
+    def page(self, plan: Plan, query: Query, first: Plan) -> Page:
+        """The page asked for. ``first``: the plan as typed, of which ``plan`` was made."""
+        end = (query.page + 1) * query.size
+        total = self.count(plan)
+        if not total:
+            return Page([], 0)
+        typed = first if first.is_exact and not plan.is_exact and not plan.relaxed else None
+        by_date = query.sort == "date" or plan.is_filter_only
+
+        def top(limit: int) -> list[tuple[float, Any]]:
+            self._check_time()
+            if by_date:
+                return self._newest(self._queries.matching(plan), limit)
+            if typed is None and total > FIRST_PAGE and is_about_a_subject(plan):
+                found = self._ranked(plan, None, total, max(limit, FIRST_PAGE))
+                newest = self._newest(self._queries.subject(plan), len(PLACES_OF_NEWEST))
+                return with_newest(found, newest)[:limit]
+            return self._ranked(plan, typed, total, limit)
+
+        if query.collapse:
+            found = self._collapsed(top, end, total)
+            total, capped = self._clusters(plan)
+        else:
+            found, capped = top(min(end, total)), False
+        shown = found[query.page * query.size : end]
+        numbers = self._view.values("n", [place for _, place in shown])
+        scores = [0.0 if by_date else score for score, _ in shown]
+        return Page(list(zip(numbers, scores, strict=True)), total, capped)
+
+    def _newest(self, query: Any, limit: int) -> list[tuple[float, Any]]:
+        return self._view.best(query, limit, by="at")
+
+    def _ranked(
+        self, plan: Plan, typed: Plan | None, many: int, limit: int
+    ) -> list[tuple[float, Any]]:
+        """The best of each way of matching, each article once."""
+        best: dict[tuple[int, int], tuple[float, Any]] = {}
+        for query in self._queries.ranked(plan, typed, many):
+            self._check_time()
+            for score, place in self._view.best(query, limit):
+                key = (place.segment_ord, place.doc)
+                if key not in best or best[key][0] < score:
+                    best[key] = (score, place)
+        # The engine's own order among equals: a page more shows the same ones before it.
+        order = sorted(best, key=lambda key: (-best[key][0], key))
+        return [best[key] for key in order[:limit]]
+
+    def _collapsed(
+        self, top: Callable[[int], list[tuple[float, Any]]], end: int, total: int
+    ) -> list[tuple[float, Any]]:
+        """The first of each cluster, until there are enough."""
+        limit = 2 * end
+        while True:
+            found = top(min(limit, total))
+            seen: set[int] = set()
+            kept = []
+            clusters = self._view.values("cluster", [place for _, place in found])
+            for hit, cluster in zip(found, clusters, strict=True):
+                if cluster and cluster in seen:
+                    continue
+                seen.add(cluster)
+                kept.append(hit)
+            if len(kept) >= end or limit >= total:
+                return kept
+            limit *= 4
+
+    def _clusters(self, plan: Plan) -> tuple[int, bool]:
+        """How many hits there are when each cluster is one, and whether there are more."""
+        self._check_time()
+        terms = {"field": "cluster", "size": _CLUSTERS, "segment_size": _CLUSTERS}
+        found = self._view.aggregate(self._queries.matching(plan), {"of": {"terms": terms}})
+        buckets = found["of"]["buckets"]
+        alone = sum(b["doc_count"] for b in buckets if not b["key"])
+        together = sum(1 for b in buckets if b["key"])
+        return alone + together, found["of"]["sum_other_doc_count"] > 0
+
+    # ------------------------------------------------------------------ facets
+    def facets(self, plan: Plan) -> dict[str, dict[str, int]]:
+        """Over all matches."""
+        self._check_time()
+        asked: dict[str, Any] = {
+            "site": {"terms": {"field": "site", "size": _VALUES, "segment_size": _VALUES}},
+            "day": {"terms": {"field": "day", "size": FACET_DAYS, "order": {"_key": "desc"}}},
+        }
+        for key in KEYS:
+            asked[key] = {
+                "terms": {"field": f"spelt_{key}", "size": _VALUES, "segment_size": _VALUES}
+            }
+        found = self._view.aggregate(self._queries.matching(plan), asked)
+        sites = sorted(
+            ((b["key"], b["doc_count"]) for b in found["site"]["buckets"]),
+            key=lambda site: (-site[1], site[0]),
+        )
+        return {
+            "site": dict(sites),
+            "day": {_day(b["key"]): b["doc_count"] for b in found["day"]["buckets"]},
+            **{
+                key: counted(
+                    (*b["key"].split("\t", 1), b["doc_count"]) for b in found[key]["buckets"]
+                )
+                for key in KEYS
+            },
+        }
+
+
+def is_about_a_subject(plan: Plan) -> bool:
+    """Whether it asks for the news of something: of one to three words, all of which are found."""
+    return 0 < len(plan.terms) < KNOWN_ITEM and plan.relaxed in ("", "folded")
+
+
+def with_newest(
+    found: list[tuple[float, Any]], newest: list[tuple[float, Any]]
+) -> list[tuple[float, Any]]:
+    """The newest ones at their places among the best, unless they stand before them already.
+
+    A bonus for being new cannot do it: of a word in every tenth article there are dozens of
+    yesterday, of another one of last month. Whatever number of hits is asked for, the first ones
+    are the same.
+    """
+    order = list(found)
+    for at, (_, place) in zip(PLACES_OF_NEWEST, newest, strict=False):
+        here = (place.segment_ord, place.doc)
+        stands = next((i for i, (_, p) in enumerate(order) if (p.segment_ord, p.doc) == here), None)
+        if stands is not None and stands <= at:
+            continue
+        hit = (order[min(at, len(order) - 1)][0], place)
+        if stands is not None:
+            del order[stands]
+        order.insert(at, hit)
+    return order
+
+
+def _day(days_since_1970: float) -> str:
+    day = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=int(days_since_1970))
+    return day.date().isoformat()

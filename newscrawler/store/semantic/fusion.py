@@ -1,0 +1,78 @@
+"""When meaning is asked beside words, and how the two orders become one. Pure.
+
+An article that has the words of a query is what was asked for: such hits come first and stay as
+they are. Where the words had to be given up (none has all of them, not even corrected or in part as
+they stand) their order is weak, and reciprocal rank fusion joins it with the order of the vectors,
+which counts twice (docs/search.md has the measurements).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from newscrawler.store.base import Query
+from newscrawler.store.fold import exact_words
+from newscrawler.store.query_language import Plan
+
+#: Hits of either order that are looked at.
+DEPTH = 100
+#: Weights of words and of vectors, and how soon a rank stops to count.
+WORDS, VECTORS, RANK = 1.0, 2.0, 60
+#: Fewer articles with all words than this, and those that are near in meaning follow below them.
+FEW = 10
+
+Joined = Literal["words", "words first", "fused"]
+
+
+def words_alone(query: Query, plan: Plan, frequency: Callable[[str, bool], int]) -> str:
+    """Why meaning is not asked; "" = it may be. ``plan`` is the query as typed, ``frequency`` that
+    of a word (as typed: True, folded: False)."""
+    if plan.is_filter_only:
+        return "no words are looked for"
+    if query.sort == "date":
+        return "sorted by date"
+    if any(term.quoted for term in plan.terms):
+        return "a phrase is looked for"
+    if plan.title or plan.authors or plan.without_title or plan.without_authors:
+        return "a field is looked for"
+    if is_unaccented(plan, frequency):
+        return "typed without diacritics"
+    return ""
+
+
+def is_unaccented(plan: Plan, frequency: Callable[[str, bool], int]) -> bool:
+    """Whether most known words of a query without diacritics are written with them in the articles:
+    a model reads ``gia vang`` as no Vietnamese at all."""
+    if any(term.has_diacritics for term in plan.terms):
+        return False
+    words = {word for term in plan.terms for word in term.folded}
+    folded = {word: found for word in words if (found := frequency(word, False))}
+    foldings = [word for word, found in folded.items() if 2 * frequency(word, True) < found]
+    return 2 * len(foldings) > len(folded)
+
+
+def joined(plan: Plan, total: int) -> Joined:
+    """How the hits of the plan that was settled on and those of the vectors are joined."""
+    if plan.any_of:
+        return "fused"
+    if not total:
+        return "fused"
+    return "words first" if plan.relaxed or total < FEW else "words"
+
+
+def fused(words: Sequence[int], near: Sequence[int]) -> list[tuple[int, float]]:
+    """(number, score), the best first; of equal ones the better by words."""
+    scores: dict[int, float] = {}
+    for weight, order in ((WORDS, words), (VECTORS, near)):
+        for rank, n in enumerate(order):
+            scores[n] = scores.get(n, 0.0) + weight / (RANK + 1 + rank)
+    return sorted(scores.items(), key=lambda found: -found[1])
+
+
+def text_of(query: Query, plan: Plan) -> str:
+    """What of a query is embedded: as it was typed, where it is nothing but words."""
+    words = [word for term in plan.terms for word in term.exact]
+    if exact_words(query.text) == words:
+        return query.text
+    return " ".join(words)

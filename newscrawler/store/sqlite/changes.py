@@ -1,0 +1,100 @@
+"""Change numbers of the articles in a SQLite file: given out by who writes, followed by the
+full-text index.
+
+Only one process writes at a time, so numbers become visible in their order: who has seen change 7
+has seen every change before it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import apsw
+
+from newscrawler.store import codec
+from newscrawler.store.fulltext.schema import Change, Mark
+from newscrawler.store.sqlite.schema import CHANGES_SINCE, snapshot
+
+#: Changes whose transactions are remembered; an index that is further behind is made anew.
+_KEPT = 500_000
+_LAST = "SELECT coalesce(max(change), 0) FROM article"
+
+
+class Numbers:
+    def __init__(self, last: int) -> None:
+        self.last = last
+
+    def next(self) -> int:
+        self.last += 1
+        return self.last
+
+
+@contextmanager
+def numbered(db: apsw.Connection) -> Iterator[Numbers]:
+    """The numbers of one write transaction, which is open."""
+    before = db.execute(_LAST).get
+    numbers = Numbers(before)
+    yield numbers
+    if numbers.last > before:
+        db.execute(
+            "INSERT INTO history(change, token) VALUES(?,?)", (numbers.last, secrets.randbits(62))
+        )
+        db.execute("DELETE FROM history WHERE change < ?", (numbers.last - _KEPT,))
+
+
+class Feed:
+    """What an index is made from. A connection of its own, for one thread at a time."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._db = connection
+
+    def close(self) -> None:
+        self._db.close()
+
+    def last(self) -> int:
+        """The greatest change; 0 in a file that has no numbers yet."""
+        if self._db.pragma("user_version") < CHANGES_SINCE:
+            return 0
+        found: int = self._db.execute(_LAST).get
+        return found
+
+    def after(self, change: int, limit: int) -> tuple[list[Change], Mark]:
+        """The next changes, oldest first, and the mark of an index that has them all."""
+        with snapshot(self._db):
+            rows: list[Any] = self._db.execute(
+                "SELECT change, n, gone, order_ms, cluster, version, data FROM article "
+                "WHERE change > ? ORDER BY change LIMIT ?",
+                (change, limit),
+            ).fetchall()
+            done = rows[-1][0] if rows else change
+            boundary, token = self._boundary(done)
+        return [_change(*row) for row in rows], Mark(done, boundary, token)
+
+    def knows(self, mark: Mark) -> bool:
+        """Whether what an index with this mark has seen is the history of this file."""
+        with snapshot(self._db):
+            if mark.done > self.last():
+                return False
+            token = self._db.execute(
+                "SELECT token FROM history WHERE change = ?", (mark.boundary,)
+            ).get
+        return mark.token == (token or 0)
+
+    def _boundary(self, done: int) -> tuple[int, int]:
+        row: Any = self._db.execute(
+            "SELECT change, token FROM history WHERE change <= ? ORDER BY change DESC LIMIT 1",
+            (done,),
+        ).fetchone()
+        return (0, 0) if row is None else (row[0], row[1])
+
+
+def _change(
+    change: int, n: int, gone: int, order_ms: int, cluster: int | None, version: int, data: bytes
+) -> Change:
+    if gone:
+        return Change(change, n)
+    article = codec.unpack(data, version=version, cluster=None, gone=False)
+    return Change(change, n, article, order_ms, cluster or 0)

@@ -1,0 +1,254 @@
+"""The SQLite file: connections, tables, and SQLite's errors as StoreUnavailable.
+
+``article`` holds the current state of every article, with a number that rises with each change of
+any of them: what follows the file (the full-text index) asks for the changes after the last one it
+knows.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from newscrawler.store import codec, near_duplicates
+from newscrawler.store.base import StoreGone, StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+VERSION = 5
+#: The version from which on articles have change numbers, and words are in an index beside the
+#: file.
+CHANGES_SINCE = 5
+BUSY_MS = 10_000
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS article(
+    n INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    change INTEGER,            -- of its last change; rises over all articles
+    url TEXT NOT NULL,
+    canonical TEXT,            -- in canonical form, where it differs from url
+    version INTEGER NOT NULL,
+    gone INTEGER NOT NULL DEFAULT 0,
+    digest BLOB NOT NULL,
+    cluster INTEGER,           -- label shared by near-duplicates; NULL when alone
+    order_ms INTEGER NOT NULL, -- published, else first seen
+    stored_ms INTEGER NOT NULL,
+    data BLOB NOT NULL         -- the fields: JSON, zlib
+);
+CREATE INDEX IF NOT EXISTS article_url ON article(url);
+CREATE INDEX IF NOT EXISTS article_canonical ON article(canonical) WHERE canonical IS NOT NULL;
+CREATE INDEX IF NOT EXISTS article_cluster ON article(cluster) WHERE cluster IS NOT NULL;
+CREATE INDEX IF NOT EXISTS article_stored ON article(stored_ms);
+CREATE INDEX IF NOT EXISTS article_gone ON article(n) WHERE gone = 1;
+CREATE TABLE IF NOT EXISTS version(
+    n INTEGER NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY(n, version)
+);
+-- The last change of each transaction. A file that is put back from a backup has another history.
+CREATE TABLE IF NOT EXISTS history(change INTEGER PRIMARY KEY, token INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS band(
+    key INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(key, n)
+) WITHOUT ROWID;
+"""
+#: After a file of an earlier version has its numbers.
+_INDEXES = """
+CREATE UNIQUE INDEX IF NOT EXISTS article_change ON article(change);
+CREATE INDEX IF NOT EXISTS article_order ON article(order_ms) WHERE gone = 0;
+"""
+_FIRST_OF_HISTORY = """
+INSERT OR IGNORE INTO history SELECT max(change), abs(random()) >> 1 FROM article HAVING count(*);
+"""
+#: The words were a table of FTS5 until version 4, with narrow tables for facets beside it.
+_WORDS_OF_OLD = ("fts", "doc_label", "label", "doc", "site")
+
+
+def connect(path: Path, *, create: bool) -> apsw.Connection:
+    """A connection for one thread at a time. ``create`` makes file and tables, else the
+    file must be there."""
+    with translated(path):
+        if create:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as exc:
+                raise StoreUnavailable(
+                    f"article store {path}: cannot create its folder: {exc}"
+                ) from exc
+        flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+        connection = apsw.Connection(str(path), flags=flags)
+        try:
+            connection.set_busy_timeout(BUSY_MS)
+            connection.execute("PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 268435456")
+            if create:
+                # FULL: what was put is on the disk before the URL is acked, also when
+                # the power fails.
+                connection.execute(
+                    "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size"
+                    " = -32768"
+                )
+                _prepare(connection, path)
+            connection.execute(
+                "SELECT 1 FROM sqlite_schema LIMIT 1"
+            )  # a damaged file is seen here, by its right name
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+class Place:
+    """Which file a connection writes to. SQLite goes on writing to one that was
+    deleted, and says nothing."""
+
+    def __init__(self, name: str) -> None:
+        self._path = Path(name)
+        self._known = self._path.stat() if name else None
+
+    def check(self) -> None:
+        """:raises StoreGone: another file is at its path, or none"""
+        if self._known is None:
+            return
+        try:
+            if os.path.samestat(self._path.stat(), self._known):
+                return
+        except OSError:
+            pass
+        raise StoreGone(
+            f"article store {self._path}: was deleted while it was in use; what it held is lost"
+        )
+
+
+def is_older(path: Path) -> bool:
+    """Whether the file was last written by a program of an earlier version."""
+    with translated(path):
+        connection = connect(path, create=False)
+        try:
+            return bool(connection.pragma("user_version") < VERSION)
+        finally:
+            connection.close()
+
+
+def _prepare(connection: apsw.Connection, path: Path) -> None:
+    if not connection.readonly("main"):
+        _use_wal(connection)
+    found = connection.pragma("user_version")
+    if found == VERSION:
+        return
+    if found > VERSION:
+        raise StoreGone(
+            f"article store {path} is of a newer version ({found}, this program: {VERSION})"
+        )
+    with immediate(connection):
+        found = connection.pragma("user_version")  # another process may have been first
+        if found == 1:
+            _rebuild_bands(connection)
+        if 0 < found < CHANGES_SINCE:
+            _number_changes(connection, path)
+        if found < VERSION:
+            connection.execute(_TABLES)  # those that are missing
+            connection.execute(_INDEXES)
+            connection.execute(_FIRST_OF_HISTORY)
+        connection.pragma("user_version", VERSION)
+
+
+def _number_changes(connection: apsw.Connection, path: Path) -> None:
+    """Gives each article a change number and takes the words out of the file.
+
+    Every row is written once: 100,000 articles take some seconds, in which other writers wait.
+    """
+    many = connection.execute("SELECT count(*) FROM article").get
+    started = time.monotonic()
+    log.warning("article store %s: of an earlier version; %d articles are converted", path, many)
+    for table in _WORDS_OF_OLD:
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    connection.execute("ALTER TABLE article RENAME COLUMN row TO change")
+    connection.execute("UPDATE article SET change = n")
+    took_s = time.monotonic() - started
+    log.warning("article store %s: converted in %.1f s; its words are indexed now", path, took_s)
+
+
+def _rebuild_bands(connection: apsw.Connection) -> None:
+    """Version 1 hashed words one by one: its keys say nothing about those of today. 3,000
+    articles a second."""
+    connection.execute("DELETE FROM band")
+    articles = connection.execute("SELECT n, data FROM article WHERE gone = 0")
+    for n, data in articles:
+        text = codec.unpack(data, version=0, cluster=None, gone=False).content
+        keys = near_duplicates.band_keys(near_duplicates.shingles_of(text))
+        connection.executemany(
+            "INSERT OR IGNORE INTO band(key, n) VALUES(?,?)", [(k, n) for k in sorted(keys)]
+        )
+
+
+def _use_wal(connection: apsw.Connection) -> None:
+    """Two processes that create the file at once: SQLite answers busy here without
+    waiting, so we wait."""
+    deadline = time.monotonic() + BUSY_MS / 1000
+    while True:
+        try:
+            connection.pragma("journal_mode", "wal")
+            return
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+@contextmanager
+def immediate(connection: apsw.Connection) -> Iterator[None]:
+    """A write transaction: all of it or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # SQLite rolls back by itself after some errors (disk full)
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def snapshot(connection: apsw.Connection) -> Iterator[None]:
+    """One state of the file for several reads."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except apsw.BusyError as exc:
+        raise StoreUnavailable(
+            f"article store {path}: locked by another process for {BUSY_MS // 1000} s"
+        ) from exc
+    except apsw.FullError as exc:
+        raise StoreUnavailable(
+            f"article store {path}: the disk is full; free some space, nothing was lost"
+        ) from exc
+    except (apsw.ReadOnlyError, apsw.PermissionsError) as exc:
+        raise StoreUnavailable(
+            f"article store {path}: read-only; this user may not write there"
+        ) from exc
+    except apsw.CantOpenError as exc:
+        raise StoreUnavailable(
+            f"article store {path}: cannot be opened; is its folder there and writable?"
+        ) from exc
+    except (apsw.CorruptError, apsw.NotADBError) as exc:
+        raise StoreGone(
+            f"article store {path}: damaged ({exc}); put a backup in its place, or move it away "
+            "and fill a new one with `scrapy reparse`"
+        ) from exc
+    except (apsw.IOError, apsw.NoMemError) as exc:
+        raise StoreUnavailable(
+            f"article store {path}: {exc}; look at the disk (dmesg, df)"
+        ) from exc

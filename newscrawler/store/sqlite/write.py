@@ -1,0 +1,219 @@
+"""Writing to the SQLite store: versions, change numbers, near-duplicate clusters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from newscrawler.items import Article
+from newscrawler.store import canonical_duplicates, codec, near_duplicates
+from newscrawler.store.base import PutResult
+from newscrawler.store.sqlite.changes import Numbers, numbered
+from newscrawler.store.sqlite.schema import Place, immediate
+
+#: Entries of bands looked at, and articles verified: a boilerplate text fills a band.
+_CANDIDATES, _VERIFIED = 500, 4
+_SHARED = f"SELECT n FROM band WHERE key IN ({','.join('?' * near_duplicates.BANDS)}) LIMIT ?"
+#: Who names this address as canonical; whose address it is.
+_NAMING = "SELECT id, version, data FROM article WHERE canonical = ? AND NOT gone LIMIT 4"
+_NAMED = "SELECT id, version, data FROM article WHERE url = ? AND NOT gone LIMIT 4"
+
+
+@dataclass(slots=True)
+class _Ready:
+    """An article with everything that is computed before the write lock is taken."""
+
+    article: Article
+    digest: bytes
+    data: bytes
+    shingles: Any
+    bands: list[int]
+    order_ms: int
+    other: str | None  # its canonical address, where it has another
+
+
+@dataclass(slots=True)
+class _Old:
+    n: int
+    version: int
+    gone: bool
+    digest: bytes
+    cluster: int | None
+
+
+class Writer:
+    """One writing connection, used by one thread. ``now_ms`` is the clock of ``stored_ms``."""
+
+    def __init__(self, connection: apsw.Connection, now_ms: Callable[[], int]) -> None:
+        self._db = connection
+        self._now_ms = now_ms
+        self.place = Place(connection.db_filename("main"))
+
+    def put(self, articles: Sequence[Article]) -> list[PutResult]:
+        """Articles as from ``codec.cleaned``, none that ``codec.refusal`` refuses.
+        One transaction."""
+        digests = [codec.digest(a) for a in articles]
+        same = [
+            old is not None and old.digest == d and not old.gone
+            for old, d in self._lookups(articles, digests)
+        ]
+        ready = [
+            None if s else self._ready(a, d)
+            for a, d, s in zip(articles, digests, same, strict=True)
+        ]
+        if not any(ready):
+            return [self._unchanged(a.id) for a in articles]
+        with immediate(self._db), numbered(self._db) as numbers:
+            now = self._now_ms()
+            results = []
+            for article, digest, prepared in zip(articles, digests, ready, strict=True):
+                old = self._old(article.id)
+                if old is not None and old.digest == digest and not old.gone:
+                    results.append(PutResult(article.id, "unchanged", old.version))
+                    continue
+                # Without ``prepared`` it was changed by another process meanwhile.
+                new = prepared or self._ready(article, digest)
+                twin = self._twin(new) if old is None else None
+                results.append(twin or self._write(new, old, now, numbers))
+        return results
+
+    def mark_gone(self, ids: Sequence[str]) -> int:
+        done = 0
+        with immediate(self._db), numbered(self._db) as numbers:
+            for article_id in ids:
+                old = self._old(article_id)
+                if old is None or old.gone:
+                    continue
+                self._db.execute(
+                    "UPDATE article SET gone = 1, change = ?, stored_ms = ? WHERE n = ?",
+                    (numbers.next(), self._now_ms(), old.n),
+                )
+                done += 1
+        return done
+
+    # ------------------------------------------------------------------ one article
+    def _write(self, new: _Ready, old: _Old | None, now: int, numbers: Numbers) -> PutResult:
+        a = new.article
+        version = old.version + 1 if old else 1
+        fields = (
+            numbers.next(), a.url, new.other, version, new.digest, new.order_ms, now, new.data,
+        )  # fmt: skip
+        if old is None:
+            self._db.execute(
+                "INSERT INTO article(change, url, canonical, version, digest, order_ms, stored_ms, "
+                "data, id) VALUES(?,?,?,?,?,?,?,?,?)",
+                (*fields, a.id),
+            )
+            n = self._db.last_insert_rowid()
+        else:
+            n = old.n
+            self._db.execute(
+                "INSERT OR REPLACE INTO version(n, version, data) "
+                "SELECT n, version, data FROM article WHERE n = ?",
+                (n,),
+            )
+            self._forget_bands(old, numbers)
+            self._db.execute(
+                "UPDATE article SET change = ?, url = ?, canonical = ?, version = ?, digest = ?, "
+                "order_ms = ?, stored_ms = ?, data = ?, gone = 0, cluster = NULL WHERE n = ?",
+                (*fields, n),
+            )
+        self._join_cluster(n, version, new, numbers)
+        return PutResult(a.id, "updated" if old else "new", version)
+
+    def _ready(self, article: Article, digest: bytes) -> _Ready:
+        hashes = near_duplicates.shingles_of(article.content)
+        return _Ready(
+            article,
+            digest,
+            codec.pack(article),
+            hashes,
+            near_duplicates.band_keys(hashes),
+            codec.order_ms(article, self._now_ms()),
+            canonical_duplicates.other_address(article),
+        )
+
+    def _twin(self, new: _Ready) -> PutResult | None:
+        a = new.article
+        named: list[Any] = self._db.execute(_NAMING, (a.url,)).fetchall()
+        if new.other:
+            for query in (_NAMED, _NAMING):
+                named += self._db.execute(query, (new.other,)).fetchall()
+        for article_id, version, data in named:
+            stored = codec.unpack(data, version=version, cluster=None, gone=False)
+            if stored.site == a.site and canonical_duplicates.is_alike(
+                a.content, new.shingles, stored.content
+            ):
+                return PutResult(a.id, "twin", version, article_id)
+        return None
+
+    # ------------------------------------------------------------------ near-duplicates
+    def _join_cluster(self, n: int, version: int, new: _Ready, numbers: Numbers) -> None:
+        shared: Counter[int] = Counter()
+        if new.bands:
+            shared.update(n for (n,) in self._db.execute(_SHARED, (*new.bands, _CANDIDATES)))
+        self._db.executemany(
+            "INSERT OR IGNORE INTO band(key, n) VALUES(?,?)", [(k, n) for k in sorted(new.bands)]
+        )
+        for other, _ in shared.most_common(_VERIFIED):
+            if other == n:
+                continue
+            data, cluster = self._db.execute(
+                "SELECT data, cluster FROM article WHERE n = ?", (other,)
+            ).get
+            text = codec.unpack(data, version=0, cluster=None, gone=False).content
+            if (
+                near_duplicates.jaccard(new.shingles, near_duplicates.shingles_of(text))
+                < near_duplicates.SAME
+            ):
+                continue
+            # The version makes the label unique: an article may leave a cluster that it
+            # gave its label to.
+            label = (n << 16 | min(version, 0xFFFF)) if cluster is None else cluster
+            self._db.execute("UPDATE article SET cluster = ? WHERE n = ?", (label, n))
+            if cluster is None:
+                self._set_cluster(other, label, numbers)
+            return
+
+    def _set_cluster(self, n: int, label: int | None, numbers: Numbers) -> None:
+        """Of an article that does not change otherwise."""
+        self._db.execute(
+            "UPDATE article SET cluster = ?, change = ? WHERE n = ?", (label, numbers.next(), n)
+        )
+
+    def _forget_bands(self, old: _Old, numbers: Numbers) -> None:
+        data = self._db.execute("SELECT data FROM article WHERE n = ?", (old.n,)).get
+        text = codec.unpack(data, version=0, cluster=None, gone=False).content
+        keys = near_duplicates.band_keys(near_duplicates.shingles_of(text))
+        self._db.executemany("DELETE FROM band WHERE key = ? AND n = ?", [(k, old.n) for k in keys])
+        if old.cluster is not None:
+            rest = [
+                n
+                for (n,) in self._db.execute(
+                    "SELECT n FROM article WHERE cluster = ? AND n <> ? LIMIT 2",
+                    (old.cluster, old.n),
+                )
+            ]
+            if len(rest) == 1:
+                self._set_cluster(rest[0], None, numbers)
+
+    # ------------------------------------------------------------------ lookups
+    def _lookups(
+        self, articles: Sequence[Article], digests: list[bytes]
+    ) -> list[tuple[_Old | None, bytes]]:
+        return [(self._old(a.id), d) for a, d in zip(articles, digests, strict=True)]
+
+    def _old(self, article_id: str) -> _Old | None:
+        row = self._db.execute(
+            "SELECT n, version, gone, digest, cluster FROM article WHERE id = ?", (article_id,)
+        ).fetchone()
+        return None if row is None else _Old(row[0], row[1], bool(row[2]), row[3], row[4])
+
+    def _unchanged(self, article_id: str) -> PutResult:
+        old = self._old(article_id)
+        assert old is not None
+        return PutResult(article_id, "unchanged", old.version)

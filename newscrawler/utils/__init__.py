@@ -1,0 +1,1 @@
+"""Small helpers without news in them: numbers from outside, texts for people, extras."""

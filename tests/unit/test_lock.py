@@ -1,0 +1,30 @@
+"""requirements.lock is what requirements.txt asks for, each file with its hash."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = re.compile(r"[-_.]+")
+
+
+def pins(name: str) -> dict[str, str]:
+    """Package -> version of each line ``name==version``."""
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    found = (re.match(r"([\w.-]+)(?:\[[\w,]+\])?==([^\s;\\]+)", line) for line in lines)
+    return {NAME.sub("-", match[1]).lower(): match[2] for match in found if match}
+
+
+def test_each_pin_stands_in_the_lock_with_its_version() -> None:
+    asked, locked = pins("requirements.txt"), pins("requirements.lock")
+    assert len(asked) > 40
+    assert {name: locked.get(name) for name in asked} == asked
+
+
+def test_each_package_of_the_lock_has_hashes() -> None:
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    entries = re.split(r"^(?=[\w-])", text, flags=re.M)[1:]
+    assert len(entries) == len(re.findall(r"^\S+==", text, flags=re.M)) > 100
+    assert not [entry for entry in entries if "--hash=sha256:" not in entry]
+    assert "://" not in text, "an address of a registry"
