@@ -60,7 +60,7 @@ run: $(RUN_STAMP) $(SEMANTIC_PART)  ## crawl and serve the search page; SITES=a.
 	@$(BIN)/scrapy run $(if $(SITES),--sites $(SITES)) $(if $(PAGES),--pages $(PAGES)) $(if $(MINUTES),--minutes $(MINUTES))
 
 test: $(DEV_STAMP) $(SEMANTIC_PART)  ## prove that it works: everything (ARGS="tests/redis -k lease" for a part)
-	@$(PYTEST) -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
+	@$(PYTEST) -n $(TEST_PROCESSES) --dist loadfile --second-try $(ARGS)
 
 quick: $(DEV_STAMP)  ## the tests that take under a second each: what to run while you work
 	@$(PYTEST) -n $(PROCESSORS) --dist loadfile --quick $(ARGS)

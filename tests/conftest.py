@@ -26,7 +26,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # search by meaning turn it on.
 os.environ["SEMANTIC"] = "off"
 
-pytest_plugins = ["tests.durations"] + [
+pytest_plugins = ["tests.durations", "tests.second_try"] + [
     f"tests.{p.stem}"
     for p in sorted(Path(__file__).parent.glob("fixtures_*.py"))
     if importlib.util.find_spec("pytest")

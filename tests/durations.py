@@ -16,6 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -135,15 +136,24 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--quick"):
         return
-    known = Durations.read()
     quick, slow = [], []
     for item in items:
-        fixtures = [fixture_id(definition) for definition in shared_fixtures(item)]
-        is_slow = item.get_closest_marker("slow") or item.nodeid.startswith(NEVER_QUICK)
-        is_quick = not is_slow and known.is_quick(function_of(item.nodeid), fixtures)
-        (quick if is_quick else slow).append(item)
+        (quick if is_quick_item(item) else slow).append(item)
     items[:] = quick
     config.hook.pytest_deselected(items=slow)
+
+
+@cache
+def _known() -> Durations:
+    return Durations.read()
+
+
+def is_quick_item(item: pytest.Item) -> bool:
+    """Whether `make quick` runs this test."""
+    if item.get_closest_marker("slow") or item.nodeid.startswith(NEVER_QUICK):
+        return False
+    fixtures = [fixture_id(definition) for definition in shared_fixtures(item)]
+    return _known().is_quick(function_of(item.nodeid), fixtures)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst | None:
