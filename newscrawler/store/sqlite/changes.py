@@ -92,7 +92,7 @@ class Feed:
 
 
 def _change(
-    change: int, n: int, gone: int, order_ms: int, cluster: int | None, version: int, data: bytes
+    change: int, n: int, gone: int, order_ms: int, cluster: int | None, version: int, data: str
 ) -> Change:
     if gone:
         return Change(change, n)

@@ -13,18 +13,22 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 
 from newscrawler.store import codec, near_duplicates
 from newscrawler.store.base import StoreGone, StoreUnavailable
+from newscrawler.store.sqlite import view
 
 log = logging.getLogger(__name__)
 
-VERSION = 5
+VERSION = 6
 #: The version from which on articles have change numbers, and words are in an index beside the
 #: file.
 CHANGES_SINCE = 5
+#: The version from which on current articles are plain JSON, for the view.
+PLAIN_SINCE = 6
 BUSY_MS = 10_000
 
 _TABLES = """
@@ -40,7 +44,7 @@ CREATE TABLE IF NOT EXISTS article(
     cluster INTEGER,           -- label shared by near-duplicates; NULL when alone
     order_ms INTEGER NOT NULL, -- published, else first seen
     stored_ms INTEGER NOT NULL,
-    data BLOB NOT NULL         -- the fields: JSON, zlib
+    data TEXT NOT NULL         -- the fields: JSON, which the view ``news`` reads
 );
 CREATE INDEX IF NOT EXISTS article_url ON article(url);
 CREATE INDEX IF NOT EXISTS article_canonical ON article(canonical) WHERE canonical IS NOT NULL;
@@ -48,7 +52,8 @@ CREATE INDEX IF NOT EXISTS article_cluster ON article(cluster) WHERE cluster IS 
 CREATE INDEX IF NOT EXISTS article_stored ON article(stored_ms);
 CREATE INDEX IF NOT EXISTS article_gone ON article(n) WHERE gone = 1;
 CREATE TABLE IF NOT EXISTS version(
-    n INTEGER NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY(n, version)
+    n INTEGER NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL, -- JSON, zlib
+    PRIMARY KEY(n, version)
 );
 -- The last change of each transaction. A file that is put back from a backup has another history.
 CREATE TABLE IF NOT EXISTS history(change INTEGER PRIMARY KEY, token INTEGER NOT NULL);
@@ -137,7 +142,7 @@ def _prepare(connection: apsw.Connection, path: Path) -> None:
     if not connection.readonly("main"):
         _use_wal(connection)
     found = connection.pragma("user_version")
-    if found == VERSION:
+    if found == VERSION and view.is_current(connection):
         return
     if found > VERSION:
         raise StoreGone(
@@ -149,10 +154,13 @@ def _prepare(connection: apsw.Connection, path: Path) -> None:
             _rebuild_bands(connection)
         if 0 < found < CHANGES_SINCE:
             _number_changes(connection, path)
+        if 0 < found < PLAIN_SINCE:
+            _make_plain(connection, path)
         if found < VERSION:
             connection.execute(_TABLES)  # those that are missing
             connection.execute(_INDEXES)
             connection.execute(_FIRST_OF_HISTORY)
+        view.create(connection)
         connection.pragma("user_version", VERSION)
 
 
@@ -170,6 +178,26 @@ def _number_changes(connection: apsw.Connection, path: Path) -> None:
     connection.execute("UPDATE article SET change = n")
     took_s = time.monotonic() - started
     log.warning("article store %s: converted in %.1f s; its words are indexed now", path, took_s)
+
+
+def _make_plain(connection: apsw.Connection, path: Path) -> None:
+    """Writes the current articles as JSON; until version 5 they were compressed. The file is 1.8
+    times as large then."""
+    started, done = time.monotonic(), 0
+    next_ones = "SELECT n, data FROM article WHERE n > ? ORDER BY n LIMIT 500"
+    while True:
+        rows: list[Any] = connection.execute(next_ones, (done,)).fetchall()
+        if not rows:
+            break
+        connection.executemany(
+            "UPDATE article SET data = ? WHERE n = ?",
+            [(codec.plain_of(data), n) for n, data in rows],
+        )
+        done = rows[-1][0]
+    log.warning(
+        "article store %s: of an earlier version; its articles were made readable for other"
+        " programs in %.1f s", path, time.monotonic() - started,
+    )  # fmt: skip
 
 
 def _rebuild_bands(connection: apsw.Connection) -> None:

@@ -29,7 +29,7 @@ class _Ready:
 
     article: Article
     digest: bytes
-    data: bytes
+    data: str
     shingles: Any
     bands: list[int]
     order_ms: int
@@ -111,11 +111,7 @@ class Writer:
             n = self._db.last_insert_rowid()
         else:
             n = old.n
-            self._db.execute(
-                "INSERT OR REPLACE INTO version(n, version, data) "
-                "SELECT n, version, data FROM article WHERE n = ?",
-                (n,),
-            )
+            self._keep_version(n)
             self._forget_bands(old, numbers)
             self._db.execute(
                 "UPDATE article SET change = ?, url = ?, canonical = ?, version = ?, digest = ?, "
@@ -125,12 +121,20 @@ class Writer:
         self._join_cluster(n, version, new, numbers)
         return PutResult(a.id, "updated" if old else "new", version)
 
+    def _keep_version(self, n: int) -> None:
+        """The version that is about to be replaced."""
+        version, data = self._db.execute("SELECT version, data FROM article WHERE n = ?", (n,)).get
+        self._db.execute(
+            "INSERT OR REPLACE INTO version(n, version, data) VALUES(?,?,?)",
+            (n, version, codec.packed(data)),
+        )
+
     def _ready(self, article: Article, digest: bytes) -> _Ready:
         hashes = near_duplicates.shingles_of(article.content)
         return _Ready(
             article,
             digest,
-            codec.pack(article),
+            codec.plain(article),
             hashes,
             near_duplicates.band_keys(hashes),
             codec.order_ms(article, self._now_ms()),
