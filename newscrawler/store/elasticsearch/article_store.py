@@ -34,6 +34,7 @@ from newscrawler.store.base import (
 )
 from newscrawler.store.elasticsearch import query as dsl
 from newscrawler.store.elasticsearch.connection import Server
+from newscrawler.store.elasticsearch.reindex import Reindexed, Reindexing
 from newscrawler.store.query_language import Ask, Correct, Count, Frequencies, Plan, ladder, parse
 from newscrawler.web.urls import canonicalize
 
@@ -92,9 +93,12 @@ class ElasticStore:
         await self._server.close()
 
     async def refresh(self) -> None:
-        await self._server.ask(
-            lambda es: es.indices.refresh(index=[self._index, self._old_versions])
-        )
+        await self._server.refresh()
+
+    async def reindex(self, say: Callable[[str], None] = lambda _: None) -> Reindexed:
+        """A new index of this program's schema behind the alias, while others read and write.
+        The old one stays beside it. See store.elasticsearch.reindex."""
+        return await Reindexing(self._server, self._now_ms, say).run()
 
     # ------------------------------------------------------------------ put
     async def put(self, articles: Sequence[Article]) -> list[PutResult]:
@@ -204,9 +208,7 @@ class ElasticStore:
                 or source["data"]["site"] != new.article.site
             ):
                 continue
-            if canonical_duplicates.is_alike(
-                new.article.content, new.shingles, source["data"].get("content", "")
-            ):
+            if canonical_duplicates.is_alike(new.article.content, new.shingles, _content(source)):
                 return PutResult(new.article.id, "twin", source["version"], hit["_id"])
         return None
 
@@ -240,7 +242,7 @@ class ElasticStore:
             stored = [
                 (
                     h["_source"]["cluster"],
-                    near_duplicates.shingles_of(h["_source"]["data"].get("content", "")),
+                    near_duplicates.shingles_of(_content(h["_source"])),
                 )
                 for h in answers.get(w.article.id, ())
             ]
@@ -261,7 +263,7 @@ class ElasticStore:
         operations: list[dict[str, Any]] = []
         for doc in await self._server.look(self._index, list(dict.fromkeys(ids))):
             if not doc["_source"]["gone"]:
-                body = doc["_source"] | {"gone": True, "stored": self._now_ms()}
+                body = dsl.readable(doc["_source"]) | {"gone": True, "stored": self._now_ms()}
                 number = dsl.external_version(body["version"], gone=True)
                 operations += [
                     {"index": {"_id": doc["_id"], "version": number, "version_type": "external"}},
@@ -463,7 +465,7 @@ class ElasticStore:
         }
         try:
             while True:
-                hits = (await self._server.ask(lambda es: es.search(body=body)))["hits"]["hits"]
+                hits = await self._server.hits(body)
                 if not hits:
                     return
                 for article, _ in await self._articles(hits):
@@ -471,6 +473,11 @@ class ElasticStore:
                 body["search_after"] = hits[-1]["sort"]
         finally:
             await self._server.ask(lambda es: es.close_point_in_time(id=view["id"]))
+
+
+def _content(source: dict[str, Any]) -> str:
+    content: str = dsl.with_data({"data": {}, **source})["data"].get("content", "")
+    return content
 
 
 def _first_of_each(articles: list[Article]) -> tuple[list[Article], list[Article]]:

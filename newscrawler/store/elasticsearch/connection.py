@@ -25,6 +25,8 @@ _PAUSES_S = (0.2, 0.5, 1.0)
 #: A request body stays under the megabyte from which on aiohttp warns that sending it
 #: blocks the loop.
 _BULK_CHARS = 500_000
+#: Above those of Elasticsearch's own templates (100) and of most others.
+_PRIORITY = 300
 _READ_ONLY = "cluster_block_exception"
 
 
@@ -37,6 +39,8 @@ class Server:
 
     def __init__(self, uri: str, index: str, api_key: str | None) -> None:
         self.index, self.old_versions = index, f"{index}-versions"
+        #: Alias for other programs: without articles that are gone.
+        self.readers = f"{index}-news"
         #: For messages: without user and password.
         self.name = f"article store {url_shown(uri)}"
         self._uri, self._api_key = uri, api_key
@@ -57,7 +61,7 @@ class Server:
                     retry_on_timeout=False,
                 )
             with self._translated():
-                await self._create(self.index, dsl.ARTICLES)
+                await self._create(self.index, dsl.ARTICLES, self._make_articles)
                 await self._create(self.old_versions, dsl.VERSIONS)
             self._ready = True
 
@@ -67,11 +71,17 @@ class Server:
         with self._translated():
             await self._create(alias, mapping)
 
-    async def _create(self, alias: str, mapping: dict[str, Any]) -> None:
+    async def _create(
+        self,
+        alias: str,
+        mapping: dict[str, Any],
+        make: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
+        """Behind ``alias``, if missing. ``make`` makes it, else it is as ``mapping`` says."""
         assert self._client is not None
         if await self._client.indices.exists_alias(name=alias):
             found = await self._client.indices.get_mapping(index=alias)
-            schema = next(iter(found.values()))["mappings"].get("_meta", {}).get("schema", 0)
+            schema = max(_schema(one) for one in found.values())
             if schema > dsl.SCHEMA:
                 raise StoreUnavailable(
                     f"{self.name}: index {alias} is of a newer version ({schema}) of this program"
@@ -79,28 +89,75 @@ class Server:
             await self._extend(alias, mapping, found)
             return
         try:
-            await self._client.indices.create(
-                index=f"{alias}-{dsl.SCHEMA}",
-                mappings=mapping,
-                settings=dsl.SETTINGS,
-                aliases={alias: {}},
-            )
+            if make is not None:
+                await make(f"{alias}-{dsl.SCHEMA}")
+            else:
+                await self._client.indices.create(
+                    index=f"{alias}-{dsl.SCHEMA}",
+                    mappings=mapping,
+                    settings=dsl.SETTINGS,
+                    aliases={alias: {}},
+                )
         except ApiError as exc:
             if exc.error != "resource_already_exists_exception":  # another worker was first
                 raise
 
+    async def _make_articles(self, name: str) -> None:
+        await self.make_from_template(name, {self.index: {}, self.readers: dsl.NOT_GONE})
+
+    async def make_from_template(self, name: str, aliases: dict[str, Any]) -> None:
+        """An index of articles, made as the templates say where this program may keep some."""
+        assert self._client is not None
+        body: dict[str, Any] = {"aliases": aliases}
+        with self._translated():
+            if not await self._keep_templates():
+                body |= {"mappings": dsl.ARTICLES, "settings": dsl.SETTINGS}
+            try:
+                await self._client.indices.create(index=name, **body)
+            except ApiError as exc:
+                if exc.error != "resource_already_exists_exception":  # another worker was first
+                    raise
+
+    async def _keep_templates(self) -> bool:
+        """The composable template of the indices of articles: mapping and settings of this program,
+        then those of ``<index>@custom`` where somebody has made that component."""
+        assert self._client is not None
+        base, custom = f"{self.index}@newscrawler", f"{self.index}@custom"
+        try:
+            await self._client.cluster.put_component_template(
+                name=base, template={"mappings": dsl.ARTICLES, "settings": dsl.SETTINGS}
+            )
+            await self._client.indices.put_index_template(
+                name=self.index,
+                index_patterns=[f"{self.index}-{dsl.SCHEMA}", f"{self.index}-{dsl.SCHEMA}-*"],
+                composed_of=[base, custom],
+                ignore_missing_component_templates=[custom],
+                priority=_PRIORITY,
+                meta={"schema": dsl.SCHEMA, "made_by": "newscrawler"},
+            )
+        except ApiError as exc:
+            if exc.status_code != 403:
+                raise
+            logger.warning("Index template may not be made alias=%s", self.index)
+            return False
+        return True
+
     async def _extend(self, alias: str, mapping: dict[str, Any], found: Any) -> None:
         """Adds the fields that an index of an earlier program does not have. Doing it
-        twice changes nothing."""
+        twice changes nothing. Its old documents do not have them: see reindex.py."""
         assert self._client is not None
         known = set.intersection(
             *(set(one["mappings"].get("properties", ())) for one in found.values())
         )
         missing = {k: v for k, v in mapping["properties"].items() if k not in known}
-        if not missing:
+        old = min(_schema(one) for one in found.values()) < mapping["_meta"]["schema"]
+        if not missing and not old:
             return
+        change: dict[str, Any] = {"properties": missing}
+        if old:  # a program that cannot read what is written now says so, and leaves it alone
+            change["meta"] = mapping["_meta"] | {"extended": True}
         try:
-            await self._client.indices.put_mapping(index=alias, properties=missing)
+            await self._client.indices.put_mapping(index=alias, **change)
         except ApiError as exc:
             if exc.status_code != 403:
                 raise
@@ -113,16 +170,20 @@ class Server:
             await self._client.close()
             self._client, self._ready = None, False
 
+    async def refresh(self, *indices: str) -> None:
+        names = list(indices) or [self.index, self.old_versions]
+        await self.ask(lambda es: es.indices.refresh(index=names))
+
     async def search(self, body: dict[str, Any], limit_s: float | None = None) -> Any:
         """Raises SearchTimeout where the server had to stop after ``limit_s``: half
         an answer is none."""
-        if limit_s is None:
-            return await self.ask(lambda es: es.search(index=self.index, body=body))
-        body = body | {"timeout": f"{max(1, round(limit_s * 1000))}ms"}
+        body = body | {"_source": _wanted(body.get("_source"))} if "_source" in body else body
+        if limit_s is not None:
+            body = body | {"timeout": f"{max(1, round(limit_s * 1000))}ms"}
         found = await self.ask(lambda es: es.search(index=self.index, body=body))
-        if found["timed_out"]:
+        if limit_s is not None and found["timed_out"]:
             raise SearchTimeout(limit_s)
-        return found
+        return _whole(found)
 
     async def look(
         self, index: str, ids: list[str], fields: list[str] | None = None
@@ -130,8 +191,17 @@ class Server:
         """The documents that exist, as they are now (also those that search does not find yet)."""
         if not ids:
             return []
-        found = await self.ask(lambda es: es.mget(index=index, ids=ids, source_includes=fields))
-        return [d for d in found["docs"] if d.get("found")]
+        wanted = _wanted(fields)
+        found = await self.ask(lambda es: es.mget(index=index, ids=ids, source_includes=wanted))
+        docs = [d for d in found["docs"] if d.get("found")]
+        return [d | {"_source": dsl.with_data(d["_source"])} for d in docs]
+
+    async def hits(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+        """Of a view that ``body`` names (``pit``)."""
+        body = body | {"_source": _wanted(body.get("_source"))}
+        found = await self.ask(lambda es: es.search(body=body))
+        hits: list[dict[str, Any]] = _whole(found)["hits"]["hits"]
+        return hits
 
     async def bulk(self, index: str, operations: list[dict[str, Any]]) -> list[tuple[int, str]]:
         """Status and reason of each document; 2xx, 409 and 4xx for a faulty document. What the
@@ -229,3 +299,22 @@ class Server:
             raise StoreUnavailable(
                 f"{self.name}: read-only, its disk is nearly full: {error.get('reason')}"
             )
+
+
+def _schema(index: Any) -> int:
+    found: int = index["mappings"].get("_meta", {}).get("schema", 0)
+    return found
+
+
+def _wanted(fields: Any) -> Any:
+    """``data`` is an article: with the fields of it that stand beside ``data``."""
+    if isinstance(fields, list) and "data" in fields:
+        return [*fields, *dsl.READABLE]
+    return fields
+
+
+def _whole(found: Any) -> Any:
+    for hit in found["hits"]["hits"]:
+        if "_source" in hit:
+            hit["_source"] = dsl.with_data(hit["_source"])
+    return found

@@ -14,14 +14,15 @@ from typing import Any
 
 import orjson
 
-from newscrawler.items import Article
+from newscrawler.items import FIELDS, Article, Field
 from newscrawler.store import canonical_duplicates, codec
 from newscrawler.store.base import COUNT_CAP, Query
 from newscrawler.store.fold import folded_words, index_words
 from newscrawler.store.labels import KEYS, MOST, counted, labels_of
 from newscrawler.store.query_language import LONG, QUOTATION, Plan, Term
 
-SCHEMA = 1
+#: 2: the fields of an article are fields of the document, for Kibana and others.
+SCHEMA = 2
 BETWEEN = "\ue002"  # between two authors: a phrase does not run from one name into the next
 FACET_SITES, FACET_DAYS = 100, 31
 TITLE_BOOST, EXACT_BOOST, PAIR_BOOST, WHOLE_BOOST = 3.0, 0.15, 0.5, 2.0
@@ -46,6 +47,32 @@ for _key in KEYS:
     }
     LABEL_FIELDS[f"spelt_{_key}"] = {"type": "keyword", "index": False, "ignore_above": LONGEST_URL}
 
+
+def _readable(field: Field) -> dict[str, Any]:
+    """How a field of an article is mapped for other programs: what is written is searched by words,
+    what is chosen from a list as a whole, and each the other way by a field below it."""
+    if field.type == "time":
+        return {"type": "date", "ignore_malformed": True}
+    if field.type == "code":
+        return _WHOLE if field.name == "language" else _KEPT_ONLY
+    if field.facet or field.name == "section":
+        return _WHOLE | {"fields": {"text": {"type": "text"}}}
+    if field.type == "texts" or field.name == "title":
+        return {"type": "text", "fields": {"keyword": _WHOLE}}
+    return {"type": "text"}
+
+
+_WHOLE: dict[str, Any] = {"type": "keyword", "ignore_above": 512}
+#: Fields of an article that are fields of its document under their own names. ``data`` has the
+#: others, and all of them in a document that a program of schema 1 has written.
+READABLE: dict[str, Any] = {
+    f.name: _readable(f)
+    for f in FIELDS
+    if f.exported and f.stored and f.name not in ("id", "url", "site")
+}
+#: What an article is made of again, see ``with_data``.
+SOURCE = ("data", *READABLE)
+
 SETTINGS = {"number_of_shards": 1, "number_of_replicas": 0, "refresh_interval": "1s"}
 ARTICLES: dict[str, Any] = {
     "dynamic": "strict",
@@ -65,9 +92,12 @@ ARTICLES: dict[str, Any] = {
         "cluster": {"type": "keyword"},
         "bands": {"type": "keyword", "doc_values": False},
         "data": {"type": "object", "enabled": False},
+        **READABLE,
         **LABEL_FIELDS,
     },
 }  # fmt: skip
+#: Options of the alias for other programs.
+NOT_GONE: dict[str, Any] = {"filter": {"term": {"gone": False}}}
 VERSIONS: dict[str, Any] = {
     "dynamic": "strict",
     "_meta": {"schema": SCHEMA},
@@ -84,6 +114,7 @@ def document(
 ) -> dict[str, Any]:
     """All of a document but its cluster. ``article`` is from ``codec.cleaned``."""
     title, body = index_words(article.title), index_words(article.content)
+    plain = orjson.loads(orjson.dumps(codec.to_dict(article)))
     doc: dict[str, Any] = {
         "t": title.exact,
         "b": body.exact,
@@ -100,7 +131,8 @@ def document(
         "gone": False,
         "digest": digest.hex(),
         "bands": [str(b) for b in bands],
-        "data": orjson.loads(orjson.dumps(codec.to_dict(article))),
+        "data": {name: value for name, value in plain.items() if name not in READABLE},
+        **{name: value for name, value in plain.items() if name in READABLE},
     }
     if other := canonical_duplicates.other_address(article):
         doc["canonical"] = other
@@ -108,6 +140,22 @@ def document(
         doc.setdefault(f"label_{label.key}", []).append(label.folded)
         doc.setdefault(f"spelt_{label.key}", []).append(f"{label.folded}\t{label.text}")
     return doc
+
+
+def with_data(source: dict[str, Any]) -> dict[str, Any]:
+    """A source whose ``data`` has every field of the article, whichever program has written it."""
+    if not isinstance(source.get("data"), dict):
+        return source  # of another index
+    rest = {name: value for name, value in source.items() if name not in READABLE}
+    readable = {name: source[name] for name in READABLE if name in source}
+    return rest | {"data": source["data"] | readable}
+
+
+def readable(source: dict[str, Any]) -> dict[str, Any]:
+    """The opposite: as ``document`` makes it."""
+    data = source["data"]
+    kept = {name: value for name, value in data.items() if name not in READABLE}
+    return source | {"data": kept} | {n: v for n, v in data.items() if n in READABLE}
 
 
 def external_version(version: int, gone: bool) -> int:
@@ -308,7 +356,7 @@ def near_duplicates(bands: list[int], article_id: str, most: int) -> dict[str, A
     """Articles with the most band keys in common."""
     return {
         "size": most,
-        "_source": ["cluster", "data.content"],
+        "_source": ["cluster", "content", "data.content"],
         "query": {
             "bool": {
                 "should": [{"term": {"bands": str(b)}} for b in bands],
@@ -331,7 +379,7 @@ def named(articles: Sequence[Article]) -> dict[str, Any]:
     should = [{"terms": {"canonical": own + others}}, {"terms": {"url": others}}]
     conditions = [{"term": {"gone": False}}]
     query = {"bool": {"should": should, "minimum_should_match": 1, "filter": conditions}}
-    fields = ["url", "canonical", "version", "data.content", "data.site"]
+    fields = ["url", "canonical", "version", "content", "data.content", "data.site"]
     return {"size": 4 * len(articles), "_source": fields, "query": query, "sort": ["stored"]}
 
 
