@@ -186,7 +186,8 @@ class Article:
         default=None,
         metadata=declared(
             "text", label="Section", read=True, by_selector=True, compared=True, exported=True,
-            listed=True, in_hit=True, counted=True, json_ld=("articleSection",),
+            listed=True, in_hit=True, counted=True, key="section", facet=True,
+            json_ld=("articleSection",),
             meta=("article:section", "og:article:section", "parsely-section", "sailthru.section"),
         ),
     )  # fmt: skip
@@ -212,7 +213,7 @@ class Article:
         default=None,
         metadata=declared(
             "code", label="Language", read=True, exported=True, listed=True, in_hit=True,
-            counted=True,
+            counted=True, key="lang", facet=True,
         ),
     )  # fmt: skip
     canonical_url: str | None = field(

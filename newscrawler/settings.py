@@ -348,6 +348,10 @@ API_PORT: int | str = _env(
 # could read the API by DNS rebinding.
 API_ALLOWED_HOSTS = _env("API_ALLOWED_HOSTS", "")
 
+# Whose days are meant by "after:31/8/2026" and counted beside a search, on the page, in the API
+# (zone= there asks for another) and by scrapy search. The shipped sites are Vietnamese.
+READER_ZONE = _env("READER_ZONE", "Asia/Ho_Chi_Minh")
+
 # ---------------------------------------------------------------- terminal
 # auto | live | plain | off. live: a display in place, the log goes to DATA_DIR/logs/crawl.log;
 # plain: a line every 10 s; off: neither these nor the table at the end. auto: live on a terminal,

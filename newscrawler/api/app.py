@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
@@ -26,6 +26,7 @@ from newscrawler.api.guard import Guard
 from newscrawler.api.limits import BodyLimit, TooManySearches
 from newscrawler.api.pages import ArticleId
 from newscrawler.items import Article
+from newscrawler.store import query_tree
 from newscrawler.store.base import (
     COUNT_CAP,
     DEEPEST,
@@ -35,24 +36,11 @@ from newscrawler.store.base import (
     QueryTooLarge,
     StoreUnavailable,
 )
+from newscrawler.store.days import FORMS, moment, zone_of
 
 MEDIA_METRICS = "text/plain; version=0.0.4; charset=utf-8"
 #: Characters of a query; longer ones are somebody's pasted page.
 QUERY_MOST = 2_000
-
-
-def parse_when(name: str, text: str | None) -> datetime | None:
-    """``2026-11-21`` (that day at 0:00 UTC) or an ISO time (UTC without an offset).
-    Raises QueryError."""
-    if not text or not text.strip():
-        return None
-    try:
-        when = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise QueryError(
-            f"{name}={text}: not a day; write {name}=2026-08-31 or an ISO time"
-        ) from None
-    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def build_query(
@@ -67,16 +55,18 @@ def build_query(
     collapse: bool = False,
     labels: tuple[tuple[str, str], ...] = (),
     mode: Mode = "hybrid",
+    zone: tzinfo = UTC,
 ) -> Query:
-    """Raises QueryError."""
+    """Days are those of ``zone``. Raises QueryError."""
     return Query(
         text=q.strip(),
         page=page,
         size=size,
         sort=sort,
         sites=tuple(one for name in site or [] for one in name.split(",") if one),
-        after=parse_when("after", after),
-        before=parse_when("before", before),
+        after=moment("after", after, zone) if after and after.strip() else None,
+        before=moment("before", before, zone) if before and before.strip() else None,
+        zone=zone,
         facets=True,
         collapse=collapse,
         labels=labels,
@@ -160,7 +150,11 @@ def _add_api(app: FastAPI, reader: DataReader) -> None:
     async def search(
         q: Annotated[
             str,
-            Parameter(max_length=QUERY_MOST, description='words, "phrase", -not, title: author:'),
+            Parameter(
+                max_length=QUERY_MOST,
+                description='words, "phrase", OR, AND, NOT, -word, ( ), '
+                + " ".join(f"{field}:" for field in query_tree.FIELDS),
+            ),
         ] = "",
         mode: Annotated[
             Mode, Parameter(description="by words, by meaning, or by both where words are weak")
@@ -170,14 +164,17 @@ def _add_api(app: FastAPI, reader: DataReader) -> None:
         sort: Literal["relevance", "date"] = "relevance",
         site: Annotated[list[str] | None, Parameter(description="site ids, any of them")] = None,
         after: Annotated[
-            str | None, Parameter(description="published at or after: 2026-08-31 or ISO time")
+            str | None, Parameter(description=f"published at or after: {FORMS}, or an ISO time")
         ] = None,
         before: Annotated[
-            str | None, Parameter(description="published before: 2026-08-31 or ISO time")
+            str | None, Parameter(description=f"published before: {FORMS}, or an ISO time")
         ] = None,
         collapse: Annotated[
             bool, Parameter(description="one hit per group of near-duplicates")
         ] = False,
+        zone: Annotated[
+            str, Parameter(max_length=64, description="whose days are meant: Asia/Ho_Chi_Minh")
+        ] = "",
         labels: Annotated[tuple[tuple[str, str], ...], Depends(pages.chosen_labels)] = (),
     ) -> dict[str, Any]:
         query = build_query(
@@ -191,6 +188,7 @@ def _add_api(app: FastAPI, reader: DataReader) -> None:
             collapse=collapse,
             labels=labels,
             mode=mode,
+            zone=zone_of(zone) if zone else reader.deps.zone,
         )
         return data.result_json(query, await reader.search(query))
 
@@ -338,4 +336,4 @@ def day_after(day: str) -> str:
     return (datetime.fromisoformat(day) + timedelta(days=1)).date().isoformat()
 
 
-__all__ = ["COUNT_CAP", "create_app", "day_after", "parse_when"]
+__all__ = ["COUNT_CAP", "create_app", "day_after"]

@@ -94,6 +94,8 @@ def result_json(query: Query, result: SearchResult) -> dict[str, Any]:
         "sort": query.sort,
         "total": result.total,
         "total_is_capped": result.total_is_capped,
+        "read_as": result.read_as,
+        "notes": list(result.notes),
         "relaxed": result.relaxed,
         "corrections": result.corrections,
         "behind": result.behind,

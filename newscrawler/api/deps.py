@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any, Protocol
 
 from newscrawler.api.access import Access
@@ -13,6 +14,7 @@ from newscrawler.api.limits import Limits
 from newscrawler.api.probe import data_mark
 from newscrawler.fleet.registry import Registry
 from newscrawler.store.base import ArticleStore
+from newscrawler.store.days import zone_of
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -57,6 +59,7 @@ class Deps:
     raw: RawStore | None = None  # read only, for examples and the gate
     redis_error: str = ""  # why frontier and registry are None
     clock: Callable[[], float] = time.time  # seconds since the epoch
+    zone: tzinfo = UTC  # whose days searches mean and count
     mark: str = ""  # names the data that is served, see api.probe.data_mark
 
     async def close(self) -> None:
@@ -97,7 +100,12 @@ def open_deps(settings: BaseSettings, access: Access) -> Deps:
     log line and a notice on the page, not the search."""
     from newscrawler.crawl import services
 
-    deps = Deps(store=services.open_article_store(settings), access=access, mark=mark_of(settings))
+    deps = Deps(
+        store=services.open_article_store(settings),
+        access=access,
+        mark=mark_of(settings),
+        zone=zone_of(settings["READER_ZONE"]),
+    )
     try:
         deps.sites = site_facts(services.load_sites(settings))
     except Exception as exc:  # SitesError, or the file cannot be read

@@ -386,7 +386,14 @@ def _add_search(app: FastAPI, reader: DataReader, build_query: Callable[..., Que
         labels: Annotated[tuple[tuple[str, str], ...], Depends(chosen_labels)] = (),
     ) -> Response:
         query = build_query(
-            q, page=page, sort=sort, site=site, after=after, before=before, labels=labels
+            q,
+            page=page,
+            sort=sort,
+            site=site,
+            after=after,
+            before=before,
+            labels=labels,
+            zone=reader.deps.zone,
         )
         asked = Asked(query.text, sort, query.sites, after.strip(), before.strip(), page, labels)
         result = await reader.search(query)
@@ -399,6 +406,7 @@ def _add_search(app: FastAPI, reader: DataReader, build_query: Callable[..., Que
             pages=_pages(query, result, asked),
             first=page * query.size + 1,
             cap=COUNT_CAP,
+            zone=str(reader.deps.zone),
             status=await reader.status(),
         )
 

@@ -13,8 +13,8 @@ from newscrawler import cli
 from newscrawler.crawl import services
 from newscrawler.items import FIELDS
 from newscrawler.store.base import ArticleStore, Hit, Query, QueryError, SearchResult, StoreError
+from newscrawler.store.days import FORMS, day, zone_of
 from newscrawler.store.labels import KEYS
-from newscrawler.store.query_language import day
 
 T = TypeVar("T")
 #: Seconds that a command waits for the vector of its query.
@@ -55,10 +55,10 @@ class Command(cli.Command):
 
     def long_desc(self) -> str:
         return (
-            'All words are wanted; "a phrase" as written; -word without it; title:word,'
-            " author:name, "
+            'All words are wanted; "a phrase" as written; one OR another, AND, NOT, (groups); -word'
+            " without it; title:word, author:name, "
             f"{''.join(f'{key}:value, ' for key in KEYS)}"
-            "site:vnexpress.net, after:2026-08-01, before:2026-09. Typed with diacritics they are"
+            "site:vnexpress.net, after:31/8/2026, before:2026-09. Typed with diacritics they are"
             " meant; typed "
             "without, every spelling is found. A query that starts with a minus goes after --."
         )
@@ -87,7 +87,7 @@ class Command(cli.Command):
         parser.add_argument(
             "--after",
             metavar="DAY",
-            help="published on or after this day (2026-08-31, 2026-08, 2026)",
+            help=f"published on or after this day ({FORMS})",
         )
         parser.add_argument("--before", metavar="DAY", help="published before this day")
         parser.add_argument(
@@ -107,14 +107,16 @@ class Command(cli.Command):
                 print_help=False,
             )
         try:
+            zone = zone_of(self.settings["READER_ZONE"])
             query = Query(
                 text=" ".join(args),
                 page=opts.page,
                 size=opts.limit,
                 sort=opts.sort,
                 sites=tuple(s.strip().lower() for s in opts.site.split(",") if s.strip()),
-                after=day("after", opts.after) if opts.after else None,
-                before=day("before", opts.before) if opts.before else None,
+                after=day("after", opts.after, zone) if opts.after else None,
+                before=day("before", opts.before, zone) if opts.before else None,
+                zone=zone,
                 facets=opts.facets,
                 collapse=opts.collapse,
                 mode=opts.mode,
@@ -142,6 +144,8 @@ def _print(result: SearchResult, query: Query, as_json: bool) -> None:
         if query.facets:
             cli.print_object({"facets": result.facets})
         return
+    if result.notes or result.read_as != " ".join(query.text.split()):
+        cli.note("; ".join((f"Read as: {result.read_as}", *result.notes)))
     if result.hits:
         cli.print_rows([_row(h) for h in result.hits], ("published", "site", "title", "url"), False)
     for name, counts in result.facets.items():

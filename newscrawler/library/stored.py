@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from itertools import islice
 from typing import Any
 
@@ -14,7 +14,7 @@ from newscrawler.items import Article
 from newscrawler.library.background import Background
 from newscrawler.library.settings import project_settings
 from newscrawler.store.base import DEEPEST, ArticleStore, Hit, Query, SearchResult, Sort
-from newscrawler.store.query_language import day
+from newscrawler.store.days import day, zone_of
 
 _PAGE = 100  # hits asked for at once, the most that a query may
 _SCANNED = 200  # articles that a scan hands over at once
@@ -33,7 +33,8 @@ def open_store(uri: str | None = None, *, settings: Mapping[str, Any] | None = N
     own = project_settings(settings)
     if uri is not None:
         own.set("ARTICLE_STORE", uri, priority="cmdline")
-    return Store(services.open_article_store(own, must_exist=True))
+    zone = zone_of(own["READER_ZONE"])
+    return Store(services.open_article_store(own, must_exist=True), zone)
 
 
 class Hits(Iterable[Hit]):
@@ -70,8 +71,9 @@ class Hits(Iterable[Hit]):
 class Store:
     """Made by :func:`open_store`. May be used while a crawl writes to the same store."""
 
-    def __init__(self, store: ArticleStore) -> None:
+    def __init__(self, store: ArticleStore, zone: tzinfo = UTC) -> None:
         self._store = store
+        self._zone = zone  # whose days are meant by a text
         self._background = Background("newscrawler-store")
         try:
             self._background.run(store.open())
@@ -91,10 +93,11 @@ class Store:
         collapse: bool = False,
     ) -> Hits:
         """
-        :param text: words, "a phrase", -not, title: author: site: after: before:
-            (docs/search.md); "" finds all
+        :param text: words, "a phrase", OR, AND, NOT, -word, parentheses, title: author: site:
+            section: lang: keyword: after: before: (docs/search.md); "" finds all
         :param limit: most hits; None = all, at most 10,000
-        :param after: published at or after; a text is a day, month or year: "2026-11-01"
+        :param after: published at or after; a text is a day, month or year of READER_ZONE:
+            "2026-11-01", "1/11/2026"
         :param collapse: one hit per group of near-duplicates
         :raises newscrawler.store.base.QueryError: the query cannot be answered as written
         """
@@ -102,8 +105,9 @@ class Store:
         first = Query(
             text=text,
             sites=names,
-            after=_moment("after", after),
-            before=_moment("before", before),
+            after=_moment("after", after, self._zone),
+            before=_moment("before", before, self._zone),
+            zone=self._zone,
             sort=sort,
             collapse=collapse,
             size=_PAGE,
@@ -160,5 +164,5 @@ class Store:
         self.close()
 
 
-def _moment(key: str, when: datetime | str | None) -> datetime | None:
-    return day(key, when) if isinstance(when, str) else when
+def _moment(key: str, when: datetime | str | None, zone: tzinfo) -> datetime | None:
+    return day(key, when, zone) if isinstance(when, str) else when

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Literal, Protocol
 
 from newscrawler.items import Article
@@ -98,6 +98,7 @@ class Query:
     labels: tuple[tuple[str, str], ...] = ()
     after: datetime | None = None  # published at or after; aware
     before: datetime | None = None  # published before; aware
+    zone: tzinfo = UTC  # whose days are meant in ``text`` and counted in facets
     facets: bool = False
     collapse: bool = False  # one hit per near-duplicate cluster
     limit_s: float | None = None  # seconds until the search is given up; None = never
@@ -136,7 +137,7 @@ class SearchResult:
     hits: list[Hit]
     total: int
     total_is_capped: bool = False  # True: there are more than ``total``
-    # "site" -> {site id: articles}, "day" -> {"2026-08-31": articles (UTC day)}; most first
+    # "site" -> {site id: articles}, "day" -> {"2026-08-31": articles (day of ``zone``)}; most first
     # / newest first. Key of a field that is declared ``facet`` -> {value: articles}, the 50
     # with most articles.
     facets: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -145,6 +146,10 @@ class SearchResult:
     # rarest words, any of them.
     relaxed: Relaxed = ""
     corrections: dict[str, str] = field(default_factory=dict)
+    # How the text was read: a query that means the same with every operator written out; and what
+    # was not read as it looks, a sentence each.
+    read_as: str = ""
+    notes: tuple[str, ...] = ()
     took_ms: float = 0.0
     # How it was answered, and the part of meaning in it (None: the store has no vectors).
     mode: Mode = "keyword"

@@ -17,13 +17,13 @@ LOOKED_AT_MARKED = 6_000  # the first of these for scripts that need the slow wa
 
 
 def title_marks(title: str, plan: Plan) -> Marks:
-    return _marks(title, plan.terms + plan.any_of + plan.title, plan)
+    return _marks(title, plan.shown_in_title, plan)
 
 
 def snippet(content: str, plan: Plan) -> tuple[str, Marks]:
     """About ``SNIPPET`` characters around the densest match, cut at spaces, and
     what to mark in them."""
-    terms = plan.terms + plan.any_of
+    terms = plan.shown
     text = content[:LOOKED_AT]
     marks = _marks(text, terms, plan)
     if len(content) > LOOKED_AT and len({text[a:b].lower() for a, b in marks}) < len(terms):

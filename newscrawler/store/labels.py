@@ -16,6 +16,9 @@ from newscrawler.store.fold import folded_words
 FACETED = tuple(f for f in FIELDS if f.facet)
 #: Keys of the query language, and names of the facets.
 KEYS = tuple(f.key for f in FACETED)
+#: Those of which an article has one value: two that are asked for are alternatives.
+SINGLE = tuple(f.key for f in FACETED if f.type != "texts")
+_CODES = tuple(f.key for f in FACETED if f.type == "code")
 #: Values of a facet that are answered: those with the most articles.
 MOST = 50
 
@@ -34,14 +37,21 @@ def folded(text: str) -> str:
     return " ".join(folded_words(text))
 
 
+def compared(key: str, text: str) -> str:
+    """As ``folded``; of a code its first part: "en-GB" is "en"."""
+    words = folded(text)
+    return words.partition(" ")[0] if key in _CODES else words
+
+
 def labels_of(article: Article) -> list[Label]:
     """Each value once. ``article`` is from ``codec.cleaned``."""
     found: dict[tuple[str, str], Label] = {}
     for field in FACETED:
         value = getattr(article, field.name) or []
         for text in [value] if isinstance(value, str) else value:
-            if words := folded(text):
-                found.setdefault((field.key, words), Label(field.key, words, text))
+            if words := compared(field.key, text):
+                said = words if field.key in _CODES else text
+                found.setdefault((field.key, words), Label(field.key, words, said))
     return list(found.values())
 
 

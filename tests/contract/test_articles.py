@@ -269,7 +269,7 @@ async def test_scan_since_gives_what_was_stored_later(store: ArticleStore) -> No
 async def test_an_empty_store_answers(store: ArticleStore) -> None:
     result = await store.search(Query("hà nội", facets=True))
     assert (result.hits, result.total) == ([], 0)
-    assert result.facets == {"site": {}, "day": {}, "keyword": {}}
+    assert result.facets == {"site": {}, "day": {}, "section": {}, "keyword": {}, "lang": {}}
     stats = await store.stats()
     assert (stats["articles"], stats["newest"]) == (0, None)
     assert [a async for a in store.scan()] == []

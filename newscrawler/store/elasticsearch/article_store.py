@@ -35,7 +35,8 @@ from newscrawler.store.base import (
 from newscrawler.store.elasticsearch import query as dsl
 from newscrawler.store.elasticsearch.connection import Server
 from newscrawler.store.elasticsearch.reindex import Reindexed, Reindexing
-from newscrawler.store.query_language import Ask, Correct, Count, Frequencies, Plan, ladder, parse
+from newscrawler.store.ladder import Ask, Correct, Count, Frequencies, ladder
+from newscrawler.store.query_language import Plan, parse
 from newscrawler.web.urls import canonicalize
 
 _VERIFIED = 4
@@ -371,6 +372,8 @@ class ElasticStore:
             total["relation"] == "gte",
             relaxed=plan.relaxed,
             corrections=dict(plan.corrections),
+            read_as=plan.read_as,
+            notes=plan.notes,
         )
         if query.collapse and not result.total_is_capped:
             result.total = min(COUNT_CAP, found["aggregations"]["clusters"]["value"])
@@ -382,16 +385,16 @@ class ElasticStore:
                 Hit(article, score, text, marks, highlight.title_marks(article.title, plan), others)
             )
         if query.facets:
-            result.facets = dsl.facets_of(found["aggregations"])
+            result.facets = dsl.facets_of(found["aggregations"], query.zone)
         result.took_ms = (time.perf_counter() - started) * 1000
         return result
 
     async def facets(self, query: Query) -> dict[str, dict[str, int]]:
         plan = await self._settle(parse(query))
         found = await self._server.search(
-            {"size": 0, "query": dsl.matching(plan), "aggs": dsl.FACETS}
+            {"size": 0, "query": dsl.matching(plan), "aggs": dsl.facets(query.zone)}
         )
-        return dsl.facets_of(found["aggregations"])
+        return dsl.facets_of(found["aggregations"], query.zone)
 
     async def _settle(self, plan: Plan, limit_s: float | None = None) -> Plan:
         steps = ladder(plan)

@@ -8,7 +8,7 @@ stores find the same: the server only has to cut at white space.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime, tzinfo
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +19,18 @@ from newscrawler.store import canonical_duplicates, codec
 from newscrawler.store.base import COUNT_CAP, Query
 from newscrawler.store.fold import folded_words, index_words
 from newscrawler.store.labels import KEYS, MOST, counted, labels_of
-from newscrawler.store.query_language import LONG, QUOTATION, Plan, Term
+from newscrawler.store.ladder import LONG
+from newscrawler.store.query_language import (
+    QUOTATION,
+    AllOf,
+    AnyOf,
+    Condition,
+    NoneOf,
+    Plan,
+    Published,
+    Term,
+    Value,
+)
 
 #: 2: the fields of an article are fields of the document, for Kibana and others.
 SCHEMA = 2
@@ -171,29 +182,34 @@ def matching(plan: Plan) -> dict[str, Any]:
     must += _ways(plan)
     if some := [_anywhere(t, exact) for t in plan.any_of if t.words(exact)]:
         must.append(_one_of(some))
-    must += [
-        _in("t" if exact else "ft", t.words(exact), TITLE_BOOST)
-        for t in plan.title
-        if t.words(exact)
-    ]
     conditions: list[dict[str, Any]] = [{"term": {"gone": False}}]
-    conditions += [_in("a", t.folded) for t in plan.authors if t.folded]
-    if plan.sites:
-        conditions.append({"terms": {"site": list(plan.sites)}})
-    conditions += [{"term": {f"label_{key}": value}} for key, value in plan.labels]
-    limits = {"gte": codec.ms(plan.after), "lt": codec.ms(plan.before)}
-    if limits := {k: v for k, v in limits.items() if v is not None}:
-        conditions.append({"range": {"at": limits}})
-    without = [_anywhere(t, t.has_diacritics) for t in plan.exclude]
-    without += [
-        _in("t" if t.has_diacritics else "ft", t.words(t.has_diacritics))
-        for t in plan.without_title
-    ]
-    without += [_in("a", t.folded) for t in plan.without_authors if t.folded]
-    if plan.without_sites:
-        without.append({"terms": {"site": list(plan.without_sites)}})
-    without += [{"term": {f"label_{key}": value}} for key, value in plan.without_labels]
-    return {"bool": {"must": must, "filter": conditions, "must_not": without}}
+    without = []
+    for one in plan.conditions:
+        if isinstance(one, NoneOf):
+            without.append(_condition(one.part, None))
+        else:
+            conditions.append(_condition(one, exact))
+    scored = [_condition(one, exact) for one in plan.wanted]
+    return {"bool": {"must": must, "filter": conditions, "must_not": without, "should": scored}}
+
+
+def _condition(one: Condition, exact: bool | None) -> dict[str, Any]:
+    """``exact`` None: as each word was typed."""
+    if isinstance(one, AllOf):
+        return {"bool": {"filter": [_condition(part, exact) for part in one.parts]}}
+    if isinstance(one, AnyOf):
+        return _one_of([_condition(part, exact) for part in one.parts])
+    if isinstance(one, NoneOf):
+        return {"bool": {"must_not": [_condition(one.part, None)]}}
+    if isinstance(one, Value):
+        return {"term": {"site" if one.key == "site" else f"label_{one.key}": one.value}}
+    if isinstance(one, Published):
+        limits = {"gte": codec.ms(one.after), "lt": codec.ms(one.before)}
+        return {"range": {"at": {name: at for name, at in limits.items() if at is not None}}}
+    if one.where == "author":
+        return _in("a", one.term.folded)
+    is_exact = one.term.has_diacritics if exact is None else exact
+    return _title(one.term, is_exact) if one.where == "title" else _anywhere(one.term, is_exact)
 
 
 def _ways(plan: Plan) -> list[dict[str, Any]]:
@@ -204,7 +220,7 @@ def _ways(plan: Plan) -> list[dict[str, Any]]:
     others: list[dict[str, Any]] = []
     least = len(plan.loose) - plan.title_misses
     if plan.title_misses and least > 0:
-        titles = [_in("ft", t.folded, TITLE_BOOST) for t in plan.loose]
+        titles = [_title(t, False) for t in plan.loose]
         others.append({"bool": {"should": titles, "minimum_should_match": least}})
     if plan.instead:
         parts = _one_of([_anywhere(t, False) for t in plan.instead])
@@ -233,7 +249,7 @@ def ranked(plan: Plan, typed: Plan | None) -> dict[str, Any]:
             better.append({"constant_score": {"filter": rows, "boost": FIRST_OF_ALL}})
     if not exact:
         better += [_in(name, t.folded, EXACT_BOOST) for t in terms for name in ("t", "b")]
-    query["bool"]["should"] = better
+    query["bool"]["should"] += better
     recent = {"exp": {"at": {"origin": "now", "scale": HALF_LIFE, "decay": 0.5}}, "weight": RECENT}
     scored = {
         "function_score": {
@@ -268,40 +284,45 @@ def search_body(plan: Plan, typed: Plan | None, query: Query) -> dict[str, Any]:
             "cardinality": {"field": "cluster", "precision_threshold": 10_000}
         }
     if query.facets:
-        body["aggs"] |= FACETS
+        body["aggs"] |= facets(query.zone)
     return body
 
 
-FACETS: dict[str, Any] = {
-    "site": {
-        "terms": {
-            "field": "site",
-            "size": FACET_SITES,
-            "order": [{"_count": "desc"}, {"_key": "asc"}],
-        }
-    },
-    "day": {
-        "date_histogram": {
-            "field": "at",
-            "fixed_interval": "1d",
-            "min_doc_count": 1,
-            "order": {"_key": "desc"},
-        }
-    },
-    **{
-        # Twice as many as are shown: spellings of one value are counted together.
-        key: {"terms": {"field": f"spelt_{key}", "size": 2 * MOST}}
-        for key in KEYS
-    },
-}
+def facets(zone: tzinfo) -> dict[str, Any]:
+    """What is counted beside a search; days are those of ``zone``."""
+    # Days of a zone without a name (an offset) are counted by the offset.
+    name = getattr(zone, "key", "") or datetime(2000, 1, 1, tzinfo=zone).strftime("%z")
+    return {
+        "site": {
+            "terms": {
+                "field": "site",
+                "size": FACET_SITES,
+                "order": [{"_count": "desc"}, {"_key": "asc"}],
+            }
+        },
+        "day": {
+            "date_histogram": {
+                "field": "at",
+                "calendar_interval": "1d",
+                "time_zone": name,
+                "min_doc_count": 1,
+                "order": {"_key": "desc"},
+            }
+        },
+        **{
+            # Twice as many as are shown: spellings of one value are counted together.
+            key: {"terms": {"field": f"spelt_{key}", "size": 2 * MOST}}
+            for key in KEYS
+        },
+    }
 
 
-def facets_of(aggregations: dict[str, Any]) -> dict[str, dict[str, int]]:
+def facets_of(aggregations: dict[str, Any], zone: tzinfo) -> dict[str, dict[str, int]]:
     days = aggregations["day"]["buckets"][:FACET_DAYS]
     return {
         "site": {b["key"]: b["doc_count"] for b in aggregations["site"]["buckets"]},
         "day": {
-            datetime.fromtimestamp(b["key"] / 1000, UTC).date().isoformat(): b["doc_count"]
+            datetime.fromtimestamp(b["key"] / 1000, zone).date().isoformat(): b["doc_count"]
             for b in days
         },
         **{
@@ -399,14 +420,21 @@ def _one_of(queries: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _anywhere(term: Term, exact: bool) -> dict[str, Any]:
-    words = term.words(exact)
-    title, body = ("t", "b") if exact else ("ft", "fb")
-    return {
-        "dis_max": {
-            "queries": [_in(title, words, TITLE_BOOST), _in(body, words)],
-            "tie_breaker": 0.3,
-        }
-    }
+    body = _spelt("b" if exact else "fb", "fb", term, exact)
+    return {"dis_max": {"queries": [_title(term, exact), body], "tie_breaker": 0.3}}
+
+
+def _title(term: Term, exact: bool) -> dict[str, Any]:
+    return _spelt("t" if exact else "ft", "ft", term, exact, TITLE_BOOST)
+
+
+def _spelt(
+    field: str, folded_field: str, term: Term, exact: bool, boost: float = 1.0
+) -> dict[str, Any]:
+    """As typed, or in one of its other spellings, which are compared folded."""
+    own = _in(field, term.words(exact), boost)
+    others = [_in(folded_field, spelling, boost) for spelling in term.spellings]
+    return {"dis_max": {"queries": [own, *others]}} if others else own
 
 
 def _in(field: str, words: tuple[str, ...], boost: float = 1.0) -> dict[str, Any]:

@@ -24,7 +24,18 @@ from newscrawler.store.codec import ms
 from newscrawler.store.fulltext import schema
 from newscrawler.store.fulltext.engine import tantivy
 from newscrawler.store.fulltext.schema import FIRST, LAST, time_key
-from newscrawler.store.query_language import QUOTATION, Plan, Term
+from newscrawler.store.query_language import (
+    QUOTATION,
+    AllOf,
+    AnyOf,
+    Condition,
+    NoneOf,
+    Plan,
+    Published,
+    Term,
+    Value,
+    Words,
+)
 
 TITLE, EXACT, PAIR, WHOLE = 2.0, 0.5, 0.5, 1.5
 #: Neighbouring words anywhere, where a part of the query stands in a row.
@@ -122,40 +133,53 @@ class Queries:
             parts = [self._silent(self._anywhere(t, False), PART) for t in plan.instead]
             pairs = [self._silent(pair, PART_PAIR) for pair in self._pairs("fa", plan)]
             ways.append(_Way([*quoted, self._any_of(parts)], [*loose, *titles.values(), *pairs]))
+        wanted = [query for one in plan.wanted for query in self._scored(one, exact)]
         for way in ways:
-            way.should += [self._title(t, exact) for t in plan.title if t.words(exact)]
+            way.should += wanted
         return ways
 
     def _conditions(self, plan: Plan) -> tuple[list[Any], list[Any]]:
         """What must hold and what must not, beside the words; nothing of it is scored."""
-        exact, q = plan.is_exact, self._q
-        must = [
-            self._in("et" if exact else "ft", t.words(exact)) for t in plan.title if t.words(exact)
-        ]
-        conditions = [self._silent(one) for one in must]
-        conditions += [self._silent(self._in("m", t.folded)) for t in plan.authors if t.folded]
-        if plan.sites:
-            sites = [q.term_query(self._schema, "site", site) for site in plan.sites]
-            conditions.append(self._silent(self._any_of(sites)))
-        conditions += [self._silent(self._label(*label)) for label in plan.labels]
-        after, before = ms(plan.after), ms(plan.before)
-        if after is not None or before is not None:
-            conditions.append(self._silent(self._between(after, before)))
-        if not conditions and plan.is_filter_only:
-            conditions = [self._silent(q.term_query(self._schema, "kind", schema.ARTICLE))]
-        without = [self._anywhere(t, t.has_diacritics) for t in plan.exclude]
-        without += [
-            self._in("et" if t.has_diacritics else "ft", t.words(t.has_diacritics))
-            for t in plan.without_title
-        ]
-        without += [self._in("m", t.folded) for t in plan.without_authors if t.folded]
-        without += [q.term_query(self._schema, "site", site) for site in plan.without_sites]
-        without += [self._label(*label) for label in plan.without_labels]
-        return conditions, without
+        must, without = [], []
+        for one in plan.conditions:
+            if isinstance(one, NoneOf):
+                without.append(self._condition(one.part, None))
+            else:
+                must.append(self._silent(self._condition(one, plan.is_exact)))
+        if not must and not plan.terms and not plan.any_of:
+            must = [self._silent(self._every_article())]
+        return must, without
+
+    def _condition(self, one: Condition, exact: bool | None) -> Any:
+        """``exact`` None: as each word was typed."""
+        if isinstance(one, AllOf):
+            return self._all_of([self._condition(part, exact) for part in one.parts])
+        if isinstance(one, AnyOf):
+            return self._any_of([self._condition(part, exact) for part in one.parts])
+        if isinstance(one, NoneOf):
+            return self._both([self._every_article()], [self._condition(one.part, None)])
+        if isinstance(one, Value):
+            field = "site" if one.key == "site" else f"label_{one.key}"
+            return self._q.term_query(self._schema, field, one.value)
+        if isinstance(one, Published):
+            return self._between(ms(one.after), ms(one.before))
+        if one.where == "author":
+            return self._in("m", one.term.folded)
+        is_exact = one.term.has_diacritics if exact is None else exact
+        if one.where == "title":
+            return self._in("et" if is_exact else "ft", one.term.words(is_exact))
+        return self._anywhere(one.term, is_exact)
+
+    def _scored(self, one: Words, exact: bool) -> list[Any]:
+        title = self._title(one.term, exact)
+        return [title] if one.where else [self._anywhere(one.term, exact), title]
+
+    def _every_article(self) -> Any:
+        return self._q.term_query(self._schema, "kind", schema.ARTICLE)
 
     # ------------------------------------------------------------------ what comes first
     def _better(self, plan: Plan, typed: Plan | None, many: int) -> list[Any]:
-        words = [t for t in (*plan.terms, *plan.any_of, *plan.title) if t.folded]
+        words = [t for t in plan.shown_in_title if t.folded]
         if not words:
             return self._recent(RECENT)
         idfs = [self._idf(t) for t in words]
@@ -210,10 +234,16 @@ class Queries:
 
     # ------------------------------------------------------------------ parts of queries
     def _anywhere(self, term: Term, exact: bool) -> Any:
-        return self._in("ea" if exact else "fa", term.words(exact))
+        return self._spelt("ea" if exact else "fa", "fa", term, exact)
 
     def _title(self, term: Term, exact: bool = False) -> Any:
-        return self._q.boost_query(self._in("et" if exact else "ft", term.words(exact)), TITLE)
+        return self._q.boost_query(self._spelt("et" if exact else "ft", "ft", term, exact), TITLE)
+
+    def _spelt(self, field: str, folded_field: str, term: Term, exact: bool) -> Any:
+        """As typed, or in one of its other spellings, which are compared folded."""
+        own = self._in(field, term.words(exact))
+        known = [s for s in term.spellings if all(map(self._frequency, s))]
+        return self._any_of([own, *(self._in(folded_field, s) for s in known)])
 
     def _in(self, field: str, words: Sequence[str]) -> Any:
         if not words:
@@ -221,9 +251,6 @@ class Queries:
         if len(words) == 1:
             return self._q.term_query(self._schema, field, words[0])
         return self._q.phrase_query(self._schema, field, list(words))
-
-    def _label(self, key: str, value: str) -> Any:
-        return self._q.term_query(self._schema, f"label_{key}", value)
 
     def _between(self, after_ms: int | None, before_ms: int | None) -> Any:
         last = (1 << 63) - 1

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import tzinfo
 from typing import Any
 
 from newscrawler.store.base import Query
+from newscrawler.store.fulltext import local_days
 from newscrawler.store.fulltext.correct import Dictionary
 from newscrawler.store.fulltext.folder import View
 from newscrawler.store.fulltext.queries import KNOWN_ITEM, Queries, Scale
 from newscrawler.store.fulltext.schema import day_of
 from newscrawler.store.labels import KEYS, counted
-from newscrawler.store.query_language import (
-    Ask,
-    Correct,
-    Count,
-    Frequencies,
-    Plan,
-    Term,
-    corrected,
-    ladder,
-)
+from newscrawler.store.ladder import Ask, Correct, Count, Frequencies, corrected, ladder
+from newscrawler.store.query_language import Plan, Term
 
 FACET_DAYS = 31
 #: Values of a facet that are looked at, in each segment; clusters that are counted exactly.
@@ -236,12 +229,12 @@ class Search:
         return alone + together, found["of"]["sum_other_doc_count"] > 0
 
     # ------------------------------------------------------------------ facets
-    def facets(self, plan: Plan) -> dict[str, dict[str, int]]:
-        """Over all matches."""
+    def facets(self, plan: Plan, zone: tzinfo) -> dict[str, dict[str, int]]:
+        """Over all matches; days are those of ``zone``."""
         self._check_time()
         asked: dict[str, Any] = {
             "site": {"terms": {"field": "site", "size": _VALUES, "segment_size": _VALUES}},
-            "day": {"terms": {"field": "day", "size": FACET_DAYS, "order": {"_key": "desc"}}},
+            **local_days.asked(zone),
         }
         for key in KEYS:
             asked[key] = {
@@ -254,7 +247,7 @@ class Search:
         )
         return {
             "site": dict(sites),
-            "day": {_day(b["key"]): b["doc_count"] for b in found["day"]["buckets"]},
+            "day": local_days.newest(found, zone, FACET_DAYS),
             **{
                 key: counted(
                     (*b["key"].split("\t", 1), b["doc_count"]) for b in found[key]["buckets"]
@@ -289,8 +282,3 @@ def with_newest(
             del order[stands]
         order.insert(at, hit)
     return order
-
-
-def _day(days_since_1970: float) -> str:
-    day = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=int(days_since_1970))
-    return day.date().isoformat()

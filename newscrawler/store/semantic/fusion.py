@@ -13,7 +13,7 @@ from typing import Literal
 
 from newscrawler.store.base import Query
 from newscrawler.store.fold import exact_words
-from newscrawler.store.query_language import Plan
+from newscrawler.store.query_language import AllOf, AnyOf, Condition, NoneOf, Plan, Words
 
 #: Hits of either order that are looked at.
 DEPTH = 100
@@ -34,11 +34,27 @@ def words_alone(query: Query, plan: Plan, frequency: Callable[[str, bool], int])
         return "sorted by date"
     if any(term.quoted for term in plan.terms):
         return "a phrase is looked for"
-    if plan.title or plan.authors or plan.without_title or plan.without_authors:
-        return "a field is looked for"
+    if names_words(plan):
+        return "a field or alternatives are looked for"
     if is_unaccented(plan, frequency):
         return "typed without diacritics"
     return ""
+
+
+def names_words(plan: Plan) -> bool:
+    """Whether words are asked for that no vector can stand for: of a field, or alternatives."""
+    plain = [one for one in plan.conditions if not _is_plain_exclusion(one)]
+    return any(has_words(one) for one in plain)
+
+
+def _is_plain_exclusion(one: Condition) -> bool:
+    return isinstance(one, NoneOf) and isinstance(one.part, Words) and not one.part.where
+
+
+def has_words(one: Condition) -> bool:
+    if isinstance(one, (AllOf, AnyOf)):
+        return any(map(has_words, one.parts))
+    return has_words(one.part) if isinstance(one, NoneOf) else isinstance(one, Words)
 
 
 def is_unaccented(plan: Plan, frequency: Callable[[str, bool], int]) -> bool:
@@ -72,7 +88,8 @@ def fused(words: Sequence[int], near: Sequence[int]) -> list[tuple[int, float]]:
 
 def text_of(query: Query, plan: Plan) -> str:
     """What of a query is embedded: as it was typed, where it is nothing but words."""
-    words = [word for term in plan.terms for word in term.exact]
+    asked_for = (*plan.terms, *(one.term for one in plan.wanted))
+    words = [word for term in asked_for for word in term.exact]
     if exact_words(query.text) == words:
         return query.text
     return " ".join(words)

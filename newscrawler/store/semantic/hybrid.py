@@ -109,7 +109,7 @@ class Hybrid:
         """The nearest articles that pass the filters of the query."""
         matrix = self.meaning.matrix()
         vector = self.ask(fusion.text_of(self.query, self.first))
-        if not (plan.has_filters or plan.exclude):
+        if not plan.conditions:
             return matrix.nearest(vector, limit)
         return self._filtered(matrix, vector, plan, limit)
 
@@ -117,7 +117,7 @@ class Hybrid:
         self, matrix: Matrix, vector: Any, plan: Plan, limit: int
     ) -> list[tuple[int, float]]:
         filters = replace(
-            plan, terms=(), any_of=(), title=(), instead=(), title_misses=0, by_all=True, whole=None
+            plan, terms=(), any_of=(), instead=(), title_misses=0, by_all=True, whole=None
         )  # fmt: skip
         passing = self.search.numbers(filters, _FILTERED)
         if passing is not None:

@@ -79,8 +79,9 @@ class Reader:
             page = search.page(plan, query, first) if found is None else found.page
             result.total, result.total_is_capped = page.total, page.total_is_capped
             result.relaxed, result.corrections = plan.relaxed, dict(plan.corrections)
+            result.read_as, result.notes = plan.read_as, plan.notes
             if query.facets:
-                result.facets = search.facets(plan)
+                result.facets = search.facets(plan, query.zone)
             with snapshot(self._db):
                 only_near = found.only_near if found else frozenset()
                 result.hits = self._hits(page.hits, plan, only_near)
@@ -98,7 +99,7 @@ class Reader:
             if view is None:
                 return dict(_NO_FACETS)
             search = self._searching(view)
-            return search.facets(search.settle(first))
+            return search.facets(search.settle(first), query.zone)
 
         return self._answered(answer, None)
 

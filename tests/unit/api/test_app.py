@@ -72,7 +72,33 @@ def test_search_finds_with_and_without_diacritics(client: httpx.Client, query: s
         assert "bóng đá" in hit["title"]
         start, end = hit["title_marks"][0]
         assert hit["title"][start:end] in ("bóng", "bóng đá")
-    assert set(answer["facets"]) == {"site", "day", "keyword"}
+    assert set(answer["facets"]) == {"site", "day", "section", "keyword", "lang"}
+
+
+def test_the_answer_and_the_page_say_how_a_query_was_read(client: httpx.Client) -> None:
+    asked = {"q": "bóng OR đá -<b>x</b> after:mai"}
+    answer = client.get("/api/search", params=asked).json()
+    assert answer["read_as"] == 'bóng OR (đá -<b>x</b> "after:mai")'
+    assert "after:mai: not a day" in answer["notes"][0]
+    page = client.get("/", params=asked, headers=PAGE).text
+    assert (
+        "Read as: <code>bóng OR (đá -&lt;b&gt;x&lt;/b&gt; &#34;after:mai&#34;)</code>" in page
+        and "not a day" in page
+    )
+    assert "Read as" not in client.get("/", params={"q": "bóng  đá"}, headers=PAGE).text
+
+
+def test_days_of_parameters_are_written_as_in_a_query_and_of_a_zone(client: httpx.Client) -> None:
+    def total(**asked: str) -> int:
+        found: int = client.get("/api/search", params={"size": 1, **asked}).json()["total"]
+        return found
+
+    day = total(after="2026-11-20", before="2026-11-21")
+    assert 0 < day < 66
+    assert day == total(after="20/11/2026", before="21-11-2026")
+    assert day == total(after="2026-11-20T07:00+07:00", before="2026-11-21T00:00Z")
+    moved = {"after": "2026-11-20T07:00", "before": "2026-11-21T07:00"}
+    assert day == total(**moved, zone="Asia/Ho_Chi_Minh")
 
 
 def test_search_pages_do_not_overlap(client: httpx.Client) -> None:
@@ -109,7 +135,8 @@ def test_an_article_and_its_versions(client: httpx.Client) -> None:
         ("/api/search?mode=semantic", 400, "no search by meaning"),
         ("/api/search?mode=telepathy", 422, "mode"),
         ("/api/search?after=yesterday", 400, "after=yesterday"),
-        ("/api/search?q=after:nonsense", 400, "after:nonsense"),
+        ("/api/search?zone=Mars/Olympus", 400, "zone=Mars/Olympus"),
+        ("/api/search?q=-b%C3%A3o", 400, "no word to look for"),
         ("/api/search?page=9999&size=100", 400, "deep"),
         ("/api/search?q=" + "x" * 2001, 422, "q:"),
         ("/api/articles/" + "0" * 32, 404, "no article"),

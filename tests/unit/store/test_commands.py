@@ -83,7 +83,15 @@ def rows(done: subprocess.CompletedProcess[bytes]) -> list[dict[str, object]]:
 def test_search_prints_one_object_a_line(run: Run) -> None:
     hit, facets = rows(run("search", "ha", "noi", "--json", "--facets"))
     assert (hit["id"], hit["url"], hit["title"]) == (ARTICLE.id, ARTICLE.url, ARTICLE.title)
-    assert facets == {"facets": {"site": {"a.vn": 1}, "day": {"2026-08-03": 1}, "keyword": {}}}
+    assert facets == {
+        "facets": {
+            "site": {"a.vn": 1},
+            "day": {"2026-08-03": 1},
+            "section": {},
+            "keyword": {},
+            "lang": {},
+        }
+    }
 
 
 def test_search_prints_a_table_and_says_how_many(run: Run) -> None:

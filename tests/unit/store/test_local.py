@@ -254,7 +254,8 @@ async def test_articles_of_one_moment_keep_their_day(store: LocalStore, tmp_path
     assert {r.status for r in await store.put(midnight)} == {"new"}
     await store.put([article(9999, published=DAY + timedelta(minutes=1))])
     await store.refresh()
-    result = await store.search(Query("after:2026-08-01 before:2026-08-02", facets=True, size=1))
+    day = {"after": DAY, "before": DAY + timedelta(days=1)}
+    result = await store.search(Query(**day, facets=True, size=1))
     assert (result.total, result.facets["day"]) == (701, {"2026-08-01": 701})
     assert result.hits[0].article.id == article(9999).id
     check(tmp_path / "articles.db")

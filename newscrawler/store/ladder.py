@@ -1,0 +1,182 @@
+"""The ladder: how a query is relaxed until it finds something. Pure; both stores climb it.
+
+A query typed with diacritics means them: exact words first. When that finds fewer than ``FEW``,
+words are compared folded, then unknown words are corrected, then any of the rarest words will do. A
+quoted phrase, a field, an alternative and an exclusion are never given up, only folded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from newscrawler.store.query_language import MOST_TERMS, Plan, Term, in_a_row, row
+
+#: Fewer exact matches than this, and the folded ones are shown below them.
+FEW = 10
+#: Fewer matches than this of a query of ``LONG`` words and more, and one of its words may be wrong:
+#: in a store of many articles of some hundred words, chance alone has any four common ones
+#: somewhere.
+NEAR = 2_000
+LONG = 4
+#: From so many words on a part of them as it stands is proof enough, and two may be missing in a
+#: title.
+LONGER = 6
+#: Share of the words of a query that a title must have when nothing else is found.
+MOST_OF_TITLE = 0.6
+#: Words in more than this share of the articles say nothing about what is looked for.
+COMMON = 0.05
+#: How many of the rarest words an OR asks for: a plain OR of all is slow and finds everything.
+OR_WORDS = 4
+#: Longer words are not corrected: each letter of one is a hundred candidates more.
+LONGEST_CORRECTED = 32
+
+
+# What the ladder asks of a store, and what it is sent back.
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many articles match ``plan``; the answer may stop at ``enough``."""
+
+    plan: Plan
+    enough: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frequencies:
+    """Share of the articles (0..1) with each term, folded; 0.0 = in none at all."""
+
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Correct:
+    """The known word within one edit of each unknown folded word of ``plan`` that goes best with
+    the others; no entry where there is none."""
+
+    words: tuple[str, ...]
+    plan: Plan
+
+
+Ask = Count | Frequencies | Correct
+
+
+def ladder(plan: Plan) -> Generator[Ask, object, Plan]:
+    """Find the plan to answer with: yields what it has to know, returns the plan. See the head of
+    the module."""
+    if plan.is_filter_only:
+        return plan
+    found = yield from _count(plan, NEAR)
+    if plan.is_exact and found < FEW:
+        folded = replace(plan, is_exact=False)
+        wider = yield from _count(folded, NEAR)
+        plan = folded if found or not wider else replace(folded, relaxed="folded")
+        found = wider
+    return (yield from _widen(plan, found) if found else _relax(plan))
+
+
+def _count(plan: Plan, enough: int) -> Generator[Ask, object, int]:
+    found = yield Count(plan, enough)
+    assert isinstance(found, int)
+    return found
+
+
+def _widen(plan: Plan, found: int) -> Generator[Ask, object, Plan]:
+    """Few articles have all of many words: those count that have them by more than chance."""
+    loose = plan.loose
+    if len(loose) < LONG:
+        return plan
+    near = replace(plan, title_misses=1) if found < NEAR else plan
+    if len(loose) < LONGER or plan.whole is None:
+        return near
+    if (yield from _count(replace(plan, terms=(plan.whole,)), 1)):
+        return near  # somebody has it word for word
+    if near.title_misses and (yield from _count(replace(near, by_all=False), 1)):
+        return near
+    return replace(near, instead=_parts(loose, 2))
+
+
+def _relax(plan: Plan) -> Generator[Ask, object, Plan]:
+    """Nothing has all the words."""
+    if not plan.loose:
+        return plan
+    words = tuple(dict.fromkeys(w for t in plan.loose for w in _pieces(t)))[:MOST_TERMS]
+    share = yield Frequencies(words)
+    assert isinstance(share, dict)
+    unknown = tuple(
+        t.folded[0]
+        for t in words
+        if len(t.folded) == 1 and not share[t] and 2 < len(t.folded[0]) <= LONGEST_CORRECTED
+    )
+    better = (yield Correct(unknown, plan)) if unknown else {}
+    assert isinstance(better, dict)
+    if better:
+        plan = corrected(plan, better)
+        if found := (yield from _count(plan, NEAR)):
+            return (yield from _widen(plan, found))
+        new = tuple(Term((w,), (w,)) for w in better.values())
+        of_the_new = yield Frequencies(new)
+        assert isinstance(of_the_new, dict)
+        share = share | of_the_new
+        words = tuple(dict.fromkeys(_corrected(t, better) for t in words))
+    plan = replace(plan, relaxed="any")
+    for looser in _looser(plan):
+        if (yield from _count(looser, 1)):
+            return looser
+    known = sorted((t for t in words if share.get(t)), key=lambda t: (share[t], t.folded))
+    rarest = [t for t in known if share[t] < COMMON] or known
+    if not rarest:
+        return replace(plan, relaxed="")
+    quoted = tuple(t for t in plan.terms if t.quoted)
+    return replace(plan, terms=quoted, any_of=tuple(rarest[:OR_WORDS]))
+
+
+def _looser(plan: Plan) -> Iterable[Plan]:
+    """Ways to match without all words, the strictest first."""
+    loose = plan.loose
+    many = len(loose)
+    if many >= LONG - 1:
+        yield replace(plan, title_misses=1)
+    if many >= LONGER:
+        yield replace(plan, title_misses=2, instead=_parts(loose, 2))
+    if many >= LONGER * 3 // 2:
+        yield replace(plan, title_misses=2, instead=_parts(loose, 3))
+    if many >= LONG:
+        yield replace(plan, title_misses=many - math.ceil(MOST_OF_TITLE * many))
+
+
+def _parts(terms: tuple[Term, ...], count: int) -> tuple[Term, ...]:
+    """The words in so many phrases of about the same length: a word that is wrong spoils only one
+    of them."""
+    borders = [round(i * len(terms) / count) for i in range(count + 1)]
+    return tuple(row(terms[a:b]) for a, b in pairwise(borders))
+
+
+def corrected(plan: Plan, better: dict[str, str]) -> Plan:
+    """With words in the place of others; quoted ones stay."""
+    terms = tuple(t if t.quoted else _corrected(t, better) for t in plan.terms)
+    return replace(
+        plan,
+        terms=terms,
+        whole=in_a_row(terms),
+        relaxed="corrected",
+        corrections=tuple(better.items()),
+    )
+
+
+def _corrected(term: Term, better: dict[str, str]) -> Term:
+    if not any(w in better for w in term.folded):
+        return term
+    words = tuple(better.get(w, w) for w in term.folded)
+    return Term(words, words, term.quoted)
+
+
+def _pieces(term: Term) -> Iterable[Term]:
+    """The words of a term; of a run without spaces (Chinese, Thai) its pairs of characters."""
+    if len(term.folded) < 2:
+        return [Term(term.folded, term.folded)] if term.folded else []
+    if max(map(len, term.folded)) > 1:
+        return [Term((w,), (w,)) for w in term.folded]
+    pairs = zip(term.folded, term.folded[1:], strict=False)
+    return [Term(pair, pair) for pair in pairs]
