@@ -53,11 +53,12 @@ _MOST_LINKS, _MOST_BOXES = 25, 60
 
 def find(doc: Document, context: PageContext, found: Extraction) -> FieldValue:
     """Of the first place that has any; [] where nothing is stated. Asked of articles only."""
-    without = _not_keywords(doc, context, found)
-    said = {_fold(word) for word in (found.title.value or "").split()}
+    without: set[str] | None = None  # folding all of it is for pages that state any
     for origin, values in statements(doc):
+        if without is None:
+            without = _not_keywords(doc, context, found)
         kept = [v for v in values if _fold(v) not in without]
-        if kept and not _is_cut_from(kept, said):
+        if kept and not _is_cut_from(kept, found.title.value or ""):
             trust = _TRUST.get(origin.rpartition("meta:")[2], 0.6)
             return FieldValue(kept[:MOST], origin, trust)
     return FieldValue([])
@@ -133,10 +134,11 @@ def _not_keywords(doc: Document, context: PageContext, found: Extraction) -> set
     return {folded for name in names if (folded := _fold(name))}
 
 
-def _is_cut_from(values: list[str], said: set[str]) -> bool:
+def _is_cut_from(values: list[str], headline: str) -> bool:
     """Five words or more, nearly all of them the headline's: no editor has chosen them."""
     if len(values) < 5 or any(" " in value for value in values):
         return False
+    said = {_fold(word) for word in headline.split()}
     return sum(_fold(value) in said for value in values) >= 0.8 * len(values)
 
 

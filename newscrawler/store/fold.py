@@ -87,7 +87,7 @@ def fold_words(words: list[str]) -> list[str]:
     return [folded for word in words if (folded := _fold_word(word))]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class IndexWords:
     """The words of one field as the index takes them: in order, with spaces between."""
 
@@ -95,10 +95,26 @@ class IndexWords:
     folded: str
 
 
-def index_words(text: str) -> IndexWords:
-    """Word by word the same as ``exact_words`` and ``fold_words``.
+#: Texts of more characters are not remembered: 256 of them would be much memory.
+_REMEMBERED_CHARS = 20_000
 
-    Text of the letters of :func:`_alphabet` is cut and folded as bytes, by tables: a look-up per
+
+def index_words(text: str) -> IndexWords:
+    """Word by word the same as ``exact_words`` and ``fold_words``. Do not change what it returns:
+    the last texts are remembered, since who writes an article looks for its near-duplicates first
+    and indexes it a moment later."""
+    if len(text) > _REMEMBERED_CHARS:
+        return _index_words(text)
+    return _recent_index_words(text)
+
+
+@lru_cache(maxsize=256)
+def _recent_index_words(text: str) -> IndexWords:
+    return _index_words(text)
+
+
+def _index_words(text: str) -> IndexWords:
+    """Text of the letters of :func:`_alphabet` is cut and folded as bytes, by tables: a look-up per
     word costs more than all else that is done to an article, as each is a walk through cold memory.
     """
     lower = exact(nfc(text))

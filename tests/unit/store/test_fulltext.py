@@ -20,12 +20,13 @@ from scrapy.settings import Settings
 from newscrawler.cli import doctor
 from newscrawler.items import Article
 from newscrawler.store.base import Query, StoreUnavailable
-from newscrawler.store.fulltext import engine, indexer
+from newscrawler.store.fulltext import engine, folder, indexer
 from newscrawler.store.fulltext import schema as index_schema
 from newscrawler.store.fulltext.correct import Dictionary
 from newscrawler.store.fulltext.folder import META
 from newscrawler.store.fulltext.lock import Lock
 from newscrawler.store.sqlite import LocalStore
+from tests.crawl.harness import until
 from tests.fixtures_disk import Disk
 from tests.unit.store.test_local import ROOT, article, check
 
@@ -160,6 +161,35 @@ async def _filled(path: Path, many: int = 60) -> None:
     store = LocalStore(path)
     await store.put([article(i) for i in range(many)])
     await store.close()
+
+
+async def test_articles_that_keep_coming_share_a_commit_unless_somebody_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(indexer.Indexer.__init__.__kwdefaults__, "commit_s", 3600.0)
+    monkeypatch.setitem(indexer.Indexer.__init__.__kwdefaults__, "period_s", 0.02)
+    path = tmp_path / "articles.db"
+    index = path.with_suffix(".index")
+
+    def committed() -> int:
+        if not (index / META).exists():
+            return 0
+        return folder.mark_of(folder.open_index(index).searcher()).done
+
+    store = LocalStore(path)
+    await store.open()
+    try:
+        await store.put([article(0)])
+        until(lambda: committed() == 1, "the first is committed, though nobody asked")
+        await store.put([article(1)])
+        await asyncio.sleep(0.3)  # fifteen looks at the store
+        assert committed() == 1
+        await store.refresh()
+        assert committed() == 2
+        await store.put([article(2)])
+    finally:
+        await store.close()
+    assert committed() == 3
 
 
 async def test_closing_leaves_an_index_that_is_complete(tmp_path: Path) -> None:
