@@ -105,9 +105,11 @@ class IndexPipeline(_ArticlePipeline):
         follow = getattr(store, "follow", None)  # stores of other projects have none
         if follow is not None:
             await follow()
+        self.services.announcer.start()
 
     async def close_spider(self) -> None:
         await self.services.ingest.drain()
+        await self.services.announcer.drain()
 
     async def process_item(self, item: Any) -> Any:
         if not isinstance(item, Article):

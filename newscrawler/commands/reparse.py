@@ -73,18 +73,21 @@ async def _reparse(settings: BaseSettings, choice: Choice, dry_run: bool) -> Rep
     redis: Any = connect(services.redis_url(settings), single=False)
     store = services.open_article_store(settings)
     raw = services.open_raw_store(settings)
-    sinks = services.open_event_sinks(settings, redis)
+    announcer = services.open_announcer(settings, store, redis)
     try:
         await store.open()
         selectors = services.open_selector_store(settings, redis)
         await selectors.refresh()
-        ingest = Ingest(store, sinks=sinks)
+        if not dry_run:
+            announcer.start()
+        ingest = Ingest(store, announcer=announcer)
         rules = plugins.metadata_rules(settings)
         reparser = Reparser(raw, ingest, selectors, sites, rules, dry_run=dry_run)
-        return await reparser.run(choice)
+        report = await reparser.run(choice)
+        await announcer.drain()
+        return report
     finally:
-        for sink in sinks:
-            await sink.close()
+        await announcer.close()
         raw.close()
         await store.close()
         await redis.aclose()

@@ -19,6 +19,7 @@ import xxhash
 from itemadapter import ItemAdapter
 
 from newscrawler import metrics
+from newscrawler.crawl.announce import Announcer
 from newscrawler.crawl.waits import ARTICLES, RAW_PAGES, Waits
 from newscrawler.extraction import text as textrules
 from newscrawler.items import FIELDS, Article, Outcome, Visit
@@ -32,7 +33,7 @@ from newscrawler.store.base import (
     StoreRefused,
     StoreUnavailable,
 )
-from newscrawler.store.events import EventSink
+from newscrawler.store.events import Kind
 
 logger = logging.getLogger(__name__)
 
@@ -165,7 +166,7 @@ class Ingest:
     they are counted, all in one step, and announced.
 
     :param raw: where pages are kept; None: the caller keeps them itself
-    :param sinks: who is told of what changed
+    :param announcer: tells others of what changed; None: nobody is told by this process
     :param count: counts of what was stored go there
     :param patience: how a store that is away is waited for; None: it is an error at once
     """
@@ -174,7 +175,7 @@ class Ingest:
         self,
         store: ArticleStore,
         raw: RawStore | None = None,
-        sinks: Sequence[EventSink] = (),
+        announcer: Announcer | None = None,
         count: Count = _nothing,
         *,
         patience: Patience | None = None,
@@ -183,7 +184,7 @@ class Ingest:
     ) -> None:
         self.store = store
         self._raw = raw
-        self._sinks = sinks
+        self._announcer = announcer
         self._counted = count
         self._patience = patience
         self._rows = rows
@@ -257,9 +258,10 @@ class Ingest:
         if visit.outcome is not Outcome.GONE or not visit.lease.digest:
             return
         article_id = visit.lease.url_id.hex()
-        if not await self.store.mark_gone([article_id]):
-            return
-        await self._tell(lambda sink: sink.gone([article_id]), 1)
+        if self._announcer is not None:
+            await self._announcer.begin()
+        if await self.store.mark_gone([article_id]) and self._announcer is not None:
+            await self._announcer.gone(article_id, visit.url)
 
     # ------------------------------------------------------------------ batches
     async def drain(self) -> None:
@@ -327,9 +329,12 @@ class Ingest:
         return by_id, refused
 
     async def _put(self, articles: Sequence[Article]) -> list[PutResult]:
-        if self._patience is None:
+        async def put() -> list[PutResult]:
+            if self._announcer is not None:
+                await self._announcer.begin()
             return await self.store.put(articles)
-        return await self._patience.put(lambda: self.store.put(articles))
+
+        return await (put() if self._patience is None else self._patience.put(put))
 
     def _count(self, articles: Sequence[Article], by_id: dict[str, PutResult]) -> None:
         """All that is counted of a batch, in one step: who looks at the
@@ -352,22 +357,12 @@ class Ingest:
 
     async def _announce(self, articles: Sequence[Article], by_id: dict[str, PutResult]) -> None:
         """After the commit: the articles are safe, whatever becomes of the events."""
-        changed = [
-            (article, result)
-            for article in articles
-            if (result := by_id.get(article.id)) and result.status in ("new", "updated")
-        ]
+        if self._announcer is None:
+            return
+        changed: list[tuple[Article, Kind]] = []
+        for article in articles:
+            result = by_id.get(article.id)
+            if result is not None and (result.status == "new" or result.status == "updated"):
+                changed.append((article, result.status))
         if changed:
-            await self._tell(lambda sink: sink.announce(changed), len(changed))
-
-    async def _tell(self, event: Callable[[EventSink], Awaitable[object]], articles: int) -> None:
-        for sink in self._sinks:
-            try:
-                await event(sink)
-            except Exception as exc:
-                logger.warning(
-                    "Events were not told sink=%s articles=%d error=%s",
-                    type(sink).__name__,
-                    articles,
-                    exc,
-                )
+            await self._announcer.stored(changed)

@@ -35,8 +35,11 @@ def metadata_rules(settings: BaseSettings) -> tuple[MetadataRule, ...]:
     return tuple(_all(settings, "METADATA_RULES"))
 
 
-def event_sinks(settings: BaseSettings) -> list[EventSink]:
-    return _all(settings, "EVENT_SINKS")
+def event_sinks(settings: BaseSettings) -> dict[str, EventSink]:
+    """By the names of their classes, under which it is kept how far each has been told."""
+    return {
+        str(path): _made(settings, "EVENT_SINKS", path) for path in settings.getlist("EVENT_SINKS")
+    }
 
 
 def alert_actions(settings: BaseSettings) -> list[AlertAction]:
@@ -69,7 +72,9 @@ def check(settings: BaseSettings) -> None:
     """
     for name in _LISTS:
         for path in settings.getlist(name):
-            _imported(name, path)
+            found = _imported(name, path)
+            if name == "EVENT_SINKS" and not hasattr(found, "deliver"):
+                raise ValueError(f"{name}: {path} has no method deliver (docs/extending.md)")
     for path in settings.getdict("ARTICLE_STORES").values():
         _imported("ARTICLE_STORES", path)
     if settings.get("EMBEDDER"):

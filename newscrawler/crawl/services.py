@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
+    from newscrawler.crawl.announce import Direct, Dispatcher
     from newscrawler.crawl.announced_lists import Announced
     from newscrawler.crawl.ingest import Ingest
     from newscrawler.crawl.parse_process import ParseProcesses
@@ -480,7 +481,7 @@ class Services:
         return Ingest(
             self.store,
             self.raw,
-            self.event_sinks,
+            self.announcer,
             self.count,
             patience=Patience(self.waits, self.is_over),
             rows=self.settings.getint("STORE_BATCH_ROWS"),
@@ -488,8 +489,8 @@ class Services:
         )
 
     @cached_property
-    def event_sinks(self) -> list[EventSink]:
-        return open_event_sinks(self.settings, self.redis)
+    def announcer(self) -> Dispatcher | Direct:
+        return open_announcer(self.settings, self.store, self.redis)
 
     @cached_property
     def metadata_rules(self) -> tuple[MetadataRule, ...]:
@@ -538,8 +539,8 @@ class Services:
 
     async def close(self) -> None:
         """Closes what was opened, the frontier's client last, as the others may still report."""
-        for sink in self._opened("event_sinks") or ():
-            await sink.close()
+        if (announcer := self._opened("announcer")) is not None:
+            await announcer.close()
         for name in ("raw", "store", "finished", "redis"):
             part = vars(self).pop(name, None)
             if part is None:
@@ -618,11 +619,22 @@ def open_article_store(
     )
 
 
-def open_event_sinks(settings: BaseSettings, client: Redis) -> list[EventSink]:
-    """The stream in Redis, and those of EVENT_SINKS."""
+def open_event_sinks(settings: BaseSettings, client: Redis | None) -> dict[str, EventSink]:
+    """The stream in Redis, and those of EVENT_SINKS, by the names of their cursors."""
     from newscrawler.store.events import EventStream
 
-    return [EventStream(client), *plugins.event_sinks(settings)]
+    return {"stream": EventStream(client), **plugins.event_sinks(settings)}
+
+
+def open_announcer(
+    settings: BaseSettings, store: ArticleStore, client: Redis
+) -> Dispatcher | Direct:
+    """What tells the events of a store; :meth:`Dispatcher.start` sets it to work."""
+    from newscrawler.crawl.announce import Direct, Dispatcher
+    from newscrawler.store.events import outbox_of
+
+    outbox, sinks = outbox_of(store), open_event_sinks(settings, client)
+    return Direct(store, sinks) if outbox is None else Dispatcher(outbox, sinks)
 
 
 def open_finished_store(settings: BaseSettings) -> FinishedStore | None:

@@ -145,7 +145,7 @@ def test_articles_are_in_the_store_of_the_page(crawled: Crawled) -> None:
 def test_each_stored_article_is_an_event_of_the_sink(crawled: Crawled) -> None:
     lines = (crawled.project.folder / "events.jsonl").read_text("utf-8").splitlines()
     events = [json.loads(line) for line in lines]
-    new = {event["id"]: event["title"] for event in events if event["type"] == "new"}
+    new = {event["id"]: event["title"] for event in events if event["type"] == "article.new"}
     assert new == {i: article["title"] for i, article in crawled.articles().items()}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest_asyncio
 
+from newscrawler.crawl.announce import Dispatcher
 from newscrawler.crawl.ingest import Ingest
 from newscrawler.crawl.reparse import Choice, Reparser, ReparseReport
 from newscrawler.discovery.sites import Sites
@@ -50,6 +51,7 @@ class Bench:
     def __init__(self, folder: Path, store: ArticleStore) -> None:
         self.folder, self.store = folder, store
         self.redis: Any = None  # who hears of what is stored; None: nobody
+        self.telling: Dispatcher | None = None
         self.sites = Sites().for_urls([url(1), url(1, "b.example")])
         self.sets = folder / "selectors"
         self.sets.mkdir()
@@ -83,10 +85,22 @@ class Bench:
         raw = RawStore.open(str(self.folder / "warc"), READER)
         selectors = SelectorStore(None, self.sets)
         assert not selectors.shipped_errors
-        ingest = Ingest(self.store, sinks=[EventStream(self.redis)])
-        return await Reparser(raw, ingest, selectors, self.sites, dry_run=dry_run).run(
+        announcer = self.announcer()
+        ingest = Ingest(self.store, announcer=announcer)
+        report = await Reparser(raw, ingest, selectors, self.sites, dry_run=dry_run).run(
             Choice(**choice)
         )
+        await announcer.drain(60)
+        return report
+
+    def announcer(self) -> Dispatcher:
+        if self.telling is None:
+            self.telling = Dispatcher(
+                self.store.outbox,  # type: ignore[attr-defined]
+                {"stream": EventStream(self.redis)},
+            )
+            self.telling.start()
+        return self.telling
 
     async def titles(self) -> dict[str, str]:
         return {article.url: article.title async for article in self.store.scan()}
@@ -96,7 +110,10 @@ class Bench:
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     store = open_store("", tmp_path)
     await store.open()
-    yield Bench(tmp_path, store)
+    bench = Bench(tmp_path, store)
+    yield bench
+    if bench.telling is not None:
+        await bench.telling.close()
     await store.close()
 
 

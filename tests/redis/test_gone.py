@@ -48,12 +48,15 @@ async def test_gone_is_told_once_and_only_of_articles(
         )
         gone = Visit(url=lease.url, outcome=Outcome.GONE, lease=lease)
         await ingest.note_gone(gone)
+        await services.announcer.drain(60)
         assert await r.xlen(STREAM) == 0, "it never was an article"
         await store.put([article])
         await ingest.note_gone(gone)
         await ingest.note_gone(gone)
-        ((_, event),) = await r.xrange(STREAM)
-        assert event == {b"type": b"article.gone", b"id": article.id.encode()}
+        await services.announcer.drain(60)
+        events = [event for _, event in await r.xrange(STREAM)]
+        assert [event[b"type"] for event in events] == [b"article.new", b"article.gone"]
+        assert {event[b"id"] for event in events} == {article.id.encode()}
         kept = await store.get(article.id)
         assert kept is not None and kept.gone
     finally:

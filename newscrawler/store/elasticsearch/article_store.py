@@ -34,6 +34,7 @@ from newscrawler.store.base import (
 )
 from newscrawler.store.elasticsearch import query as dsl
 from newscrawler.store.elasticsearch.connection import Server
+from newscrawler.store.elasticsearch.outbox import ElasticOutbox, brought_along
 from newscrawler.store.elasticsearch.reindex import Reindexed, Reindexing
 from newscrawler.store.ladder import Ask, Correct, Count, Frequencies, ladder
 from newscrawler.store.query_language import Plan, parse
@@ -51,6 +52,7 @@ class _Stored:
     version: int
     gone: bool
     digest: str
+    events: dict[str, Any]  # what its next state tells of them
 
 
 @dataclass(slots=True)
@@ -86,6 +88,14 @@ class ElasticStore:
         self._server = Server(uri, index, api_key)
         self._index, self._old_versions = self._server.index, self._server.old_versions
         self._now_ms = now_ms
+        self._outbox: ElasticOutbox | None = None
+
+    @property
+    def outbox(self) -> ElasticOutbox:
+        """Its events, for the process that tells them."""
+        if self._outbox is None:
+            self._outbox = ElasticOutbox(self._server, self._now_ms)
+        return self._outbox
 
     async def open(self) -> None:
         await self._server.open()
@@ -147,6 +157,8 @@ class ElasticStore:
             doc = dsl.document(
                 article, digest=digest, version=version, bands=bands, now_ms=self._now_ms()
             )
+            if old is not None:
+                doc |= old.events
             writes.append(
                 _Write(
                     article, digest, doc, hashes, bands, "updated" if old else "new", version, old
@@ -174,8 +186,17 @@ class ElasticStore:
                 outcome.refused[w.article.id] = reason
 
     async def _look(self, ids: list[str]) -> dict[str, _Stored]:
-        found = await self._server.look(self._index, ids, ["version", "gone", "digest"])
-        return {d["_id"]: _Stored(**d["_source"]) for d in found}
+        fields = ["version", "gone", "digest", "stored", "before"]
+        found = await self._server.look(self._index, ids, fields)
+        return {
+            d["_id"]: _Stored(
+                d["_source"]["version"],
+                d["_source"]["gone"],
+                d["_source"]["digest"],
+                brought_along(d),
+            )
+            for d in found
+        }
 
     async def _without_twins(self, writes: list[_Write], outcome: _Outcome) -> list[_Write]:
         """Those that are no other address of an article that is stored (and to be
@@ -264,7 +285,11 @@ class ElasticStore:
         operations: list[dict[str, Any]] = []
         for doc in await self._server.look(self._index, list(dict.fromkeys(ids))):
             if not doc["_source"]["gone"]:
-                body = dsl.readable(doc["_source"]) | {"gone": True, "stored": self._now_ms()}
+                body = dsl.readable(doc["_source"]) | {
+                    "gone": True,
+                    "stored": self._now_ms(),
+                    **brought_along(doc),
+                }
                 number = dsl.external_version(body["version"], gone=True)
                 operations += [
                     {"index": {"_id": doc["_id"], "version": number, "version_type": "external"}},

@@ -102,6 +102,9 @@ ARTICLES: dict[str, Any] = {
         "digest": _KEPT_ONLY,
         "cluster": {"type": "keyword"},
         "bands": {"type": "keyword", "doc_values": False},
+        # Earlier events of the article with the sequence numbers of their writes (outbox.py).
+        "before": {"type": "object", "enabled": False},
+        "before_seqs": {"type": "long", "doc_values": False},
         "data": {"type": "object", "enabled": False},
         **READABLE,
         **LABEL_FIELDS,

@@ -31,9 +31,11 @@ from newscrawler.web.urls import canonicalize
 if TYPE_CHECKING:
     import apsw
 
+    from newscrawler.store.events import Outbox
     from newscrawler.store.fulltext.index import FullText
     from newscrawler.store.semantic.meaning import Meaning
     from newscrawler.store.sqlite.job import Elsewhere, Verb
+    from newscrawler.store.sqlite.outbox import SqliteOutbox
     from newscrawler.store.sqlite.read import Reader
     from newscrawler.store.sqlite.write import Writer
 
@@ -69,11 +71,21 @@ class LocalStore:
         self._connections: list[apsw.Connection] = []
         self._idle: queue.SimpleQueue[Reader] = queue.SimpleQueue()
         self._index: FullText | None = None
+        self._outbox: SqliteOutbox | None = None
         self._opening = threading.Lock()
         self._closed = False
 
     async def open(self) -> None:
         await self._write("open", None)
+
+    @property
+    def outbox(self) -> Outbox:
+        """Its events, for the process that tells them."""
+        if self._outbox is None:
+            from newscrawler.store.sqlite.outbox import SqliteOutbox
+
+            self._outbox = SqliteOutbox(self._path, self._now_ms)
+        return self._outbox
 
     async def put(self, articles: Sequence[Article]) -> list[PutResult]:
         results: list[PutResult]
@@ -159,6 +171,8 @@ class LocalStore:
         if self._closed:
             return
         self._closed = True
+        if self._outbox is not None:
+            await self._outbox.close()
         if self._meaning is not None:
             await self._meaning.close()
         if self._elsewhere is not None:

@@ -23,7 +23,7 @@ from newscrawler.store.sqlite import view
 
 log = logging.getLogger(__name__)
 
-VERSION = 6
+VERSION = 7
 #: The version from which on articles have change numbers, and words are in an index beside the
 #: file.
 CHANGES_SINCE = 5
@@ -57,6 +57,22 @@ CREATE TABLE IF NOT EXISTS version(
 );
 -- The last change of each transaction. A file that is put back from a backup has another history.
 CREATE TABLE IF NOT EXISTS history(change INTEGER PRIMARY KEY, token INTEGER NOT NULL);
+-- What is told to sinks (outbox.py): an event for each version, and one when the article goes.
+CREATE TABLE IF NOT EXISTS event(
+    change INTEGER PRIMARY KEY, -- of the article, which is written in the same transaction
+    n INTEGER NOT NULL, version INTEGER NOT NULL, kind TEXT NOT NULL, at_ms INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS sink(
+    name TEXT PRIMARY KEY,
+    position INTEGER NOT NULL,  -- the change up to which it has been told
+    served_ms INTEGER NOT NULL
+) WITHOUT ROWID;
+-- Events that a sink's receiver will not take.
+CREATE TABLE IF NOT EXISTS letter(
+    sink TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, kind TEXT NOT NULL,
+    at_ms INTEGER NOT NULL, reason TEXT NOT NULL, refused_ms INTEGER NOT NULL,
+    PRIMARY KEY(sink, id, version, kind)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS band(
     key INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(key, n)
 ) WITHOUT ROWID;

@@ -11,13 +11,14 @@ import apsw
 
 from newscrawler.items import Article
 from newscrawler.store import canonical_duplicates, codec, near_duplicates
-from newscrawler.store.base import PutResult
+from newscrawler.store.base import PutResult, PutStatus
 from newscrawler.store.sqlite.changes import Numbers, numbered
 from newscrawler.store.sqlite.schema import Place, immediate
 
 #: Entries of bands looked at, and articles verified: a boilerplate text fills a band.
 _CANDIDATES, _VERIFIED = 500, 4
 _SHARED = f"SELECT n FROM band WHERE key IN ({','.join('?' * near_duplicates.BANDS)}) LIMIT ?"
+_EVENT = "INSERT INTO event(change, n, version, kind, at_ms) VALUES(?,?,?,?,?)"
 #: Who names this address as canonical; whose address it is.
 _NAMING = "SELECT id, version, data FROM article WHERE canonical = ? AND NOT gone LIMIT 4"
 _NAMED = "SELECT id, version, data FROM article WHERE url = ? AND NOT gone LIMIT 4"
@@ -88,10 +89,12 @@ class Writer:
                 old = self._old(article_id)
                 if old is None or old.gone:
                     continue
+                change, now = numbers.next(), self._now_ms()
                 self._db.execute(
                     "UPDATE article SET gone = 1, change = ?, stored_ms = ? WHERE n = ?",
-                    (numbers.next(), self._now_ms(), old.n),
+                    (change, now, old.n),
                 )
+                self._db.execute(_EVENT, (change, old.n, old.version, "gone", now))
                 done += 1
         return done
 
@@ -118,8 +121,10 @@ class Writer:
                 "order_ms = ?, stored_ms = ?, data = ?, gone = 0, cluster = NULL WHERE n = ?",
                 (*fields, n),
             )
+        status: PutStatus = "updated" if old else "new"
+        self._db.execute(_EVENT, (fields[0], n, version, status, now))
         self._join_cluster(n, version, new, numbers)
-        return PutResult(a.id, "updated" if old else "new", version)
+        return PutResult(a.id, status, version)
 
     def _keep_version(self, n: int) -> None:
         """The version that is about to be replaced."""

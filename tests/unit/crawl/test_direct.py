@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from newscrawler import metrics
+from newscrawler.crawl.announce import Direct
 from newscrawler.crawl.ingest import Ingest
 from newscrawler.crawl.model_extraction import ModelExtractor
 from newscrawler.discovery.sites import Sites
@@ -57,11 +58,13 @@ class Bench:
         self.clock = 1_800_000_000.0
         self.llm, self.client = llm, client
         raw, store = RawStore.open(str(folder / "warc"), "w1"), open_store("", folder)
+        # The stream without the loop of the dispatcher, whose tests are others.
+        announcer = Direct(store, {"stream": EventStream(client)})
         self.services = SimpleNamespace(
             raw=raw,
             store=store,
             metadata_rules=(),
-            ingest=Ingest(store, raw, [EventStream(client)], self.stats.inc_value, wait_s=0.01),
+            ingest=Ingest(store, raw, announcer, self.stats.inc_value, wait_s=0.01),
             sites=Sites.load(sites),
             selectors=SelectorStore(client, folder / "sets"),
             redis=client,

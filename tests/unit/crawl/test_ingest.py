@@ -8,26 +8,25 @@ from pathlib import Path
 
 import pytest
 
+from newscrawler.crawl.announce import Direct
 from newscrawler.crawl.ingest import Ingest
 from newscrawler.items import Article
-from newscrawler.store import PutResult, open_store
+from newscrawler.store import open_store
+from newscrawler.store.events import Event
 
 
 class Notes:
     def __init__(self) -> None:
-        self.told: list[tuple[str, str]] = []
+        self.told: list[str] = []
 
-    async def announce(self, stored: Sequence[tuple[Article, PutResult]]) -> None:
-        self.told += [(article.id, result.status) for article, result in stored]
-
-    async def gone(self, ids: Sequence[str]) -> None:
-        self.told += [(article_id, "gone") for article_id in ids]
+    async def deliver(self, events: Sequence[Event]) -> None:
+        self.told += [event.id for event in events]
 
     async def close(self) -> None: ...
 
 
 class Fails(Notes):
-    async def announce(self, stored: Sequence[tuple[Article, PutResult]]) -> None:
+    async def deliver(self, events: Sequence[Event]) -> None:
         raise OSError("the broker is away")
 
 
@@ -35,7 +34,8 @@ async def test_every_sink_is_told_of_what_changed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store, notes = open_store("", tmp_path), Notes()
-    ingest = Ingest(store, sinks=[Fails(), notes])
+    # Of a store without an outbox: the dispatcher has tests of its own (tests/contract).
+    ingest = Ingest(store, announcer=Direct(store, {"fails": Fails(), "notes": notes}))
     article = Article(
         id="a" * 32,
         url="https://a.vn/1",
@@ -51,5 +51,5 @@ async def test_every_sink_is_told_of_what_changed(
         await ingest.put_all([article])
     finally:
         await store.close()
-    assert notes.told == [(article.id, "new"), (article.id, "updated")]
-    assert "sink=Fails articles=1 error=the broker is away" in caplog.text
+    assert notes.told == [f"{article.id}.1", f"{article.id}.2"]
+    assert "sink=fails events=1 error=the broker is away" in caplog.text
