@@ -146,6 +146,12 @@ class RawStore:
         for path in self._local_files():
             yield from _scan_file(path, since)
 
+    def verify(self) -> Iterator[tuple[str, str]]:
+        """Reference and fault of every record, "" where it is as it was written; for a file that is
+        damaged its name instead. What workers write meanwhile may be missing."""
+        for path in self._local_files():
+            yield from _verify_file(path)
+
     def close(self) -> None:
         """Flushes and completes the file. May be called twice."""
         if self._writer is not None:
@@ -231,6 +237,24 @@ def _scan_file(path: Path, since: datetime | None) -> Iterator[tuple[str, RawPag
                 continue
             if page is not None and (since is None or page.fetched >= since):
                 yield f"{name}:{offset}:{length}", page
+
+
+def _verify_file(path: Path) -> Iterator[tuple[str, str]]:
+    name = path.name.removesuffix(".open")
+    is_open = path.name != name
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:  # completed since the folder was listed
+        file = path.with_name(name).open("rb")
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        try:
+            for offset, length in files.members(file, size):
+                file.seek(offset)
+                yield f"{name}:{offset}:{length}", record.fault_of(file.read(length))
+        except record.RecordError as exc:
+            if not is_open:  # an open one may well end in half a record
+                yield name, f"{exc}; what follows cannot be read"
 
 
 def _whole_members(
@@ -412,6 +436,17 @@ class RemoteRawStore(RawStore):
                         copy
                     )  # the copy is younger than what it holds; records are judged one by one
                 yield from _scan_file(copy, since)
+
+    def verify(self) -> Iterator[tuple[str, str]]:
+        names = self.remote.names()
+        local = {p.name.removesuffix(".open") for p in self._local_files()}
+        yield from super().verify()
+        for name in names:
+            if name not in local:
+                with tempfile.TemporaryDirectory() as folder:
+                    copy = Path(folder) / name
+                    self.remote.download(name, copy)
+                    yield from _verify_file(copy)
 
     def close(self) -> None:
         """Completes the file and waits until the spool is uploaded, or the upload failed."""

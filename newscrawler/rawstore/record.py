@@ -201,3 +201,31 @@ def decode(member: bytes) -> RawPage | None:
     except (KeyError, ValueError, IndexError) as exc:
         raise RecordError(f"malformed WARC response record ({exc!r})") from exc
     return RawPage(url, body, headers, status, fetched)
+
+
+def fault_of(member: bytes) -> str:
+    """What is wrong with a record; "" = it is as it was written. The body of a page is compared
+    with the digests that stand beside it: the standard's, and the crawler's where there is one."""
+    try:
+        block, taken = inflate(member)
+        if taken != len(member):
+            return "ends before it should"
+        head, separator, rest = block.partition(b"\r\n\r\n")
+        if not block.startswith(b"WARC/") or not separator:
+            return "not a WARC record"
+        fields = _parse_fields(head)
+        if fields.get(b"warc-type") != b"response":
+            return ""
+        length = int(fields[b"content-length"])
+        if len(rest) != length + len(_END):
+            return f"has {len(rest) - len(_END)} bytes of content, its head says {length}"
+        _, _, body = rest[:length].partition(b"\r\n\r\n")
+        decode(member)
+    except (RecordError, KeyError, ValueError) as exc:
+        return str(exc)
+    written = fields.get(b"warc-payload-digest", b"")
+    if written.startswith(b"sha1:") and written[5:] != b32encode(
+        sha1(body, usedforsecurity=False).digest()
+    ):
+        return "was altered: its body is not the one of its digest"
+    return ""

@@ -228,3 +228,36 @@ class ArticleStore(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An article as a store keeps it. ``digest`` is what was computed when it was written."""
+
+    article: Article
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    version: int
+    gone: bool
+    digest: bytes
+
+
+class WholeStore(ArticleStore, Protocol):
+    """A store that can be copied, checked and counted over as a whole: both of ours. One of another
+    project need not be."""
+
+    def walk(self) -> AsyncIterator[Kept]:
+        """Every current article once, gone ones too, in an order of the store's own."""
+        ...
+
+    async def states(self, ids: Sequence[str]) -> dict[str, State]:
+        """Of those that are stored, as they are now."""
+        ...
+
+    async def inspect(self) -> list[str]:
+        """What is wrong with what the store keeps beside the articles: older versions, the index,
+        vectors. A line for each; empty: nothing."""
+        ...

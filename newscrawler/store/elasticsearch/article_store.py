@@ -23,16 +23,19 @@ from newscrawler.store import canonical_duplicates, codec, highlight, near_dupli
 from newscrawler.store.base import (
     COUNT_CAP,
     Hit,
+    Kept,
     PutResult,
     PutStatus,
     Query,
     QueryError,
     SearchResult,
     SearchTimeout,
+    State,
     StoreRefused,
     StoreUnavailable,
 )
 from newscrawler.store.elasticsearch import query as dsl
+from newscrawler.store.elasticsearch import whole
 from newscrawler.store.elasticsearch.connection import Server
 from newscrawler.store.elasticsearch.outbox import ElasticOutbox, brought_along
 from newscrawler.store.elasticsearch.reindex import Reindexed, Reindexing
@@ -475,6 +478,15 @@ class ElasticStore:
                 None if newest is None else datetime.fromtimestamp(newest / 1000, UTC).isoformat()
             ),
         }
+
+    def walk(self) -> AsyncIterator[Kept]:
+        return whole.walk(self._server)
+
+    async def states(self, ids: Sequence[str]) -> dict[str, State]:
+        return await whole.states(self._server, ids)
+
+    async def inspect(self) -> list[str]:
+        return await whole.inspect(self._server)
 
     async def scan(self, since: datetime | None = None) -> AsyncIterator[Article]:
         await self.refresh()

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from newscrawler.items import Article
 from newscrawler.store.base import (
+    Kept,
     PutResult,
     Query,
     QueryError,
     SearchResult,
+    State,
     StoreGone,
     StoreRefused,
     StoreUnavailable,
@@ -166,6 +168,26 @@ class LocalStore:
                 return
             for article in articles:
                 yield article
+
+    async def walk(self) -> AsyncIterator[Kept]:
+        from newscrawler.store.sqlite import whole
+
+        place = 0
+        while True:
+            at = place
+            found, place = await self._read(lambda r: whole.walk(r.connection, at, _SCAN))  # noqa: B023
+            if not found:
+                return
+            for kept in found:
+                yield kept
+
+    async def states(self, ids: Sequence[str]) -> dict[str, State]:
+        from newscrawler.store.sqlite import whole
+
+        return await self._read(lambda reader: whole.states(reader.connection, ids))
+
+    async def inspect(self) -> list[str]:
+        return await self._read(lambda reader: reader.inspect(self._meaning))
 
     async def close(self) -> None:
         if self._closed:

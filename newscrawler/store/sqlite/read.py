@@ -29,6 +29,7 @@ from newscrawler.store.labels import KEYS
 from newscrawler.store.query_language import Plan, parse
 from newscrawler.store.semantic.hybrid import Hybrid
 from newscrawler.store.semantic.meaning import Meaning, NoVectors
+from newscrawler.store.sqlite import whole
 from newscrawler.store.sqlite.changes import Feed
 from newscrawler.store.sqlite.schema import snapshot
 
@@ -54,6 +55,29 @@ class Reader:
         self._index = index
         self._feed = Feed(connection)
         self._is_late = lambda: False  # whether the search that runs has used its time
+
+    @property
+    def connection(self) -> apsw.Connection:
+        return self._db
+
+    def inspect(self, meaning: Meaning | None) -> list[str]:
+        """See WholeStore.inspect."""
+        lines = whole.faults(self._db)
+        self.refresh()
+        view = self._index.view(self._feed)
+        stored = self._db.execute("SELECT count(*) FROM article WHERE gone = 0").get
+        indexed = view.articles if view is not None else 0
+        behind = self._feed.last() - (view.mark.done if view is not None else 0)
+        if indexed != stored and not behind:
+            lines.append(f"the full-text index has {indexed:,} articles, the file {stored:,}")
+        if meaning is not None:
+            vectors = meaning.state(self._feed)["vectors"] or 0
+            assert isinstance(vectors, int)
+            if vectors < stored:
+                lines.append(f"{stored - vectors:,} of {stored:,} articles have no vector yet")
+            elif vectors > stored:
+                lines.append(f"{vectors - stored:,} vectors belong to no article")
+        return lines
 
     # ------------------------------------------------------------------ search
     def search(

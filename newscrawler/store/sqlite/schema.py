@@ -145,13 +145,23 @@ class Place:
 
 
 def is_older(path: Path) -> bool:
-    """Whether the file was last written by a program of an earlier version."""
+    """Whether the file was last written by a program of an earlier version. Raises StoreGone where
+    it is of a later one."""
     with translated(path):
         connection = connect(path, create=False)
         try:
-            return bool(connection.pragma("user_version") < VERSION)
+            found: int = connection.pragma("user_version")
         finally:
             connection.close()
+    _refuse_newer(found, path)
+    return found < VERSION
+
+
+def _refuse_newer(found: int, path: Path) -> None:
+    if found > VERSION:
+        raise StoreGone(
+            f"article store {path} is of a newer version ({found}, this program: {VERSION})"
+        )
 
 
 def _prepare(connection: apsw.Connection, path: Path) -> None:
@@ -160,10 +170,7 @@ def _prepare(connection: apsw.Connection, path: Path) -> None:
     found = connection.pragma("user_version")
     if found == VERSION and view.is_current(connection):
         return
-    if found > VERSION:
-        raise StoreGone(
-            f"article store {path} is of a newer version ({found}, this program: {VERSION})"
-        )
+    _refuse_newer(found, path)
     with immediate(connection):
         found = connection.pragma("user_version")  # another process may have been first
         if found == 1:

@@ -1,0 +1,185 @@
+"""`scrapy store VERB`: check what is stored, copy it to another store, bring it up to date."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar, cast
+
+from scrapy.settings import BaseSettings
+
+from newscrawler import cli
+from newscrawler.commands.search import with_store
+from newscrawler.crawl import services
+from newscrawler.crawl.store_check import Check, Findings
+from newscrawler.rawstore import RawStoreUnavailable
+from newscrawler.store.base import ArticleStore, StoreError, WholeStore
+from newscrawler.store.copying import Copied, copy
+from newscrawler.utils.display import url_shown
+
+T = TypeVar("T")
+VERBS = {
+    "check": "                     compare articles, index, vectors and raw pages; 1 on findings",
+    "copy": "FROM TO              every article with its versions; begun again it goes on",
+    "migrate": "                   Elasticsearch: a new index of today's schema, without a pause",
+}
+#: Findings that are printed.
+_SHOWN = 100
+
+
+class Command(cli.Command):
+    requires_project = True
+    requires_crawler_process = False
+    own_settings = {"LOG_ENABLED": False}
+
+    def syntax(self) -> str:
+        return "VERB [FROM TO] [options]"
+
+    def short_desc(self) -> str:
+        return "Check the article store, copy it, bring its schema up to date"
+
+    def long_desc(self) -> str:
+        verbs = "; ".join(f"{verb} {' '.join(text.split())}" for verb, text in VERBS.items())
+        return (
+            f"Verbs: {verbs}. FROM and TO are written as ARTICLE_STORE is: a file or"
+            " http(s)://host:9200. A file of an earlier program is converted when it is opened."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        cli.add_json_option(parser)
+        parser.add_argument("--no-raw", action="store_true", help="check: leave the raw pages out")
+        for side in ("from", "to"):
+            parser.add_argument(
+                f"--{side}-index",
+                metavar="NAME",
+                help=f"copy: index of {side.upper()} (default: ARTICLE_INDEX)",
+            )
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        if not args:
+            raise cli.UsageError(f"a verb is needed: {', '.join(VERBS)}", print_help=False)
+        verb, rest = cli.verb_of(args, VERBS, "check")
+        if len(rest) != (2 if verb == "copy" else 0):
+            needed = "two stores, FROM and TO" if verb == "copy" else "no other argument"
+            raise cli.UsageError(f"store {verb} takes {needed}", print_help=False)
+        if verb == "copy":
+            _copy(self.settings, rest[0], rest[1], opts)
+        elif verb == "migrate":
+            with_store(self.settings, lambda store: _migrate(store, opts.as_json))
+        else:
+            _check(self.settings, opts)
+
+
+def _whole(store: ArticleStore) -> WholeStore:
+    if not hasattr(store, "walk"):
+        cli.fail("this store cannot be walked: only those of this project can")
+    return cast(WholeStore, store)
+
+
+# ---------------------------------------------------------------- check
+def _check(settings: BaseSettings, opts: argparse.Namespace) -> None:
+    try:
+        raw = None if opts.no_raw else services.open_raw_store(settings)
+    except RawStoreUnavailable as exc:
+        cli.fail(str(exc))
+    try:
+        found = with_store(settings, lambda store: Check(_whole(store), raw, cli.note).run())
+    except RawStoreUnavailable as exc:
+        cli.fail(str(exc))
+    finally:
+        if raw is not None:
+            raw.close()
+    _print_findings(found, opts.as_json)
+
+
+def _print_findings(found: Findings, as_json: bool) -> None:
+    if as_json:
+        cli.print_object({**found.counts, "faults": found.faults})
+    else:
+        for fault in found.faults[:_SHOWN]:
+            cli.show(fault)
+        if len(found.faults) > _SHOWN:
+            cli.show(f"... and {len(found.faults) - _SHOWN:,} more; --json has all")
+        looked_at = ", ".join(f"{many:,} {what}" for what, many in found.counts.items())
+        cli.note(f"{looked_at} looked at: {len(found.faults) or 'no'} fault(s)")
+    if found.faults:
+        raise SystemExit(1)
+
+
+# ---------------------------------------------------------------- migrate
+async def _migrate(store: ArticleStore, as_json: bool) -> None:
+    reindex: Callable[..., Awaitable[Any]] | None = getattr(store, "reindex", None)
+    if reindex is None:
+        await store.refresh()  # opening it has converted it
+        cli.note("the file is of today's version")
+        return
+    done = await reindex(cli.note)
+    if as_json:
+        fields = {"old": done.old, "new": done.new, "documents": done.documents}
+        cli.print_object(fields)
+    else:
+        cli.note(
+            f"{done.documents:,} documents are in {done.new}; {done.old} is not used any more:"
+            f" delete it when you like (curl -X DELETE .../{done.old})"
+        )
+
+
+# ---------------------------------------------------------------- copy
+def _copy(settings: BaseSettings, source: str, target: str, opts: argparse.Namespace) -> None:
+    index = settings.get("ARTICLE_INDEX")
+    from_index, to_index = opts.from_index or index, opts.to_index or index
+    if (source, from_index) == (target, to_index):
+        raise cli.UsageError("FROM and TO are the same store", print_help=False)
+
+    async def work() -> Copied:
+        ours = _open(settings, source, from_index, must_exist=True)
+        try:
+            theirs = _open(settings, target, to_index, must_exist=False)
+            try:
+                return await copy(ours, theirs, _say_copied)
+            finally:
+                await theirs.close()
+        finally:
+            await ours.close()
+
+    done = _answered(work())
+    rows = [{"what": n, "from": a, "to": b} for n, (a, b) in done.counts.items()]
+    if opts.as_json:
+        cli.print_object(
+            {"written": done.written, "looked_at": done.looked_at, "counts": done.counts}
+            | {"twins": done.twins, "different": done.different, "refused": done.refused}
+        )
+    else:
+        cli.print_rows(rows, ("what", "from", "to"), False)
+        for text, ids in (
+            ("kept at the target under another address", done.twins),
+            ("left: the target has another history of them", done.different),
+            ("refused by the target", list(done.refused)),
+        ):
+            if ids:
+                cli.note(f"{len(ids):,} {text}: {', '.join(ids[:3])}{', ...' * (len(ids) > 3)}")
+        cli.note(f"{done.written:,} of {done.looked_at:,} articles written to {url_shown(target)}")
+    if not done.is_whole:
+        cli.fail("the two stores are not alike")
+
+
+def _open(settings: BaseSettings, uri: str, index: str, *, must_exist: bool) -> WholeStore:
+    from newscrawler.store import open_store
+
+    store = open_store(uri, services.data_dir(settings), index=index, must_exist=must_exist)
+    return _whole(store)
+
+
+def _say_copied(done: Copied) -> None:
+    if done.looked_at % 1_000 == 0 and not done.counts:
+        cli.note(f"{done.looked_at:,} articles looked at, {done.written:,} written")
+
+
+def _answered(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return asyncio.run(work)
+    except (StoreError, ValueError) as exc:
+        cli.fail(str(exc))

@@ -1,0 +1,104 @@
+"""Whether what is stored is whole: articles against their digests, what is kept beside them, raw
+pages against theirs, and references from the one to the other. Reads only."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from newscrawler.rawstore import RawNotFound, RawStore
+from newscrawler.store import codec
+from newscrawler.store.base import Query, WholeStore
+
+#: Seconds between two words of progress.
+_SAY_S = 2.0
+
+
+@dataclass(slots=True)
+class Findings:
+    """``counts``: what was looked at."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+    def add(self, about: str, text: str) -> None:
+        self.faults.append(f"{about}: {text}")
+
+
+class Check:
+    """``raw`` None: raw pages are left out. ``say`` is told how far it is."""
+
+    def __init__(
+        self,
+        store: WholeStore,
+        raw: RawStore | None,
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store, self._raw, self._say, self._clock = store, raw, say, clock
+        self._said_at = clock()
+        self._found = Findings()
+        #: Reference -> URL of the article that has it.
+        self._references: dict[str, str] = {}
+
+    async def run(self) -> Findings:
+        await self._articles()
+        await self._counts()
+        for line in await self._store.inspect():
+            self._found.add("store", line)
+        if self._raw is not None:
+            self._pages(self._raw)
+        return self._found
+
+    async def _articles(self) -> None:
+        articles = gone = 0
+        async for kept in self._store.walk():
+            article = kept.article
+            articles, gone = articles + 1, gone + article.gone
+            if codec.digest(article) != kept.digest:
+                self._found.add(article.url, "was altered: its fields are not those of its digest")
+            if article.raw_ref:
+                self._references[article.raw_ref] = article.url
+            self._progress(f"{articles:,} articles")
+        self._found.counts = {"articles": articles - gone, "gone": gone}
+
+    async def _counts(self) -> None:
+        """A crawl that goes on changes them between two looks: they are compared only where nothing
+        was written meanwhile."""
+        await self._store.refresh()
+        before = await self._store.stats()
+        found = await self._store.search(Query(size=1, mode="keyword"))
+        after = await self._store.stats()
+        if before["articles"] != after["articles"]:
+            return
+        stored = int(after["articles"] or 0)
+        if stored != self._found.counts["articles"]:
+            self._say(
+                f"{self._found.counts['articles']:,} articles were walked and {stored:,} are"
+                " stored: they are written to"
+            )
+        elif found.total != stored and not found.total_is_capped:
+            self._found.add("store", f"a search finds {found.total:,} of {stored:,} articles")
+
+    def _pages(self, raw: RawStore) -> None:
+        pages = 0
+        left = dict(self._references)
+        for reference, fault in raw.verify():
+            pages += 1
+            url = left.pop(reference, "")
+            if fault:
+                self._found.add(f"raw page {reference}{f' of {url}' if url else ''}", fault)
+            self._progress(f"{pages:,} raw records")
+        for reference, url in left.items():
+            try:
+                raw.read(reference)  # written since, or in a file that breaks off
+            except RawNotFound as exc:
+                self._found.add(url, str(exc))
+            self._progress(f"{pages:,} raw records, references")
+        self._found.counts |= {"raw records": pages, "references": len(self._references)}
+
+    def _progress(self, text: str) -> None:
+        if self._clock() - self._said_at >= _SAY_S:
+            self._said_at = self._clock()
+            self._say(text)

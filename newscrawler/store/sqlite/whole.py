@@ -1,0 +1,63 @@
+"""A SQLite store as a whole: walked, compared, inspected. Functions of a reading connection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from newscrawler.store import codec
+from newscrawler.store.base import Kept, State
+
+#: Examples that a line names.
+_NAMED = 3
+_WALK = "SELECT n, version, gone, digest, data FROM article WHERE n > ? ORDER BY n LIMIT ?"
+#: What is wrong -> the ids (or numbers) that it is wrong with.
+_FAULTS = {
+    "older versions belong to no article": (
+        "SELECT DISTINCT v.n FROM version v LEFT JOIN article a ON a.n = v.n WHERE a.n IS NULL"
+    ),
+    "articles lack some of their older versions": (
+        "SELECT a.id FROM article a WHERE a.version > 1"
+        " AND a.version - 1 <> (SELECT count(*) FROM version v WHERE v.n = a.n)"
+    ),
+    "fingerprints of near-duplicates belong to no article": (
+        "SELECT DISTINCT b.n FROM band b LEFT JOIN article a ON a.n = b.n WHERE a.n IS NULL"
+    ),
+}
+
+
+def walk(db: apsw.Connection, after: int, count: int) -> tuple[list[Kept], int]:
+    """The next ones, and where to go on; none: that was all."""
+    rows: list[Any] = db.execute(_WALK, (after, count)).fetchall()
+    kept = [
+        Kept(codec.unpack(data, version=version, cluster=None, gone=bool(gone)), digest)
+        for _, version, gone, digest, data in rows
+    ]
+    return kept, rows[-1][0] if rows else after
+
+
+def states(db: apsw.Connection, ids: Sequence[str]) -> dict[str, State]:
+    found: dict[str, State] = {}
+    for one in ids:
+        row: Any = db.execute(
+            "SELECT version, gone, digest FROM article WHERE id = ?", (one,)
+        ).fetchone()
+        if row is not None:
+            found[one] = State(row[0], bool(row[1]), row[2])
+    return found
+
+
+def faults(db: apsw.Connection) -> list[str]:
+    lines = [
+        f"the file is damaged: {row[0]}"
+        for row in db.execute("PRAGMA quick_check(5)")
+        if row[0] != "ok"
+    ]
+    for text, sql in _FAULTS.items():
+        rows = db.execute(sql).fetchall()
+        if rows:
+            named = ", ".join(str(row[0]) for row in rows[:_NAMED])
+            lines.append(f"{len(rows):,} {text}: {named}{', ...' * (len(rows) > _NAMED)}")
+    return lines
