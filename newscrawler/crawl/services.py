@@ -325,6 +325,7 @@ def preflight(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
         )
     check_numbers(settings)
     plugins.check(settings)
+    _event_sinks_by_settings(settings)
     _refuse_unknown(spider_args)
     article_revisits.max_age_s(spider_args.get("since"), settings.getfloat("ARTICLE_MAX_AGE_DAYS"))
     FetchRules.from_settings(
@@ -620,10 +621,28 @@ def open_article_store(
 
 
 def open_event_sinks(settings: BaseSettings, client: Redis | None) -> dict[str, EventSink]:
-    """The stream in Redis, and those of EVENT_SINKS, by the names of their cursors."""
+    """The stream in Redis, those that settings name, and those of EVENT_SINKS, by the names of
+    their cursors."""
     from newscrawler.store.events import EventStream
 
-    return {"stream": EventStream(client), **plugins.event_sinks(settings)}
+    stream = EventStream(client)
+    return {
+        "stream": stream, **_event_sinks_by_settings(settings), **plugins.event_sinks(settings)
+    }  # fmt: skip
+
+
+def _event_sinks_by_settings(settings: BaseSettings) -> dict[str, EventSink]:
+    """:raises ValueError: a setting is wrong"""
+    sinks: dict[str, EventSink] = {}
+    if settings.get("EVENT_WEBHOOK_URL"):
+        from newscrawler.crawl.webhook import WebhookSink
+
+        sinks["webhook"] = WebhookSink.from_settings(settings)
+    if settings.get("EVENT_KAFKA_SERVERS"):
+        from newscrawler.crawl.kafka import KafkaSink
+
+        sinks["kafka"] = KafkaSink.from_settings(settings)
+    return sinks
 
 
 def open_announcer(

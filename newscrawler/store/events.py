@@ -67,7 +67,7 @@ def event_id(article_id: str, version: int, kind: Kind) -> str:
 
 class EventsRefused(Exception):
     """The receiver will never take some events of a delivery; it has all the others. They are kept
-    as dead letters.
+    as dead letters (``scrapy events dead``).
 
     :param reasons: by the id of the event
     """

@@ -14,6 +14,7 @@ from newscrawler.store.base import ArticleStore
 from newscrawler.store.elasticsearch.article_store import ElasticStore
 from newscrawler.store.events import Event, EventsRefused, Letter, Outbox
 from tests.contract.articles import article, article_id
+from tests.fixtures_redis import until
 
 
 @pytest.fixture
@@ -158,10 +159,7 @@ async def test_a_sink_that_is_away_holds_up_nobody(
     await dispatcher.begin()
     await store.put([article("a", "Một", "Bão vào bờ.")])
     dispatcher.start()
-    for _ in range(3000):
-        await dispatcher.drain(60)
-        if sink.titles:
-            break
+    await until(lambda: sink.titles and other.titles, "both are told", 60)
     assert sink.titles == other.titles == ["Một"]
     await dispatcher.close()
 

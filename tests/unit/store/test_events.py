@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import apsw
+import pytest
+from redis.exceptions import RedisError
 
+from newscrawler.crawl.announce import Dispatcher
+from newscrawler.frontier import connect, redis_server
 from newscrawler.items import Article
-from newscrawler.store.events import Event, EventStream
+from newscrawler.store.events import STREAM, Event, EventStream
 from newscrawler.store.sqlite import LocalStore
+from tests.fixtures_redis import until
 
 AT = datetime(2026, 8, 2, tzinfo=UTC)
 
@@ -122,3 +129,42 @@ async def test_events_that_everybody_was_told_are_dropped(tmp_path: Path) -> Non
         assert (await outbox.after("0", 9)).events == []
     finally:
         await store.close()
+
+
+async def test_a_redis_that_is_away_loses_nothing_and_blocks_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("newscrawler.crawl.announce.BACKOFF_S", 0.02)
+    monkeypatch.setattr("newscrawler.crawl.announce.BACKOFF_MOST_S", 0.1)
+    with tempfile.TemporaryDirectory(prefix="nc-", ignore_cleanup_errors=True) as folder:
+        place = Path(folder)
+        client = connect(redis_server.ensure(place / "redis"), single=False)
+        store = LocalStore(place / "articles.db")
+        dispatcher = Dispatcher(store.outbox, {"stream": EventStream(client)})
+        await dispatcher.begin()
+        dispatcher.start()
+        try:
+            await store.put([article("a")])
+            await dispatcher.drain(60)
+            redis_server.stop(place / "redis")
+            await store.put([article("b"), article("c")])
+            await dispatcher.drain(60)
+            redis_server.ensure(place / "redis")
+
+            async def all_told() -> bool:
+                with contextlib.suppress(RedisError):
+                    return bool(await client.xlen(STREAM) >= 3)
+                return False
+
+            await until(all_told, "what happened meanwhile is told", 60)
+            told = [fields[b"id"].decode() for _, fields in await client.xrange(STREAM)]
+            assert list(dict.fromkeys(told)) == ["a", "b", "c"]
+        finally:
+            await dispatcher.close()
+            await store.close()
+            await client.aclose()
+            redis_server.stop(place / "redis")
+
+
+def article(name: str) -> Article:
+    return Article(name, f"https://a.vn/{name}", "a.vn", f"Tin {name}", f"Nội dung {name}")
