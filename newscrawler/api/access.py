@@ -1,9 +1,8 @@
-"""Who may read the API: the address it binds, the Host header, bearer tokens. Thin:
-one role, ``reader``.
+"""Who may use the API: the address it binds, the Host header, bearer tokens and their roles.
 
 Loopback needs nothing. Any other address needs ``API_TOKEN_SECRET`` in the environment;
 with it every request but /healthz shows a token: a JWT (RFC 7519) signed with HS256, made
-by ``scrapy serve --token``.
+by ``scrapy token create`` and known to the server by its id (``api.tokens``).
 """
 
 from __future__ import annotations
@@ -13,10 +12,17 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import jwt
 
+if TYPE_CHECKING:
+    from newscrawler.api.tokens import TokenBook
+
 SECRET_ENV = "API_TOKEN_SECRET"
+#: The secret of before: tokens that were signed with it are accepted until they expire, so that
+#: the secret can be changed without everybody needing a new token at that moment.
+PREVIOUS_SECRET_ENV = "API_TOKEN_SECRET_PREVIOUS"
 #: Characters of a secret, at least: 128 bits when it is random hex (RFC 7518 3.2 asks
 #: for a real key).
 SECRET_LEAST = 32
@@ -38,12 +44,41 @@ class TokenError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Principal:
+    """Who asks: the id of the token and its role."""
+
+    id: str
+    role: str
+
+    def has(self, role: str) -> bool:
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+
+#: Whoever reaches a server that asks for no token: it can be reached from its own machine only.
+LOCAL = Principal("local", "admin")
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """The rules of one running server."""
 
     secret: str = ""  # empty = no tokens are asked for
     host: str = "127.0.0.1"  # the address that is bound
     allowed_hosts: frozenset[str] = frozenset()  # names beside localhost and addresses, lower case
+    previous: str = ""  # the secret of before
+    book: TokenBook | None = None  # tokens that were handed out; None: every signed one is good
+
+    def principal(
+        self, token: str, *, role: str = "reader", clock: Callable[[], float] = time.time
+    ) -> Principal:
+        """Whose token it is. Raises TokenError unless it is good for this role."""
+        if not self.secret:
+            return LOCAL
+        claims = _claims(token, (self.secret, self.previous), role, clock)
+        found = Principal(str(claims.get("jti", "")), claims["role"])
+        if self.book is not None and (why := self.book.refusal(found.id)):
+            raise TokenError(why)
+        return found
 
     def host_is_allowed(self, header: str) -> bool:
         """Whether a Host header may be answered. A name that is not ours could be an attacker's
@@ -85,33 +120,58 @@ def is_loopback(name: str) -> bool:
         return False
 
 
-def access_for(host: str, secret: str, allowed_hosts: str = "") -> Access:
+def access_for(
+    host: str,
+    secret: str,
+    allowed_hosts: str = "",
+    *,
+    previous: str = "",
+    book: TokenBook | None = None,
+) -> Access:
     """The rules for a server on ``host``. Raises AccessRefused."""
     names = frozenset(name.strip().lower() for name in allowed_hosts.split(",") if name.strip())
     if not secret and not is_loopback(host):
         raise AccessRefused(
             f"{host} can be reached from other machines: set {SECRET_ENV} in the environment to"
             f" {SECRET_LEAST} or more random characters (openssl rand -hex 32) and hand out tokens"
-            " made by `scrapy serve --token`; or bind 127.0.0.1"
+            " made by `scrapy token create`; or bind 127.0.0.1"
         )
     if secret and len(secret) < SECRET_LEAST:
         raise AccessRefused(
             f"{SECRET_ENV} has {len(secret)} characters; it must have {SECRET_LEAST} or more"
             " (openssl rand -hex 32)"
         )
-    return Access(secret=secret, host=host, allowed_hosts=names)
+    if previous and len(previous) < SECRET_LEAST:
+        raise AccessRefused(
+            f"{PREVIOUS_SECRET_ENV} has {len(previous)} characters; it must have {SECRET_LEAST} or"
+            " more, or be unset"
+        )
+    return Access(
+        secret=secret,
+        host=host,
+        allowed_hosts=names,
+        previous=previous if secret else "",
+        book=book,
+    )
 
 
 # ---------------------------------------------------------------- tokens
 
 
 def make_token(
-    secret: str, *, days: float, role: str = "reader", clock: Callable[[], float] = time.time
+    secret: str,
+    *,
+    days: float,
+    role: str = "reader",
+    token_id: str = "",
+    clock: Callable[[], float] = time.time,
 ) -> str:
     if role not in ROLES:
         raise ValueError(f"role {role!r} must be one of {', '.join(ROLES)}")
     now = int(clock())
     claims = {"role": role, "iat": now, "exp": now + int(days * 86_400)}
+    if token_id:
+        claims["jti"] = token_id
     return jwt.encode(claims, secret, algorithm=_ALGORITHM)
 
 
@@ -119,21 +179,31 @@ def check_token(
     secret: str, token: str, *, role: str = "reader", clock: Callable[[], float] = time.time
 ) -> None:
     """Raises TokenError unless ``token`` is ours, not expired and of ``role`` or higher."""
-    try:
-        # Times are compared below, with the server's own clock.
-        claims = jwt.decode(
-            token,
-            secret,
-            algorithms=[_ALGORITHM],
-            options={"verify_exp": False, "verify_iat": False},
-        )
-    except (jwt.InvalidSignatureError, jwt.InvalidAlgorithmError) as exc:
-        raise TokenError("the token is not signed with this server's secret") from exc
-    except (jwt.InvalidTokenError, ValueError, RecursionError) as exc:
-        raise TokenError("this is not a token of newscrawler") from exc
+    _claims(token, (secret,), role, clock)
+
+
+def _claims(
+    token: str, keys: tuple[str, ...], role: str, clock: Callable[[], float]
+) -> dict[str, Any]:
+    claims = _signed_with_one_of(token, keys)
     expires = claims.get("exp")
     if not isinstance(expires, (int, float)) or expires <= clock():
-        raise TokenError("the token has expired: make a new one with `scrapy serve --token`")
+        raise TokenError("the token has expired: make a new one with `scrapy token create`")
     have = claims.get("role")
     if have not in ROLES or ROLES.index(have) < ROLES.index(role):
         raise TokenError(f"the token's role is {have!r}; this needs {role!r}")
+    return claims
+
+
+def _signed_with_one_of(token: str, keys: tuple[str, ...]) -> dict[str, Any]:
+    for key in filter(None, keys):
+        try:
+            claims: dict[str, Any] = jwt.decode(
+                token, key, algorithms=[_ALGORITHM], options=_NO_TIMES
+            )
+            return claims
+        except (jwt.InvalidSignatureError, jwt.InvalidAlgorithmError):
+            continue
+        except (jwt.InvalidTokenError, ValueError, RecursionError) as exc:
+            raise TokenError("this is not a token of newscrawler") from exc
+    raise TokenError("the token is not signed with this server's secret")

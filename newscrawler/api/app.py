@@ -1,5 +1,5 @@
-"""The HTTP API and the search page over the stores: ``create_app(deps)``. It
-reads, it never fetches.
+"""The HTTP API and the search page over the stores: ``create_app(deps)``. It never fetches; what
+it changes goes through the functions of the commands (newscrawler.api.operator_routes).
 
 JSON below /api, pages for people (newscrawler.api.pages) at /, probes at /healthz and /metrics.
 """
@@ -18,13 +18,15 @@ from fastapi.responses import JSONResponse
 from redis.exceptions import RedisError
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from newscrawler.api import data, models, pages, selector_pages
+from newscrawler.api import data, models, operator_routes, pages, selector_pages
+from newscrawler.api.audit import AuditUnavailable
 from newscrawler.api.data import DataReader
 from newscrawler.api.deps import Deps
 from newscrawler.api.exposition import exposition
 from newscrawler.api.guard import Guard
 from newscrawler.api.limits import BodyLimit, TooManySearches
 from newscrawler.api.pages import ArticleId
+from newscrawler.frontier.queue import FrontierError
 from newscrawler.items import Article
 from newscrawler.store import query_tree
 from newscrawler.store.base import (
@@ -41,6 +43,10 @@ from newscrawler.store.days import FORMS, moment, zone_of
 MEDIA_METRICS = "text/plain; version=0.0.4; charset=utf-8"
 #: Characters of a query; longer ones are somebody's pasted page.
 QUERY_MOST = 2_000
+
+Words = Annotated[str, Parameter(min_length=1, max_length=QUERY_MOST, description="query")]
+PageNumber = Annotated[int, Parameter(ge=0, le=DEEPEST, description="from 0")]
+PageSize = Annotated[int, Parameter(ge=1, le=100)]
 
 
 def build_query(
@@ -93,6 +99,7 @@ def create_app(deps: Deps) -> FastAPI:
     _add_probes(app, reader)
     pages.add_pages(app, reader, build_query)
     selector_pages.add_selector_pages(app, reader)
+    operator_routes.add_operator_routes(app, reader)
     app.add_middleware(BodyLimit, limits=deps.limits)
     app.add_middleware(Guard, access=deps.access, clock=deps.clock)
     return app
@@ -122,6 +129,14 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(TooManySearches)
     async def too_many(request: Request, exc: TooManySearches) -> Response:
         return answer(request, 429, str(exc), {"Retry-After": "1"})
+
+    @app.exception_handler(AuditUnavailable)
+    async def not_noted(request: Request, exc: AuditUnavailable) -> Response:
+        return answer(request, 503, str(exc))
+
+    @app.exception_handler(FrontierError)
+    async def frontier_away(request: Request, exc: FrontierError) -> Response:
+        return answer(request, 503, str(exc))
 
     @app.exception_handler(RedisError)
     async def redis_away(request: Request, exc: RedisError) -> Response:
@@ -192,8 +207,38 @@ def _add_api(app: FastAPI, reader: DataReader) -> None:
         )
         return data.result_json(query, await reader.search(query))
 
+    _add_seed_routes(app, reader)
     _add_crawl(app, reader)
     _add_articles(app, reader)
+
+
+def _add_seed_routes(app: FastAPI, reader: DataReader) -> None:
+    """Search by words and search by meaning, each with a route of its own that answers articles
+    with their text: what programs that know nothing of this project expect."""
+
+    async def answer(q: str, page: int, size: int, mode: Mode) -> dict[str, Any]:
+        query = build_query(q, page=page, size=size, mode=mode, zone=reader.deps.zone)
+        return data.seed_json(query, await reader.search(query))
+
+    @app.get(
+        "/api/search/keyword",
+        summary="Articles by words, with their text",
+        tags=["articles"],
+        response_model=models.SeedAnswer,
+        responses=models.errors(400, 422, 429, 503),
+    )
+    async def keyword(q: Words, page: PageNumber = 0, size: PageSize = 10) -> dict[str, Any]:
+        return await answer(q, page, size, "keyword")
+
+    @app.get(
+        "/api/search/semantic",
+        summary="Articles by meaning, with their text",
+        tags=["articles"],
+        response_model=models.SeedAnswer,
+        responses=models.errors(400, 422, 429, 503),
+    )
+    async def semantic(q: Words, page: PageNumber = 0, size: PageSize = 10) -> dict[str, Any]:
+        return await answer(q, page, size, "semantic")
 
 
 def _add_articles(app: FastAPI, reader: DataReader) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, is_dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -54,6 +54,8 @@ def plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, bytes):
         return value.hex()
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -102,6 +104,17 @@ def result_json(query: Query, result: SearchResult) -> dict[str, Any]:
         "took_ms": round(result.took_ms, 1),
         "hits": [hit_json(hit) for hit in result.hits],
         "facets": result.facets,
+    }
+
+
+def seed_json(query: Query, result: SearchResult) -> dict[str, Any]:
+    content = [{**article_json(hit.article), "score": hit.score} for hit in result.hits]
+    return {
+        "content": content,
+        "page": query.page,
+        "size": query.size,
+        "total": result.total,
+        "total_pages": -(-result.total // query.size),
     }
 
 

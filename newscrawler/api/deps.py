@@ -10,6 +10,7 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any, Protocol
 
 from newscrawler.api.access import Access
+from newscrawler.api.audit import AuditLog
 from newscrawler.api.limits import Limits
 from newscrawler.api.probe import data_mark
 from newscrawler.fleet.registry import Registry
@@ -60,6 +61,8 @@ class Deps:
     redis_error: str = ""  # why frontier and registry are None
     clock: Callable[[], float] = time.time  # seconds since the epoch
     zone: tzinfo = UTC  # whose days searches mean and count
+    settings: BaseSettings | None = None  # of the crawl, for what operators ask and change
+    audit: AuditLog = field(default_factory=lambda: AuditLog(None, time.time))
     mark: str = ""  # names the data that is served, see api.probe.data_mark
 
     async def close(self) -> None:
@@ -103,6 +106,8 @@ def open_deps(settings: BaseSettings, access: Access) -> Deps:
     deps = Deps(
         store=services.open_article_store(settings),
         access=access,
+        settings=settings,
+        audit=AuditLog(services.data_dir(settings), time.time),
         mark=mark_of(settings),
         zone=zone_of(settings["READER_ZONE"]),
     )

@@ -9,9 +9,11 @@ from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from newscrawler.api.access import COOKIE, Access, TokenError, check_token, host_name
+from newscrawler.api.access import COOKIE, Access, Principal, TokenError, host_name
 
 #: Nothing from elsewhere, no inline script or style, no framing: text of a page cannot become code.
 CONTENT_SECURITY_POLICY = (
@@ -61,12 +63,13 @@ class Guard:
         if scope["method"] not in ("GET", "HEAD") and not self._same_origin(headers):
             await refuse(send_with_headers, 403, "This request comes from another site.")
             return
-        if self.access.secret and not scope["path"].startswith(OPEN_PATHS):
+        if not scope["path"].startswith(OPEN_PATHS):
             try:
-                check_token(self.access.secret, token_of(headers), clock=self.clock)
+                who = self.access.principal(token_of(headers), clock=self.clock)
             except TokenError as exc:
                 await self._ask_for_token(scope, send_with_headers, str(exc))
                 return
+            scope["newscrawler.principal"] = who
         await self.app(scope, receive, send_with_headers)
 
     def _same_origin(self, headers: Headers) -> bool:
@@ -91,6 +94,15 @@ class Guard:
         await refuse(
             send, 401, f"A bearer token is needed: {reason}", {"WWW-Authenticate": "Bearer"}
         )
+
+
+def principal_of(request: Request, role: str) -> Principal:
+    """Who asks. Raises HTTPException (403) unless it has this role or a higher one."""
+    found: Principal | None = request.scope.get("newscrawler.principal")
+    if found is None or not found.has(role):
+        have = "nobody" if found is None else found.role
+        raise HTTPException(403, f"This needs the role {role}; the token's role is {have}.")
+    return found
 
 
 def token_of(headers: Headers) -> str:

@@ -194,6 +194,77 @@ class StatusAnswer(_Exact):
     problems: list[str]
 
 
+class WhyAnswer(_Open):
+    """Each part is null where there is none."""
+
+    url: str
+    text: str = Field(description="what happened to it and what happens next, in a sentence")
+    refused: str | None = Field(description="why links to it are not followed")
+    found_on: str | None = None
+    record: Any = None
+    domain: Any = None
+    robots: Any = None
+    selector_set: Any = None
+    article: Any = None
+
+
+class SelectorRow(_Exact):
+    domain: str
+    state: str
+    active: str | None
+    probation: str | None
+    pinned: bool
+    made_by: str
+    versions: int
+    shadow: str = Field(description="agreed/seen of the set on probation")
+    samples: int
+    reason: str
+
+
+class PartRow(_Exact):
+    part: str = Field(description="article store, redis, worker")
+    name: str = Field(description="class, version or id")
+    reachable: bool
+    problem: str
+    load: dict[str, Any]
+
+
+class AuditRow(_Exact):
+    at: str
+    who: str = Field(description="id of the token; local where none is asked for")
+    role: str
+    action: str
+    target: str
+    detail: str
+
+
+class Done(_Exact):
+    """A change was made."""
+
+    done: str
+
+
+class SeedHit(_Open):
+    """An article as the routes of one page of hits answer it."""
+
+    id: str
+    url: str
+    title: str
+    content: str
+    site: str
+    published: str | None
+    authors: list[str]
+    score: float
+
+
+class SeedAnswer(_Exact):
+    content: list[SeedHit]
+    page: int = Field(description="from 0")
+    size: int
+    total: int
+    total_pages: int
+
+
 class HealthAnswer(_Exact):
     service: Literal["newscrawler"]
     status: Literal["ok", "failing"]

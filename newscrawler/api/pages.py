@@ -21,7 +21,7 @@ from fastapi import Query as Parameter
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from newscrawler.api import text
-from newscrawler.api.access import COOKIE, TokenError, check_token
+from newscrawler.api.access import COOKIE, TokenError
 from newscrawler.api.data import DataReader, plain
 from newscrawler.fleet.freshness import span
 from newscrawler.items import FIELDS, Article, Field
@@ -531,7 +531,7 @@ def _add_login(app: FastAPI, reader: DataReader) -> None:
         fields = form_fields((await request.body()).decode("utf-8", "replace"))
         token, target = fields.get("token", "").strip(), fields.get("next", "/")
         try:
-            check_token(access.secret, token, clock=reader.deps.clock)
+            access.principal(token, clock=reader.deps.clock)
         except TokenError as exc:
             return form(f"Not accepted: {exc}.", target, 401)
         answer = RedirectResponse(_safe_next(target), 303)

@@ -22,7 +22,6 @@ from redis.exceptions import RedisError
 from selectolax.lexbor import LexborNode
 
 from newscrawler.api import guard, text
-from newscrawler.api.access import TokenError, check_token
 from newscrawler.api.data import DataReader
 from newscrawler.api.pages import Asked, error_page, form_fields, render
 from newscrawler.crawl import selector_admin
@@ -114,6 +113,8 @@ def _add_changes(app: FastAPI, reader: DataReader) -> None:
         if not version:
             raise HTTPException(422, f"version: must be a number, at most {MOST_VERSION}")
         pages = await _pages(reader, domain)
+        who = guard.principal_of(request, "operator")
+        reader.deps.audit.note(who, "selectors.approve", domain, f"version {version}")
         try:
             await selector_admin.approve(
                 _store(reader), domain, version, pages, _context_of(reader), who="web"
@@ -130,6 +131,8 @@ def _add_changes(app: FastAPI, reader: DataReader) -> None:
     async def edit(request: Request, domain: Domain) -> Response:
         written = (await _fields(request, reader)).get("document", "")
         pages = await _pages(reader, domain)
+        who = guard.principal_of(request, "operator")
+        reader.deps.audit.note(who, "selectors.edit", domain)
         try:
             number, _ = await selector_admin.save_edit(
                 _store(reader), domain, written, pages, _context_of(reader), who="web"
@@ -153,17 +156,7 @@ def _add_changes(app: FastAPI, reader: DataReader) -> None:
 
 async def _fields(request: Request, reader: DataReader) -> dict[str, str]:
     """The form's fields, from one who may change sets. Origin is checked by the guard."""
-    access = reader.deps.access
-    if access.secret:
-        try:
-            check_token(
-                access.secret,
-                guard.token_of(request.headers),
-                role="operator",
-                clock=reader.deps.clock,
-            )
-        except TokenError as exc:
-            raise HTTPException(403, f"Only operators change sets: {exc}") from None
+    guard.principal_of(request, "operator")
     fields = form_fields((await request.body()).decode("utf-8", "replace"))
     if len(fields.get("document", "")) > MOST_CHARS:
         raise HTTPException(413, f"the document may have {MOST_CHARS:,} characters")

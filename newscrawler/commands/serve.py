@@ -8,8 +8,18 @@ import os
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli
-from newscrawler.api.access import ROLES, SECRET_ENV, Access, AccessRefused, access_for, make_token
+from newscrawler.api.access import (
+    PREVIOUS_SECRET_ENV,
+    ROLES,
+    SECRET_ENV,
+    Access,
+    AccessRefused,
+    access_for,
+)
+from newscrawler.api.tokens import TokenBook, TokenFileError
 from newscrawler.cli import UsageError
+from newscrawler.commands.token import create
+from newscrawler.crawl.services import data_dir
 
 
 class Command(cli.Command):
@@ -28,7 +38,7 @@ class Command(cli.Command):
             "Serves the search page, the HTTP API (/docs) and /metrics over what was crawled; it"
             " fetches nothing. Ends on Ctrl-C or SIGTERM with exit code 0. Addresses other than"
             " loopback need API_TOKEN_SECRET in the environment; --token prints a token for one"
-            " reader and ends."
+            " reader and ends (more: `scrapy token`)."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -56,15 +66,25 @@ class Command(cli.Command):
                 f"scrapy serve takes no argument, got {' '.join(args)}", print_help=False
             )
         secret = os.environ.get(SECRET_ENV, "").strip()
-        if opts.token:
-            self._print_token(secret, opts)
-            return
         settings = self.settings
         assert settings is not None
+        book = TokenBook(data_dir(settings))
+        if opts.token:
+            try:
+                cli.show(create(book, opts.role, opts.days, "scrapy serve --token"))
+            except TokenFileError as exc:
+                cli.fail(str(exc))
+            return
         host = opts.host or settings.get("API_HOST") or "127.0.0.1"
         port = settings.getint("API_PORT") if opts.port is None else opts.port
         try:
-            access = access_for(host, secret, settings.get("API_ALLOWED_HOSTS") or "")
+            access = access_for(
+                host,
+                secret,
+                settings.get("API_ALLOWED_HOSTS") or "",
+                previous=os.environ.get(PREVIOUS_SECRET_ENV, "").strip(),
+                book=book,
+            )
         except AccessRefused as exc:
             cli.fail(str(exc))
         self._serve(settings, access, host, port)
@@ -73,7 +93,6 @@ class Command(cli.Command):
         from newscrawler.api.app import create_app
         from newscrawler.api.deps import open_deps
         from newscrawler.api.server import CannotServe, address, bind, serve
-        from newscrawler.crawl.services import data_dir
         from newscrawler.frontier import redis_server as embedded
 
         try:
@@ -89,12 +108,3 @@ class Command(cli.Command):
         finally:
             if not settings.get("REDIS_URL"):
                 embedded.stop_if_last(data_dir(settings))
-
-    def _print_token(self, secret: str, opts: argparse.Namespace) -> None:
-        if opts.days <= 0:
-            raise UsageError("--days must be above 0", print_help=False)
-        try:
-            access_for("0.0.0.0", secret)
-        except AccessRefused as exc:
-            cli.fail(str(exc))
-        cli.show(make_token(secret, days=opts.days, role=opts.role))

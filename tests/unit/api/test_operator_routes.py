@@ -1,0 +1,184 @@
+"""What operators see and change by the API: over a real Redis with a frontier."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+import redis.asyncio
+
+from newscrawler.api.access import Access, make_token
+from newscrawler.api.app import create_app
+from newscrawler.api.audit import FILE as AUDIT_FILE
+from newscrawler.api.audit import AuditLog
+from newscrawler.api.deps import Deps
+from newscrawler.api.server import start_in_thread
+from newscrawler.api.tokens import TokenBook
+from newscrawler.crawl import services
+from newscrawler.discovery import overlay
+from newscrawler.fleet.registry import Registry
+from newscrawler.frontier.operator import Operator
+from newscrawler.frontier.queue import Frontier, FrontierConfig
+from newscrawler.selectorsets.store import SelectorStore
+from newscrawler.store import open_store
+from tests.fixtures_browser import SITES
+from tests.unit.api.test_schema import crawl_settings
+
+SECRET = "0123456789abcdef" * 2
+PAGE = "https://vnexpress.net/mot-bai-bao-moi-4999999.html"
+
+
+@dataclass
+class Fleet:
+    url: str
+    folder: Path
+    redis_url: str
+
+    def ask(self, role: str, method: str, path: str, **kwargs: object) -> httpx.Response:
+        token = self.token(role)[1]
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx.request(method, self.url + path, headers=headers, timeout=60, **kwargs)  # type: ignore[arg-type]
+
+    def token(self, role: str) -> tuple[str, str]:
+        now = int(time.time())
+        issued = TokenBook(self.folder).add(role, now, now + 3_600)
+        return issued.id, make_token(SECRET, days=1, role=role, token_id=issued.id)
+
+    def state(self, domain: str) -> object:
+        async def read() -> object:
+            async with redis.asyncio.Redis.from_url(self.redis_url) as client:
+                return await Operator(client, 1).state(domain)
+
+        return asyncio.run(read())
+
+
+@pytest.fixture
+def fleet(filled_folder: Path, selector_redis_url: str, tmp_path: Path) -> Iterator[Fleet]:
+    async def empty() -> None:
+        async with redis.asyncio.Redis.from_url(selector_redis_url) as client:
+            await client.flushall()
+
+    asyncio.run(empty())
+    client = redis.asyncio.Redis.from_url(selector_redis_url)
+    settings = crawl_settings(tmp_path, selector_redis_url)
+    settings.set("FRONTIER_SHARDS", 1, "cmdline")
+    deps = Deps(
+        store=open_store("", filled_folder),
+        access=Access(SECRET, host="0.0.0.0", book=TokenBook(tmp_path)),
+        settings=settings,
+        audit=AuditLog(tmp_path, time.time),
+        sites=SITES,
+        registry=Registry(client),
+        frontier=Frontier(client, FrontierConfig(shards=1), "search-page"),
+        selectors=SelectorStore(client, tmp_path / "none"),
+    )
+    running = start_in_thread(create_app(deps))
+    yield Fleet(running.url, tmp_path, selector_redis_url)
+    running.stop()
+
+
+def test_a_page_is_fetched_again_and_its_domain_paused(fleet: Fleet) -> None:
+    assert fleet.ask("reader", "GET", f"/api/why?url={PAGE}").json()["record"] is None
+    assert fleet.ask("operator", "POST", "/api/domains/vnexpress.net/pause").status_code == 404
+    done = fleet.ask("operator", "POST", "/api/recheck", json={"url": PAGE})
+    assert done.status_code == 200, done.text
+    why = fleet.ask("reader", "GET", f"/api/why?url={PAGE}").json()
+    assert why["record"] is not None and why["domain"]["domain"] == "vnexpress.net"
+    assert fleet.ask("operator", "POST", "/api/domains/vnexpress.net/pause").status_code == 200
+    assert "pause" in fleet.ask("reader", "GET", f"/api/why?url={PAGE}").json()["text"]
+    assert fleet.ask("operator", "POST", "/api/domains/vnexpress.net/resume").status_code == 200
+    assert "pause" not in fleet.ask("reader", "GET", f"/api/why?url={PAGE}").json()["text"]
+    actions = [row["action"] for row in fleet.ask("admin", "GET", "/api/audit").json()]
+    assert actions == ["domain.resume", "domain.pause", "url.recheck"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/domains/vnexpress.net/pause", None),
+        ("/api/domains/vnexpress.net/resume", None),
+        ("/api/recheck", {"url": PAGE}),
+        ("/api/seeds", {"url": "https://vnexpress.net/rss/x.rss", "kind": "feed"}),
+    ],
+)
+def test_a_reader_changes_nothing(fleet: Fleet, path: str, body: object) -> None:
+    refused = fleet.ask("reader", "POST", path, json=body)
+    assert refused.status_code == 403 and "operator" in refused.json()["error"]
+    assert httpx.post(fleet.url + path, json=body).status_code == 401
+    assert not (fleet.folder / AUDIT_FILE).exists()
+    assert fleet.state("vnexpress.net") is None
+    assert fleet.ask("operator", "GET", "/api/audit").status_code == 403
+
+
+def test_a_revoked_token_ends_with_the_next_request(fleet: Fleet) -> None:
+    token_id, token = fleet.token("operator")
+    headers = {"Authorization": f"Bearer {token}"}
+    assert httpx.get(fleet.url + "/api/check", headers=headers).status_code == 200
+    TokenBook(fleet.folder).revoke(token_id, int(time.time()))
+    refused = httpx.get(fleet.url + "/api/check", headers=headers)
+    assert refused.status_code == 401 and "revoked" in refused.json()["error"]
+
+
+def test_a_change_that_cannot_be_noted_is_not_made(fleet: Fleet) -> None:
+    (fleet.folder / AUDIT_FILE).mkdir()
+    refused = fleet.ask("operator", "POST", "/api/recheck", json={"url": PAGE})
+    assert refused.status_code == 503 and "nothing was changed" in refused.json()["error"]
+    assert fleet.state("vnexpress.net") is None
+
+
+def test_a_seed_is_kept_for_every_command(fleet: Fleet) -> None:
+    url = "https://vnexpress.net/rss/thu-nghiem.rss"
+    done = fleet.ask("operator", "POST", "/api/seeds", json={"url": url, "kind": "feed"})
+    assert done.status_code == 200, done.text
+    settings = crawl_settings(fleet.folder, fleet.redis_url)
+    site = services.load_sites(settings).get("vnexpress.net")
+    assert site is not None and url in [feed.url for feed in site.feeds]
+    assert overlay.read(fleet.folder) is not None
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("/api/recheck", {"url": "https://elsewhere.example/a"}, "offsite"),
+        ("/api/recheck", {"url": "ftp://vnexpress.net/a"}, "url"),
+        ("/api/recheck", {"url": PAGE, "depth": 3}, "depth"),
+        ("/api/seeds", {"url": "https://elsewhere.example/rss", "kind": "feed"}, "no site"),
+        ("/api/seeds", {"url": "https://vnexpress.net/rss", "kind": "home"}, "kind"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(fleet: Fleet, path: str, body: object, said: str) -> None:
+    refused = fleet.ask("operator", "POST", path, json=body)
+    assert refused.status_code == 422 and said in refused.json()["error"], refused.text
+
+
+def test_the_parts_are_told_with_what_they_hold(fleet: Fleet) -> None:
+    rows = {row["part"]: row for row in fleet.ask("reader", "GET", "/api/check").json()}
+    assert rows["redis"]["reachable"] and rows["redis"]["load"]["used_memory"] > 0
+    assert rows["article store"]["reachable"] and rows["article store"]["load"]["articles"] > 0
+
+
+def test_without_redis_the_parts_say_so(filled_folder: Path, tmp_path: Path) -> None:
+    running = start_in_thread(
+        create_app(Deps(store=open_store("", filled_folder), redis_error="no Redis here"))
+    )
+    try:
+        rows = httpx.get(running.url + "/api/check").json()
+        why = httpx.get(running.url + "/api/why", params={"url": PAGE})
+    finally:
+        running.stop()
+    assert [row["problem"] for row in rows if row["part"] == "redis"] == ["no Redis here"]
+    assert why.status_code == 503
+
+
+def test_seed_routes_answer_whole_texts(fleet: Fleet) -> None:
+    answer = fleet.ask("reader", "GET", "/api/search/keyword?q=bóng đá&size=4&page=1").json()
+    assert (answer["total"], answer["total_pages"], answer["page"]) == (10, 3, 1)
+    assert len(answer["content"]) == 4
+    assert all(one["url"] and one["title"] and one["content"] for one in answer["content"])
+    refused = fleet.ask("reader", "GET", "/api/search/semantic?q=bóng đá")
+    assert refused.status_code == 400 and "no search by meaning" in refused.json()["error"]
