@@ -39,6 +39,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 #: Imported by the package only when first needed, and needed by most crawls.
 _ALSO = (
+    "numpy.ma",
     "scrapy.cmdline",
     "scrapy.core.engine",
     "scrapy.extensions.closespider",
@@ -272,13 +273,29 @@ def preload() -> None:
 
 
 def fill_caches() -> None:
-    """What each command or web would make again: the frontier's scripts, the system's
-    authorities, the vocabulary of the webs' usual seed."""
+    """What each command, reader or web would make again: the frontier's scripts, the system's
+    authorities, what a reader makes with its first pages (the model of languages, the patterns of
+    the lexicon: half a second of CPU), the vocabulary of the webs' usual seed."""
     scripts = importlib.import_module("newscrawler.frontier.scripts")
     for name in scripts.NAMES:
         scripts.load(name)
     importlib.import_module("newscrawler.fetch.client")._ssl_context("", True)
     importlib.import_module("tests.newsweb.language").language(1)
+    importlib.import_module("newscrawler.extraction.language")._model()
+    read_pages()
+
+
+def read_pages() -> None:
+    from newscrawler.crawl.parse_process import Task, read
+    from newscrawler.extraction.context import PageContext
+    from newscrawler.items import Kind
+    from newscrawler.store import fold
+    from tests.fixtures_selectors import made_pages
+
+    for template in ("vnexpress.net", "tuoitre.vn"):
+        (page,) = made_pages(template, 1)
+        found = read(Task(page.body, page.url, Kind.ARTICLE, context=PageContext()))
+        fold.index_words(found.extraction.content.value)  # type: ignore[union-attr]
 
 
 class Server:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 
 #: A date so many days from the article's is the article's too: another zone, an update.
 WINDOW = range(-1, 4)
@@ -14,6 +15,7 @@ _ISO = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
 _COMPACT = re.compile(r"(?<!\d)(\d{4})(\d\d)(\d\d)(?!\d)")
 _EPOCH = re.compile(r"(?<![\d.])(1\d{9})(\d{3})?(?!\d)")
 _WORD = r"[^\W\d_]{3,}"
+_DIGIT = re.compile(r"\d")
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Move:
     def by(self) -> timedelta:
         return self.new - self.old
 
+    @cache  # noqa: B019 - as many as there are pages
     def days(self) -> dict[date, date]:
         """Old -> new of the days around, the article's own first; of other months none:
         their names would change."""
@@ -40,6 +43,8 @@ class Move:
 
     def machine(self, text: str) -> str:
         """ISO dates, 20240131 and seconds since the epoch."""
+        if not _DIGIT.search(text):
+            return text
         near = {self.old + timedelta(days=n) for n in WINDOW}
 
         def moved(match: re.Match[str], form: str) -> str:
@@ -61,6 +66,8 @@ class Move:
     def seen(self, text: str) -> str:
         """What readers see: 31.01.2024, 1/31/24, 31 January 2024, Jan. 31, 2024,
         2024年1月31日, "31. Januar"."""
+        if not _DIGIT.search(text):
+            return text
         for old, new in self.days().items():
             for pattern, write in _forms(old, new):
                 changed = pattern.sub(write, text)
@@ -72,6 +79,7 @@ class Move:
 _Form = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
 
 
+@cache
 def _forms(old: date, new: date) -> list[_Form]:
     y, short, m = rf"{old.year}", rf"{old.year % 100:02}", rf"0?{old.month}"
     d = rf"(?<!\d)(0?){old.day}(?!\d)"

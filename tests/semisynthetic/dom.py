@@ -7,6 +7,7 @@ import json
 import random
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Any
 
 import lxml.html
@@ -21,6 +22,7 @@ _BY = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def key(text: str) -> str:
     """For finding: no white space, no typography, lower case."""
     text = unicodedata.normalize("NFKC", text).lower()

@@ -101,7 +101,8 @@ class Structure:
             text = key(text_of(node))
             if 3 < len(text) < 6000:
                 known = deepest.setdefault(text, [])
-                known[:] = [n for n in known if n not in node.iterancestors()] + [node]
+                above = set(node.iterancestors()) if known else ()
+                known[:] = [n for n in known if n not in above] + [node]
         titles = deepest.get(key(self.title), [])
         if not any(
             n.tag in ("h1", "h2") or any(a.tag in ("h1", "h2") for a in n.iterancestors())
