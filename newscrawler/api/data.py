@@ -96,6 +96,7 @@ def result_json(query: Query, result: SearchResult) -> dict[str, Any]:
         "sort": query.sort,
         "total": result.total,
         "total_is_capped": result.total_is_capped,
+        "in_a_row": result.in_a_row,
         "read_as": result.read_as,
         "notes": list(result.notes),
         "relaxed": result.relaxed,

@@ -80,6 +80,9 @@ class SearchAnswer(_Exact):
     sort: Literal["relevance", "date"]
     total: int = Field(description="exact; at most 10,000 where total_is_capped")
     total_is_capped: bool
+    in_a_row: int | None = Field(
+        description="of the total: with all words in a row, which come first; null: no question"
+    )
     read_as: str = Field(description="a query that means what was read, every operator in it")
     notes: list[str] = Field(description="what was not read as it looks, and why")
     relaxed: Literal["", "folded", "corrected", "any"]

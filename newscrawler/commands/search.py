@@ -184,6 +184,8 @@ def _summary(result: SearchResult, query: Query) -> str:
         "corrected": f", corrected: {corrected}",
         "any": ", none has all of the words: these have most of them or the rarest",
     }[result.relaxed]
+    if result.in_a_row and result.in_a_row < result.total:
+        how += f", {result.in_a_row:,} of them with the words in a row, first"
     if result.mode == "semantic":
         how = ", by meaning"
     elif result.meaning is not None and result.meaning.found:

@@ -137,6 +137,9 @@ class SearchResult:
     hits: list[Hit]
     total: int
     total_is_capped: bool = False  # True: there are more than ``total``
+    # Of ``total``: articles with all the words in a row, as a compound, which come before those
+    # that have them anywhere. None: no question of this query.
+    in_a_row: int | None = None
     # "site" -> {site id: articles}, "day" -> {"2026-08-31": articles (day of ``zone``)}; most first
     # / newest first. Key of a field that is declared ``facet`` -> {value: articles}, the 50
     # with most articles.

@@ -1,9 +1,10 @@
 """Folding and words: the one place that says when two spellings are the same. Pure;
 both stores use it.
 
-*Exact* form: NFC, lower case. *Folded* form: diacritics off as well, đ -> d, full-width ->
-ASCII. Both are one-to-one on NFC text (same length), so that offsets found in a folded text
-mark the original.
+*Exact* form: NFC, lower case, and the tone of Vietnamese oa, oe, uy on the first letter: hoà and
+hòa, thuỷ and thủy are one word in two orthographies. *Folded* form: diacritics off as well,
+đ -> d, full-width -> ASCII. Both are one-to-one on NFC text (same length), so that offsets found
+in a folded text mark the original.
 
 Words are runs of letters, digits and marks. Scripts written without spaces (Chinese, Japanese,
 Thai, Lao, Khmer, Burmese) and Hangul become one word per character: a piece of such a text is found
@@ -32,6 +33,15 @@ _PER_CHARACTER = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3005-\u3007\u3040-\u312f\u3130-\u318f\u31a0-\u31bf"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003134f"
 )
+#: Vowels whose tone is written on either letter: "oà" -> "òa".
+_TONE_FIRST = {
+    unicodedata.normalize("NFC", first + second + tone): unicodedata.normalize(
+        "NFC", first + tone + second
+    )
+    for first, second in ("oa", "oe", "uy")
+    for tone in "\u0300\u0301\u0303\u0309\u0323"
+}
+_TONED = re.compile("o[àáãảạèéẽẻẹ]|u[ỳýỹỷỵ]")
 _PLAIN = re.compile(r"[^\W_]+")
 
 
@@ -46,7 +56,12 @@ def nfc(text: str) -> str:
 
 
 def exact(text: str) -> str:
-    """Lower case, same length; ``text`` is NFC."""
+    """Lower case, tones in one place, same length; ``text`` is NFC."""
+    lower = _lower(text)
+    return lower if lower.isascii() else _TONED.sub(lambda pair: _TONE_FIRST[pair[0]], lower)
+
+
+def _lower(text: str) -> str:
     lower = text.lower()
     return lower if len(lower) == len(text) else "".join(_lower_one(c) for c in text)
 
@@ -55,7 +70,7 @@ def folded(text: str) -> str:
     """Lower case without diacritics, same length; ``text`` is NFC."""
     if text.isascii():
         return text.lower()
-    return exact(text).translate(_tables()[0])
+    return _lower(text).translate(_tables()[0])
 
 
 def has_diacritics(text: str) -> bool:
@@ -75,7 +90,7 @@ def exact_words(text: str) -> list[str]:
 
 def folded_words(text: str) -> list[str]:
     """The words of a text in folded form, for the index and for queries."""
-    text = exact(nfc(text))
+    text = _lower(nfc(text))
     if not text.isascii():
         text = text.translate(_tables()[1])
     return _words(text)

@@ -47,10 +47,19 @@ def mark(text: str, marks: Marks, before: str, after: str) -> str:
 
 
 def _marks(text: str, terms: tuple[Term, ...], plan: Plan) -> Marks:
-    """Spans of the terms. Where the query was typed with diacritics, and the text has
-    it so, only those."""
+    """Spans of the terms in any of their spellings."""
     if not terms or not text:
         return []
+    found = _as_typed(text, terms, plan)
+    other = list(dict.fromkeys(s for term in terms for s in term.spellings))
+    if not other:
+        return found
+    return _merged(found + _search(folded(text), other))
+
+
+def _as_typed(text: str, terms: tuple[Term, ...], plan: Plan) -> Marks:
+    """Spans of the terms. Where the query was typed with diacritics, and the text has
+    it so, only those."""
     typed = any(t.has_diacritics for t in terms)
     if not has_marks(text):
         if plan.is_exact or typed:
@@ -93,6 +102,10 @@ def _find(spans: list[tuple[int, int, str]], phrases: list[tuple[str, ...]]) -> 
         for phrase in firsts.get(word, ()):
             if len(phrase) == 1 or tuple(words[i : i + len(phrase)]) == phrase:
                 found.append((spans[i][0], spans[i + len(phrase) - 1][1]))
+    return _merged(found)
+
+
+def _merged(found: Marks) -> Marks:
     merged: Marks = []
     for start, end in sorted(found):
         if merged and start <= merged[-1][1]:

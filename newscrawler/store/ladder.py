@@ -1,5 +1,7 @@
 """The ladder: how a query is relaxed until it finds something. Pure; both stores climb it.
 
+Each word gets its other spellings first (store.spellings).
+
 A query typed with diacritics means them: exact words first. When that finds fewer than ``FEW``,
 words are compared folded, then unknown words are corrected, then any of the rarest words will do. A
 quoted phrase, a field, an alternative and an exclusion are never given up, only folded.
@@ -12,7 +14,19 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from newscrawler.store.query_language import MOST_TERMS, Plan, Term, in_a_row, row
+from newscrawler.store.query_language import (
+    MOST_TERMS,
+    AllOf,
+    AnyOf,
+    Condition,
+    NoneOf,
+    Plan,
+    Term,
+    Words,
+    in_a_row,
+    row,
+)
+from newscrawler.store.spellings import spelt, splits
 
 #: Fewer exact matches than this, and the folded ones are shown below them.
 FEW = 10
@@ -67,6 +81,7 @@ def ladder(plan: Plan) -> Generator[Ask, object, Plan]:
     the module."""
     if plan.is_filter_only:
         return plan
+    plan = yield from _spelt(plan)
     found = yield from _count(plan, NEAR)
     if plan.is_exact and found < FEW:
         folded = replace(plan, is_exact=False)
@@ -74,6 +89,34 @@ def ladder(plan: Plan) -> Generator[Ask, object, Plan]:
         plan = folded if found or not wider else replace(folded, relaxed="folded")
         found = wider
     return (yield from _widen(plan, found) if found else _relax(plan))
+
+
+def _spelt(plan: Plan) -> Generator[Ask, object, Plan]:
+    """With other spellings: those that are known, and of a word that may be several syllables
+    ("hanoi") those ways that no fewer articles write."""
+    terms = list(spelt(plan.terms))
+    for place, term in enumerate(terms):
+        ways = splits(term.folded[0]) if len(term.folded) == 1 and not term.quoted else ()
+        if not ways:
+            continue
+        asked = tuple(Term(way, way, quoted=True) for way in ways)
+        share = yield Frequencies((Term(term.folded, term.folded), *asked))
+        assert isinstance(share, dict)
+        joined = share[Term(term.folded, term.folded)]
+        found = tuple(way.folded for way in asked if share[way] and share[way] >= joined)
+        terms[place] = replace(term, spellings=term.spellings + found)
+    conditions = tuple(_spelt_condition(one) for one in plan.conditions)
+    return replace(plan, terms=tuple(terms), conditions=conditions)
+
+
+def _spelt_condition(one: Condition) -> Condition:
+    if isinstance(one, (AllOf, AnyOf)):
+        return type(one)(tuple(map(_spelt_condition, one.parts)))
+    if isinstance(one, NoneOf):
+        return NoneOf(_spelt_condition(one.part))
+    if isinstance(one, Words) and one.where != "author":
+        return replace(one, term=spelt([one.term])[0])
+    return one
 
 
 def _count(plan: Plan, enough: int) -> Generator[Ask, object, int]:

@@ -8,7 +8,7 @@ Fields, alternatives and exclusions are ``Plan.conditions``, which always hold.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 
 from newscrawler.store import query_tree
@@ -20,6 +20,8 @@ from newscrawler.store.query_tree import And, Leaf, Node, Not, Or
 
 #: So many words in a row are a quotation: who has them comes before everything else.
 QUOTATION = 5
+#: Words of a name.
+LONGEST_NAME = 5
 #: Words of a query beyond this are ignored (a pasted page would be an expensive AND).
 MOST_TERMS = 32
 #: Words of a phrase beyond this are ignored.
@@ -151,6 +153,23 @@ class Plan:
     @property
     def shown_in_title(self) -> tuple[Term, ...]:
         return self.terms + self.any_of + tuple(w.term for w in self.wanted)
+
+    @property
+    def row(self) -> Plan | None:
+        """Of the matches those that have all words in a row, as a compound; None where that is no
+        question."""
+        if self.whole is None or len(self.terms) < 2 or self.any_of:
+            return None
+        return replace(self, terms=(self.whole,), by_all=True, title_misses=0, instead=())
+
+    @property
+    def byline(self) -> Term | None:
+        """The words as a name: who typed one means its articles as well."""
+        name = self.whole
+        if name is None or len(self.terms) < 2 or any(term.quoted for term in self.terms):
+            return None
+        is_name = len(name.folded) <= LONGEST_NAME and all(map(str.isalpha, name.folded))
+        return name if is_name else None
 
     @property
     def loose(self) -> tuple[Term, ...]:

@@ -572,6 +572,114 @@ async def test_hundreds_of_words_are_searched(corpus: ArticleStore) -> None:
         assert result.total <= 10
 
 
+#: What is typed, and what is written in the article that it must find; both ways.
+SPELLINGS = [
+    ("hoà bình", "hòa bình"),
+    ("thuỷ điện", "thủy điện"),
+    ("sức khoẻ", "sức khỏe"),
+    ("hanoi", "Hà Nội"),
+    ("saigon", "Sài Gòn"),
+    ("TPHCM", "TP.HCM"),
+    ("TPHCM", "Thành phố Hồ Chí Minh"),
+    ("tp hcm", "thành phố Hồ Chí Minh"),
+    ("ubnd", "Ủy ban nhân dân"),
+    ("covid19", "Covid-19"),
+    ("covid 19", "COVID19"),
+    ("iphone15", "iPhone 15"),
+    ("500000", "500.000"),
+    ("1 200 000", "1.200.000"),
+    ("oto", "ô tô"),
+]
+
+
+async def test_words_are_found_however_they_are_joined_split_or_abbreviated(
+    store: ArticleStore,
+) -> None:
+    pairs = [*SPELLINGS, *((b, a) for a, b in SPELLINGS)]
+    texts = list(dict.fromkeys(written for _, written in pairs))
+    await store.put(
+        [article(f"t{i}", f"Tin {i}", f"Hôm qua {text} nhé.") for i, text in enumerate(texts)]
+    )
+    await store.refresh()
+    for typed, written in pairs:
+        result = await store.search(Query(typed))
+        wanted = {h.article.id: h for h in result.hits}.get(article_id(f"t{texts.index(written)}"))
+        assert wanted and result.relaxed in ("", "folded"), (typed, written)
+        marked = mark(wanted.snippet, wanted.snippet_marks, "[", "]")
+        words = [w for w in marked.split() if w not in ("Hôm", "qua", "nhé.")]
+        assert all("[" in w or "]" in w or w in marked.partition("[")[2] for w in words), marked
+    for typed in ("2 9", "to a"):  # not 29, not toa
+        assert (await store.search(Query(f'"{typed}"'))).total == 0
+
+
+async def test_another_word_is_no_spelling(store: ArticleStore) -> None:
+    await store.put(
+        [
+            article("a", "Tin", "toa tàu số 29 có data"),
+            article("b", "Tin", "để da ta đẹp hơn"),
+            article("c", "Big data", "data và data"),
+        ]
+    )
+    await store.refresh()
+    for typed, names in (("data", "ac"), ("toa", "a"), ("29", "a")):
+        hits = (await store.search(Query(typed))).hits
+        assert {h.article.id for h in hits} == set(map(article_id, names)), typed
+    for typed in ("to a", "2 9"):
+        result = await store.search(Query(typed))
+        assert not result.total or result.relaxed == "any", typed
+
+
+@pytest.mark.parametrize("sort", ["relevance", "date"])
+async def test_a_compound_comes_first_and_is_counted_apart(store: ArticleStore, sort: str) -> None:
+    apart = [
+        article(f"x{i}", "vàng giá giá vàng giá".replace("giá vàng", "giá bạc vàng"), filler(i, 40),
+                published=START + timedelta(days=30 + i))
+        for i in range(25)
+    ]  # fmt: skip
+    together = [
+        article(f"c{i}", "Tin", f"{filler(99 + i, 90)} giá vàng {filler(i, 30)}",
+                published=START + timedelta(days=i))
+        for i in range(12)
+    ]  # fmt: skip
+    await store.put([*apart, *together])
+    await store.refresh()
+    for text in ("giá vàng", "gia vang"):
+        seen: list[str] = []
+        for page in range(4):
+            result = await store.search(Query(text, page=page, size=10, sort=sort))  # type: ignore[arg-type]
+            assert (result.total, result.in_a_row) == (37, 12)
+            seen += [h.article.id for h in result.hits]
+        assert len(seen) == len(set(seen)) == 37
+        assert set(seen[:12]) == {one.id for one in together}
+        if sort == "date":
+            assert seen == [one.id for one in [*reversed(together), *reversed(apart)]]
+    assert (await store.search(Query("vàng"))).in_a_row is None
+
+
+async def test_a_name_finds_its_author(store: ArticleStore) -> None:
+    by = article("by", "Mưa lớn", "Nội dung một", authors=["Nguyễn Văn An"])
+    about = article("about", "Gặp Nguyễn Văn An", "Nội dung hai", authors=["Lê Bình"])
+    other = article("other", "Nắng to", "Nội dung ba", authors=["Trần An", "Nguyễn Văn Bình"])
+    await store.put([by, about, other])
+    await store.refresh()
+    for text in ("Nguyễn Văn An", "nguyen van an"):
+        assert set(await found(store, text)) == {by.id, about.id}, text
+    assert await found(store, "an nguyễn văn") == [about.id]
+    assert await found(store, '"Nguyễn Văn An"') == [about.id]
+
+
+async def test_a_title_that_is_the_query_is_first(store: ArticleStore) -> None:
+    rivals = [
+        article(f"r{i}", f"Giá vàng hôm nay {i}", "giá vàng hôm nay " * 20,
+                published=START + timedelta(days=9))
+        for i in range(12)
+    ]  # fmt: skip
+    await store.put([*rivals, article("same", "Giá vàng hôm nay", filler(1, 200))])
+    await store.refresh()
+    for text in ("Giá vàng hôm nay", "gia vang hom nay"):
+        assert (await found(store, text))[0] == article_id("same")
+
+
 _LUCENE = 'title:/.*/ AND _exists_:content^5 OR [a TO z] {x} (+"b c"~3 && !d || e?f*) \\'
 _SQL = """x'; DROP TABLE article; -- " OR 1=1 UNION SELECT * FROM version /* */"""
 _HTML = "<script>alert('bão')</script> <img src=x onerror=alert(1)> &lt;b&gt;"

@@ -390,6 +390,7 @@ class ElasticStore:
         started = time.perf_counter()
         plan = await self._settle(first, query.limit_s)
         typed = first if first.is_exact and not plan.is_exact and not plan.relaxed else None
+        by_date = query.sort == "date" or plan.is_filter_only
         found = await self._server.search(
             dsl.search_body(plan, typed, query) | {"_source": _FIELDS}, query.limit_s
         )
@@ -405,10 +406,12 @@ class ElasticStore:
         )
         if query.collapse and not result.total_is_capped:
             result.total = min(COUNT_CAP, found["aggregations"]["clusters"]["value"])
+        if plan.row is not None and not query.collapse:
+            result.in_a_row = found["aggregations"]["row"]["doc_count"]
         hits = found["hits"]["hits"]
         for hit, (article, others) in zip(hits, await self._articles(hits), strict=True):
             text, marks = highlight.snippet(article.content, plan)
-            score = round(hit.get("_score") or 0.0, 4)
+            score = 0.0 if by_date else round(hit.get("_score") or 0.0, 4)
             result.hits.append(
                 Hit(article, score, text, marks, highlight.title_marks(article.title, plan), others)
             )

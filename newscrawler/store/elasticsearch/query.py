@@ -21,7 +21,6 @@ from newscrawler.store.fold import folded_words, index_words
 from newscrawler.store.labels import KEYS, MOST, counted, labels_of
 from newscrawler.store.ladder import LONG
 from newscrawler.store.query_language import (
-    QUOTATION,
     AllOf,
     AnyOf,
     Condition,
@@ -37,10 +36,13 @@ SCHEMA = 2
 BETWEEN = "\ue002"  # between two authors: a phrase does not run from one name into the next
 FACET_SITES, FACET_DAYS = 100, 31
 TITLE_BOOST, EXACT_BOOST, PAIR_BOOST, WHOLE_BOOST = 3.0, 0.15, 0.5, 2.0
-#: Above any other score: a quotation in a row; words as typed where others only fold to them.
-FIRST_OF_ALL = 10_000.0
-#: A part of a long query as it stands; a long query as typed.
-PART_BOOST, TYPED_BOOST = 300.0, 10.0
+#: Above any other score, in this order: all words in a row; words as typed where others only fold
+#: to them; a title that is the query.
+ROW_BOOST, TYPED_FIRST, SAME_TITLE = 1_000.0, 10_000.0, 100_000.0
+#: A name of the author; a part of a long query as it stands; a long query as typed.
+BYLINE_BOOST, PART_BOOST, TYPED_BOOST = 500.0, 300.0, 10.0
+#: Around a title, so that a whole one is found: words that no text can contain.
+FIRST, LAST = "\ue003", "\ue004"
 RECENT, HALF_LIFE = 0.25, "3d"
 #: Characters; a longer one is stored but not found by. A term may have 32,766 bytes.
 LONGEST_URL = 8_000
@@ -132,7 +134,7 @@ def document(
     doc: dict[str, Any] = {
         "t": title.exact,
         "b": body.exact,
-        "ft": title.folded,
+        "ft": f"{FIRST} {title.folded} {LAST}",
         "fb": body.folded,
         "a": f" {BETWEEN} ".join(
             " ".join(folded_words(a)) for a in codec.values_of(article, "author")
@@ -225,6 +227,8 @@ def _ways(plan: Plan) -> list[dict[str, Any]]:
     if plan.title_misses and least > 0:
         titles = [_title(t, False) for t in plan.loose]
         others.append({"bool": {"should": titles, "minimum_should_match": least}})
+    if plan.byline and plan.by_all:
+        others.append({"constant_score": {"filter": _in("a", plan.byline.folded)}})
     if plan.instead:
         parts = _one_of([_anywhere(t, False) for t in plan.instead])
         others.append({"constant_score": {"filter": parts, "boost": PART_BOOST}})
@@ -247,9 +251,6 @@ def ranked(plan: Plan, typed: Plan | None) -> dict[str, Any]:
     if plan.whole is not None:
         words = plan.whole.words(exact)
         better += [_in(name, words, WHOLE_BOOST * weight) for name, weight in fields]
-        if len(words) >= QUOTATION:
-            rows = _one_of([_in(name, words) for name, _ in fields])
-            better.append({"constant_score": {"filter": rows, "boost": FIRST_OF_ALL}})
     if not exact:
         better += [_in(name, t.folded, EXACT_BOOST) for t in terms for name in ("t", "b")]
     query["bool"]["should"] += better
@@ -262,25 +263,49 @@ def ranked(plan: Plan, typed: Plan | None) -> dict[str, Any]:
             "boost_mode": "multiply",
         }
     }
-    if typed is None:
-        return scored
-    # Of a long query few words must be wrong for chance to have all of them somewhere.
-    gain = FIRST_OF_ALL if len(terms) < LONG else TYPED_BOOST
-    as_typed = {"constant_score": {"filter": matching(typed), "boost": gain}}
-    return {"bool": {"must": [scored], "should": [as_typed]}}
+    return {"bool": {"must": [scored], "should": _first(plan, typed)}}
+
+
+def _first(plan: Plan, typed: Plan | None) -> list[dict[str, Any]]:
+    """What comes before everything else, whatever its score."""
+    found: list[dict[str, Any]] = []
+    found.extend(_rows(plan))
+    if plan.byline:
+        name = _in("a", plan.byline.folded)
+        found.append({"constant_score": {"filter": name, "boost": BYLINE_BOOST}})
+    title = plan.whole or next(iter(plan.terms), None)
+    if title is not None and title.folded:
+        row = _in("ft", (FIRST, *title.folded, LAST))
+        found.append({"constant_score": {"filter": row, "boost": SAME_TITLE}})
+    if typed is not None:
+        # Of a long query few words must be wrong for chance to have all of them somewhere.
+        gain = TYPED_FIRST if len(plan.terms) < LONG else TYPED_BOOST
+        found.append({"constant_score": {"filter": matching(typed), "boost": gain}})
+    return found
+
+
+def _rows(plan: Plan) -> list[dict[str, Any]]:
+    if plan.row is None:
+        return []
+    return [{"constant_score": {"filter": matching(plan.row), "boost": ROW_BOOST}}]
 
 
 def search_body(plan: Plan, typed: Plan | None, query: Query) -> dict[str, Any]:
     by_date = query.sort == "date" or plan.is_filter_only
+    tiers = {"bool": {"filter": matching(plan), "should": _rows(plan)}}
     body: dict[str, Any] = {
-        "query": matching(plan) if by_date else ranked(plan, typed),
+        "query": tiers if by_date else ranked(plan, typed),
         "from": query.page * query.size,
         "size": query.size,
         "track_total_hits": COUNT_CAP,
-        "track_scores": not by_date,
-        "sort": [{"at": "desc"}, {"stored": "desc"}] if by_date else ["_score", {"at": "desc"}],
+        # By date the score says only whether the words stand in a row.
+        "sort": ["_score", {"at": "desc"}, {"stored": "desc"}]
+        if by_date
+        else ["_score", {"at": "desc"}],
         "aggs": {},
     }
+    if plan.row is not None:
+        body["aggs"]["row"] = {"filter": matching(plan.row)}
     if query.collapse:
         body["collapse"] = {"field": "cluster"}
         body["aggs"]["clusters"] = {

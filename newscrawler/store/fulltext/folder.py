@@ -66,6 +66,14 @@ class View:
             ).hits
         return found
 
+    def best_and_count(
+        self, query: Any, limit: int, by: str | None = None
+    ) -> tuple[list[tuple[float, Any]], int]:
+        """As ``best``, and how many match: in one walk, which sees all of them."""
+        with reading():
+            found = self.searcher.search(query, limit=limit, count=True, order_by_field=by)
+        return found.hits, found.count
+
     def values(self, field: str, places: list[Any]) -> list[int]:
         with reading():
             found: list[int] = self.searcher.fast_field_values(field, places) if places else []
@@ -81,6 +89,12 @@ class View:
         with reading():
             found: int = self.searcher.doc_freq("ea" if exact else "fa", word)
         return found
+
+    def is_in_names(self, word: str) -> bool:
+        """Whether a folded word is part of the name of an author or of who is credited."""
+        with reading():
+            found: int = self.searcher.doc_freq("m", word)
+        return found > 0
 
     def words(self) -> list[tuple[str, int]]:
         """Every folded word and in how many articles it is."""

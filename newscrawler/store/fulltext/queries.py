@@ -3,9 +3,10 @@
 score = sum over words of  BM25 [title and text] + TITLE * BM25 [title]
       + EXACT * BM25 [title] of words as typed
       + PAIR * BM25 of neighbouring words that stand next to one another in the title
-      + WHOLE * sum of idf where all words stand in a row; QUOTED where these are five or more
+      + QUOTED where all words stand in a row
       + PART where a part of a long query stands in a row, and PART_PAIR for each two neighbours
       + SAME_TITLE where the title is the query
+      + QUOTED where the words are a name of its author
       + RECENT * mean idf * 2 ** (-days / HALF_LIFE_DAYS), counted from the newest article
 
 Each way of matching (``Plan``: all words; all but some in the title; a part in a row) is asked
@@ -15,7 +16,7 @@ apart, which costs a third of one query with an OR of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -46,7 +47,7 @@ PART, QUOTED, AS_TYPED, SAME_TITLE = 300.0, 1_000.0, 10_000.0, 100_000.0
 RECENT, HALF_LIFE_DAYS, RECENT_DAYS = 1.0, 7.0, 10
 #: From so many words on a query is about one article, and being new says little.
 KNOWN_ITEM, RECENT_FOR_KNOWN = 4, 0.3
-#: Matches above which short rows of words do not count: looking for them costs more than the words.
+#: Matches above which pairs of words do not count: looking for them costs more than the words.
 MANY = 20_000
 
 
@@ -71,13 +72,15 @@ class _Way:
 
 
 class Queries:
-    """``frequency`` of a word in title and text, folded."""
+    """``frequency`` of a word in title and text, folded; ``is_name``: whether it is in names."""
 
-    def __init__(self, scale: Scale, frequency: Any) -> None:
+    def __init__(
+        self, scale: Scale, frequency: Callable[[str], int], is_name: Callable[[str], bool]
+    ) -> None:
         engine = tantivy()
         self._q, self._occur, self._numeric = engine.Query, engine.Occur, engine.FieldType.Unsigned
         self._schema = schema.schema()
-        self._scale, self._frequency = scale, frequency
+        self._scale, self._frequency, self._is_name = scale, frequency, is_name
 
     # ------------------------------------------------------------------ what matches
     def matching(self, plan: Plan) -> Any:
@@ -86,17 +89,6 @@ class Queries:
         ways = [self._all_of(way.must) for way in self._ways(plan) if way.must]
         found = [self._any_of(ways)] if ways else []
         return self._both([*found, *conditions], without)
-
-    def subject(self, plan: Plan) -> Any:
-        """What is surely about the words of a short query: those that have them in a row. "ha noi"
-        folded is in nearly every Vietnamese text, as "hạ ... nói"."""
-        if plan.whole is None:
-            return self.matching(plan)
-        row = self._silent(
-            self._in("ea" if plan.is_exact else "fa", plan.whole.words(plan.is_exact))
-        )
-        conditions, without = self._conditions(plan)
-        return self._both([row, *conditions], without)
 
     def among(self, plan: Plan, numbers: Sequence[int]) -> Any:
         """Those of some articles that match."""
@@ -129,6 +121,9 @@ class Queries:
             found = [(self._occur.Should, self._title(t)) for t in plan.loose]
             most = self._q.boolean_query(found, minimum_number_should_match=least)
             ways.append(_Way([*quoted, most], loose))
+        if plan.byline and plan.by_all and all(map(self._is_name, plan.byline.folded)):
+            name = self._silent(self._in("m", plan.byline.folded), QUOTED)
+            ways.append(_Way([name], list(titles.values())))
         if plan.instead:
             parts = [self._silent(self._anywhere(t, False), PART) for t in plan.instead]
             pairs = [self._silent(pair, PART_PAIR) for pair in self._pairs("fa", plan)]
@@ -192,7 +187,7 @@ class Queries:
             self._q.boost_query(self._in("et", t.exact), EXACT) for t in words if t.has_diacritics
         ]
         if plan.whole is not None:
-            better += self._in_a_row(plan, plan.whole, many, sum(idfs))
+            better += self._in_a_row(plan, plan.whole, many, typed is not None)
         title = plan.whole or next(iter(plan.terms), None)
         if title is not None and title.folded:
             better.append(self._silent(self._in("ft", (FIRST, *title.folded, LAST)), SAME_TITLE))
@@ -202,14 +197,14 @@ class Queries:
             better.append(self._silent(self.matching(typed), gain))
         return better
 
-    def _in_a_row(self, plan: Plan, whole: Term, many: int, idfs: float) -> list[Any]:
+    def _in_a_row(self, plan: Plan, whole: Term, many: int, is_typed: bool) -> list[Any]:
         pairs = self._pairs("ft", plan) if many <= MANY else []
         found = [self._q.boost_query(pair, PAIR) for pair in pairs]
         words = whole.words(plan.is_exact)
-        is_quotation = len(words) >= QUOTATION
-        if len(words) > 1 and (is_quotation or many <= MANY):
+        # Shorter rows are a tier of their own, see Search.page.
+        if len(plan.terms) > 1 and (len(words) >= QUOTATION or is_typed):
             row = self._in("ea" if plan.is_exact else "fa", words)
-            found.append(self._silent(row, QUOTED if is_quotation else WHOLE * idfs))
+            found.append(self._silent(row, QUOTED))
         return found
 
     def _pairs(self, field: str, plan: Plan) -> list[Any]:

@@ -17,7 +17,7 @@ from newscrawler.store.fulltext.engine import tantivy
 from newscrawler.store.labels import KEYS, labels_of
 
 #: Raised when documents are made in another way: an index of another number is made anew.
-VERSION = 1
+VERSION = 2
 #: Words that no text can contain (private-use characters): between title and text and between two
 #: names, so that no phrase runs from one into the next; around a title, so that a whole one is
 #: found.

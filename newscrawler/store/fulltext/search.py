@@ -15,7 +15,7 @@ from newscrawler.store.fulltext.queries import KNOWN_ITEM, Queries, Scale
 from newscrawler.store.fulltext.schema import day_of
 from newscrawler.store.labels import KEYS, counted
 from newscrawler.store.ladder import Ask, Correct, Count, Frequencies, corrected, ladder
-from newscrawler.store.query_language import Plan, Term
+from newscrawler.store.query_language import QUOTATION, Plan, Term
 
 FACET_DAYS = 31
 #: Values of a facet that are looked at, in each segment; clusters that are counted exactly.
@@ -25,6 +25,11 @@ PLACES_OF_NEWEST, FIRST_PAGE = (2, 5, 8), 10
 #: Words of one query that are corrected, and searches that are made to choose among their
 #: candidates.
 MOST_WORDS, MOST_TRIES = 8, 6
+
+#: A score, or the value that is sorted by, and where the article is in the index.
+_Place = tuple[float, Any]
+#: The best so many matches of a plan.
+_Best = Callable[[Plan, int], list[_Place]]
 
 
 @dataclass(slots=True)
@@ -47,7 +52,10 @@ class Search:
         self._articles = view.articles
         self._dictionary, self._check_time = dictionary, check_time
         self._known: dict[str, int] = {}
-        self._queries = Queries(Scale(view.articles, day_of(view.newest_ms)), self._frequency)
+        self._counts: dict[Plan, int] = {}
+        self._queries = Queries(
+            Scale(view.articles, day_of(view.newest_ms)), self._frequency, view.is_in_names
+        )
 
     # ------------------------------------------------------------------ the ladder
     def settle(self, plan: Plan) -> Plan:
@@ -71,8 +79,15 @@ class Search:
         return self._corrections(ask.words, ask.plan)
 
     def count(self, plan: Plan) -> int:
-        self._check_time()
-        return self._view.count(self._queries.matching(plan))
+        """Each is counted once in a search: it is a walk over all matches."""
+        if plan not in self._counts:
+            self._check_time()
+            self._counts[plan] = self._view.count(self._queries.matching(plan))
+        return self._counts[plan]
+
+    def in_a_row(self, plan: Plan) -> int | None:
+        """As SearchResult.in_a_row."""
+        return None if plan.row is None else self.count(plan.row)
 
     def _found(self, term: Term) -> int:
         if len(term.folded) == 1:
@@ -161,14 +176,14 @@ class Search:
         typed = first if first.is_exact and not plan.is_exact and not plan.relaxed else None
         by_date = query.sort == "date" or plan.is_filter_only
 
-        def top(limit: int) -> list[tuple[float, Any]]:
+        def top(limit: int) -> list[_Place]:
             self._check_time()
             if by_date:
-                return self._newest(self._queries.matching(plan), limit)
-            if typed is None and total > FIRST_PAGE and is_about_a_subject(plan):
-                found = self._ranked(plan, None, total, max(limit, FIRST_PAGE))
-                newest = self._newest(self._queries.subject(plan), len(PLACES_OF_NEWEST))
-                return with_newest(found, newest)[:limit]
+                return self._in_tiers(plan, limit, self._newest_of, self._newest_of)
+            if typed is None and is_short(plan):
+                return self._in_tiers(plan, limit, self._best_of, self._ranked_of)
+            if typed is None:
+                return self._best_of(plan, limit)
             return self._ranked(plan, typed, total, limit)
 
         if query.collapse:
@@ -181,17 +196,50 @@ class Search:
         scores = [0.0 if by_date else score for score, _ in shown]
         return Page(list(zip(numbers, scores, strict=True)), total, capped)
 
-    def _newest(self, query: Any, limit: int) -> list[tuple[float, Any]]:
+    def _in_tiers(self, plan: Plan, limit: int, best_of: _Best, others_of: _Best) -> list[_Place]:
+        """Those that have all words in a row, then the others."""
+        rows = plan.row
+        first = [] if rows is None else best_of(rows, limit)
+        if not first or len(first) >= limit:
+            return first or best_of(plan, limit)
+        seen = {(place.segment_ord, place.doc) for _, place in first}
+        rest = others_of(plan, limit)
+        first += [hit for hit in rest if (hit[1].segment_ord, hit[1].doc) not in seen]
+        return first[:limit]
+
+    def _ranked_of(self, plan: Plan, limit: int) -> list[_Place]:
+        return self._ranked(plan, None, self._counts.get(plan, 0), limit)
+
+    def _newest_of(self, plan: Plan, limit: int) -> list[_Place]:
+        query = self._queries.matching(plan)
+        if plan in self._counts:
+            return self._newest(query, limit)
+        found, self._counts[plan] = self._view.best_and_count(query, limit, by="at")
+        return found
+
+    def _best_of(self, plan: Plan, limit: int) -> list[_Place]:
+        is_subject = is_about_a_subject(plan)
+        many = self._counts.get(plan, 0)  # rows are counted while they are looked for
+        found = self._ranked(plan, None, many, max(limit, FIRST_PAGE) if is_subject else limit)
+        if not is_subject or self.count(plan) <= FIRST_PAGE:
+            return found[:limit]
+        newest = self._newest(self._queries.matching(plan), len(PLACES_OF_NEWEST))
+        return with_newest(found, newest)[:limit]
+
+    def _newest(self, query: Any, limit: int) -> list[_Place]:
         return self._view.best(query, limit, by="at")
 
-    def _ranked(
-        self, plan: Plan, typed: Plan | None, many: int, limit: int
-    ) -> list[tuple[float, Any]]:
+    def _ranked(self, plan: Plan, typed: Plan | None, many: int, limit: int) -> list[_Place]:
         """The best of each way of matching, each article once."""
         best: dict[tuple[int, int], tuple[float, Any]] = {}
-        for query in self._queries.ranked(plan, typed, many):
+        queries = self._queries.ranked(plan, typed, many)
+        for query in queries:
             self._check_time()
-            for score, place in self._view.best(query, limit):
+            if len(queries) == 1 and plan not in self._counts:
+                hits, self._counts[plan] = self._view.best_and_count(query, limit)
+            else:
+                hits = self._view.best(query, limit)
+            for score, place in hits:
                 key = (place.segment_ord, place.doc)
                 if key not in best or best[key][0] < score:
                     best[key] = (score, place)
@@ -199,9 +247,7 @@ class Search:
         order = sorted(best, key=lambda key: (-best[key][0], key))
         return [best[key] for key in order[:limit]]
 
-    def _collapsed(
-        self, top: Callable[[int], list[tuple[float, Any]]], end: int, total: int
-    ) -> list[tuple[float, Any]]:
+    def _collapsed(self, top: Callable[[int], list[_Place]], end: int, total: int) -> list[_Place]:
         """The first of each cluster, until there are enough."""
         limit = 2 * end
         while True:
@@ -257,14 +303,18 @@ class Search:
         }
 
 
+def is_short(plan: Plan) -> bool:
+    """Whether its words may be one compound; a longer row counts as a quotation in the order."""
+    return plan.whole is not None and len(plan.whole.folded) < QUOTATION
+
+
 def is_about_a_subject(plan: Plan) -> bool:
     """Whether it asks for the news of something: of one to three words, all of which are found."""
-    return 0 < len(plan.terms) < KNOWN_ITEM and plan.relaxed in ("", "folded")
+    words = [word for term in plan.terms for word in term.folded]
+    return 0 < len(words) < KNOWN_ITEM and plan.relaxed in ("", "folded")
 
 
-def with_newest(
-    found: list[tuple[float, Any]], newest: list[tuple[float, Any]]
-) -> list[tuple[float, Any]]:
+def with_newest(found: list[_Place], newest: list[_Place]) -> list[_Place]:
     """The newest ones at their places among the best, unless they stand before them already.
 
     A bonus for being new cannot do it: of a word in every tenth article there are dozens of

@@ -102,6 +102,8 @@ class Reader:
                 result.mode, result.meaning = found.mode, found.used
             page = search.page(plan, query, first) if found is None else found.page
             result.total, result.total_is_capped = page.total, page.total_is_capped
+            if page.total and not query.collapse:
+                result.in_a_row = search.in_a_row(plan)
             result.relaxed, result.corrections = plan.relaxed, dict(plan.corrections)
             result.read_as, result.notes = plan.read_as, plan.notes
             if query.facets:

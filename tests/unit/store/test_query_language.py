@@ -191,7 +191,7 @@ def test_any_text_is_a_query_or_a_clear_error(text: str) -> None:
         plan = parse(Query(text))
     except QueryError:
         return
-    queries = Queries(Scale(100, 20_000), lambda word: 1)
+    queries = Queries(Scale(100, 20_000), lambda word: 1, lambda word: True)
     loose = replace(plan, title_misses=1, instead=plan.terms[:1])
     for one in (plan, replace(plan, is_exact=True), loose):
         assert queries.matching(one) is not None
