@@ -412,14 +412,12 @@ def _stop(folder: Path) -> bool:
     """SHUTDOWN writes and syncs the append-only file first."""
     if not _is_locked(folder):
         return False
-    try:
-        with _client(_socket_path(folder), START_S) as client:
-            client.shutdown(nosave=True)
-    except (redis.ConnectionError, redis.TimeoutError):
-        pass  # it closes the connection instead of answering
-    except redis.ResponseError as exc:
-        raise FrontierUnavailable(f"the embedded Redis in {folder} did not stop: {exc}") from exc
     until = time.monotonic() + START_S
+    while refused := _shutdown(folder):
+        # It does not end while it writes its first append-only file.
+        if time.monotonic() > until:
+            raise FrontierUnavailable(f"the embedded Redis in {folder} did not stop: {refused}")
+        time.sleep(0.05)
     while _is_locked(folder):
         if time.monotonic() > until:
             raise FrontierUnavailable(
@@ -427,6 +425,18 @@ def _stop(folder: Path) -> bool:
             )
         time.sleep(0.01)
     return True
+
+
+def _shutdown(folder: Path) -> str:
+    """Why the server refuses to end; "" when it does not."""
+    try:
+        with _client(_socket_path(folder), START_S) as client:
+            client.shutdown(nosave=True)
+    except (redis.ConnectionError, redis.TimeoutError):
+        pass  # it closes the connection instead of answering
+    except redis.ResponseError as exc:
+        return str(exc)
+    return ""
 
 
 def _quoted(path: Path) -> str:

@@ -14,7 +14,6 @@ from typing import Any
 import httpx
 import pytest
 
-from newscrawler.api.access import make_token
 from newscrawler.frontier.redis_server import find_binary
 from tests.crawl.harness import Scrapy, until
 from tests.crawl.small import QUICK, QUIET
@@ -153,7 +152,7 @@ def test_a_crawl_its_pages_and_metrics_tell_no_secret(
     running = scrapy.start("serve", "--port", str(port))
     try:
         until(lambda: "Search page" in running.text(), "the search page", 60)
-        token = make_token(SECRETS["api"], days=1, role="admin")
+        token = scrapy.run("token", "create", "--role", "admin").stdout.strip()
         with httpx.Client(
             base_url=f"http://127.0.0.1:{port}",
             headers={"Authorization": f"Bearer {token}", "Accept": "text/html"},
@@ -162,6 +161,7 @@ def test_a_crawl_its_pages_and_metrics_tell_no_secret(
             for path in (
                 *("/", "/sites", "/frontier", "/selectors", "/docs", "/healthz", "/metrics"),
                 *("/openapi.json", "/api/status", "/api/workers", "/api/frontier", "/api/sites"),
+                *("/api/check", "/api/audit"),
             ):
                 answer = http.get(path)
                 assert answer.status_code == 200, (path, answer.text[:300])
