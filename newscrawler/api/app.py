@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse
 from redis.exceptions import RedisError
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from newscrawler.api import data, models, operator_routes, pages, selector_pages
+from newscrawler.api import data, feeds, listen, models, operator_routes, pages, selector_pages
 from newscrawler.api.audit import AuditUnavailable
 from newscrawler.api.data import DataReader
 from newscrawler.api.deps import Deps
@@ -98,6 +98,8 @@ def create_app(deps: Deps) -> FastAPI:
     _add_api(app, reader)
     _add_probes(app, reader)
     pages.add_pages(app, reader, build_query)
+    feeds.add_feeds(app, reader, build_query)
+    listen.add_listening(app, reader)
     selector_pages.add_selector_pages(app, reader)
     operator_routes.add_operator_routes(app, reader)
     app.add_middleware(BodyLimit, limits=deps.limits)

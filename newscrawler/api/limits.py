@@ -27,6 +27,7 @@ class Limits:
     search_s: float = 5.0  # of one search, and of waiting for one's turn
     searches: int = 2  # at work at once; the store has threads left for articles then
     searches_waiting: int = 8
+    listeners: int = 32  # of /api/events at once
 
     def body_of(self, path: str) -> int:
         return self.login_bytes if path == "/login" else self.body_bytes

@@ -171,6 +171,12 @@ class Asked:
         }
         return "/?" + urlencode(kept, doseq=True) if kept else "/"
 
+    def feed(self, form: str) -> str:
+        """The address of this search as a feed: rss, atom or json."""
+        values = {"q": self.q, "site": self.sites, **{key: self.of(key) for key in KEYS}}
+        kept = {name: value for name, value in values.items() if value}
+        return f"/feed.{form}" + ("?" + urlencode(kept, doseq=True) if kept else "")
+
     @property
     def is_narrowed(self) -> bool:
         return bool(self.sites or self.labels or self.after or self.before)

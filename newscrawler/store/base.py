@@ -104,6 +104,9 @@ class Query:
     limit_s: float | None = None  # seconds until the search is given up; None = never
     # "hybrid" is answered by words alone where a store has no vectors, "semantic" is refused there
     mode: Mode = "hybrid"
+    # Only what has all of it as typed, as for a feed or an alert: no word is corrected, folded or
+    # left out. For ``mode`` "keyword".
+    strict: bool = False
 
 
 #: Start and end offsets (code points) of the matched words in a text.

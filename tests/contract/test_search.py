@@ -279,6 +279,18 @@ async def test_typing_errors_are_corrected(store: ArticleStore) -> None:
         )
 
 
+async def test_a_strict_query_finds_only_what_has_all_of_it(corpus: ArticleStore) -> None:
+    """For feeds and alerts, whose reader does not see how a query was relaxed."""
+    for typed, loose, strict in (
+        ("giá vàng", 1, 1), ("gia vang", 1, 1), ("giá vàngg", 1, 0),
+        ("bão số 5 đổ bộ hà nội lần nữa", 1, 0), ("giá vảng", 1, 0),
+    ):  # fmt: skip
+        query = Query(typed, sort="date", mode="keyword")
+        assert (await corpus.search(query)).total >= loose, typed
+        result = await corpus.search(replace(query, strict=True))
+        assert (result.total, result.relaxed) == (strict, ""), typed
+
+
 async def test_one_word_too_many_still_finds_the_rest(store: ArticleStore) -> None:
     await store.put(CORPUS)
     await store.refresh()

@@ -388,7 +388,7 @@ class ElasticStore:
 
     async def _search(self, first: Plan, query: Query) -> SearchResult:
         started = time.perf_counter()
-        plan = await self._settle(first, query.limit_s)
+        plan = first if query.strict else await self._settle(first, query.limit_s)
         typed = first if first.is_exact and not plan.is_exact and not plan.relaxed else None
         by_date = query.sort == "date" or plan.is_filter_only
         found = await self._server.search(

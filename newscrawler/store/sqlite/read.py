@@ -95,7 +95,7 @@ class Reader:
                 result.facets = _NO_FACETS if query.facets else {}
                 return result
             search = self._searching(view)
-            plan = search.settle(first)
+            plan = first if query.strict else search.settle(first)
             found = None
             if meaning is not None and ask is not None and query.mode != "keyword":
                 found = Hybrid(search, meaning, ask, self.clusters_of, query, first).page(plan)

@@ -1,0 +1,126 @@
+"""Searches as feeds: read by a feed reader, asked for again, escaped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import feedparser
+import httpx
+import pytest
+
+from tests.fixtures_browser import ATTACK, article_id
+
+FORMS = ("rss", "atom", "json")
+
+
+@pytest.fixture
+def client(search_page: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=search_page) as http:
+        yield http
+
+
+def parsed(answer: httpx.Response) -> Any:
+    assert answer.status_code == 200, answer.text
+    feed = feedparser.parse(answer.content, response_headers=dict(answer.headers))
+    assert not feed.bozo, feed.get("bozo_exception")
+    return feed
+
+
+@pytest.mark.parametrize(("form", "version"), [("rss", "rss20"), ("atom", "atom10")])
+def test_a_reader_finds_what_the_search_finds_newest_first(
+    client: httpx.Client, form: str, version: str
+) -> None:
+    asked = {"q": "bóng đá", "sort": "date", "mode": "keyword", "size": 50}
+    hits = client.get("/api/search", params=asked).json()["hits"]
+    feed = parsed(client.get(f"/feed.{form}", params={"q": "bóng đá"}))
+    assert feed.version == version
+    assert [entry.title for entry in feed.entries] == [hit["title"] for hit in hits]
+    assert [entry.link for entry in feed.entries] == [hit["url"] for hit in hits]
+    assert feed.entries[0].id == f"urn:newscrawler:article:{hits[0]['id']}"
+    assert feed.entries[0].published_parsed and feed.entries[0].summary
+    written = [[a.get("name") for a in entry.get("authors", [])] for entry in feed.entries]
+    assert any(written) and written == [hit["authors"] for hit in hits]
+    assert feed.feed.title == "bóng đá – newscrawler"
+    assert httpx.URL(feed.feed.link).params["q"] == "bóng đá"
+
+
+def test_json_feed(client: httpx.Client) -> None:
+    answer = client.get("/feed.json", params={"q": "bóng đá", "site": "vnexpress.net"})
+    assert answer.headers["content-type"].startswith("application/feed+json")
+    feed = answer.json()
+    assert feed["version"] == "https://jsonfeed.org/version/1.1"
+    assert feed["feed_url"] == str(answer.url)
+    items = feed["items"]
+    assert items and len({item["id"] for item in items}) == len(items)
+    for item in items:
+        assert {"id", "url", "title", "content_text", "date_published"} <= set(item)
+
+
+def test_a_reader_that_has_it_is_told_so(client: httpx.Client) -> None:
+    for form in FORMS:
+        first = client.get(f"/feed.{form}", params={"q": "bóng"})
+        tag, changed = first.headers["etag"], first.headers["last-modified"]
+        assert parsedate_to_datetime(changed).year == 2026
+        for headers in (
+            {"If-None-Match": tag},
+            {"If-None-Match": f'"other", W/{tag}'},
+            {"If-Modified-Since": changed},
+        ):
+            again = client.get(f"/feed.{form}", params={"q": "bóng"}, headers=headers)
+            assert (again.status_code, again.content) == (304, b"")
+            assert again.headers["etag"] == tag
+        for headers in (
+            {"If-None-Match": '"other"', "If-Modified-Since": changed},
+            {"If-Modified-Since": "Sat, 01 Aug 2020 00:00:00 GMT"},
+            {"If-Modified-Since": "yesterday"},
+        ):
+            again = client.get(f"/feed.{form}", params={"q": "bóng"}, headers=headers)
+            assert again.content == first.content
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_a_site_wrote_stays_text(client: httpx.Client, form: str) -> None:
+    answer = client.get(f"/feed.{form}", params={"q": "tấn công"})
+    assert b"<script" not in answer.content.lower() or form == "json"
+    urn = f"urn:newscrawler:article:{article_id('attack')}"
+    if form == "json":
+        (item,) = [i for i in json.loads(answer.content)["items"] if i["id"] == urn]
+        assert item["title"] == f"Tấn công {ATTACK}"
+        assert "url" not in item, "no javascript: address"
+        return
+    feed = parsed(answer)
+    (entry,) = [e for e in feed.entries if e.id == urn]
+    assert "javascript:" not in entry.get("link", "")
+    assert "<script" not in entry.summary or form == "atom"
+
+
+def test_in_rss_markup_of_a_site_is_escaped_as_html(client: httpx.Client) -> None:
+    root = ET.fromstring(client.get("/feed.rss", params={"q": "tấn công"}).content)
+    texts = [e.text or "" for e in root.iter() if e.tag in ("title", "description")]
+    assert any("&lt;script&gt;" in t for t in texts)
+    assert not any("<script" in t for t in texts[3:])
+
+
+def test_nothing_is_corrected_for_a_feed(client: httpx.Client) -> None:
+    found = client.get("/api/search", params={"q": "bongs da"}).json()
+    assert found["hits"] and found["relaxed"], "a person is shown what is near"
+    feed = parsed(client.get("/feed.rss", params={"q": "bongs da"}))
+    assert feed.entries == []
+
+
+def test_the_page_names_the_feeds_of_its_search(client: httpx.Client) -> None:
+    page = client.get("/", params={"q": 'a "b" <c>', "site": "vnexpress.net"}).text
+    links = [line for line in page.splitlines() if 'rel="alternate"' in line]
+    assert len(links) == 3
+    assert "q=a+%22b%22+%3Cc%3E&amp;site=vnexpress.net" in links[0]
+    assert 'type="application/atom+xml"' in links[1]
+    assert "<c>" not in links[0]
+
+
+def test_a_wrong_query_is_an_error_and_no_feed(client: httpx.Client) -> None:
+    assert client.get("/feed.rss", params={"q": "x" * 3000}).status_code == 422
+    assert client.get("/feed.xml").status_code == 404
