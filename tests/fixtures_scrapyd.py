@@ -24,9 +24,13 @@ PROJECT = "newscrawler"
 
 
 class Scrapyd:
-    def __init__(self, folder: Path, env: dict[str, str]) -> None:
+    """``eggs``: those that another one was given; what is there when it starts is deployed."""
+
+    def __init__(self, folder: Path, env: dict[str, str], eggs: Path | None = None) -> None:
         self.folder = folder
         folder.mkdir(parents=True)
+        if eggs is not None:
+            shutil.copytree(eggs, folder / "eggs")
         with socket.socket() as sock:
             sock.bind(("127.0.0.1", 0))
             self.port = sock.getsockname()[1]
@@ -132,8 +136,8 @@ def scrapyd(tmp_path: Path) -> Iterator[Any]:
     """``node = scrapyd(REDIS_URL=...)``; stopped when the test ends."""
     running: list[Scrapyd] = []
 
-    def start(**env: str) -> Scrapyd:
-        node = Scrapyd(tmp_path / f"scrapyd-{len(running)}", env)
+    def start(eggs: Path | None = None, **env: str) -> Scrapyd:
+        node = Scrapyd(tmp_path / f"scrapyd-{len(running)}", env, eggs)
         running.append(node)
         return node
 

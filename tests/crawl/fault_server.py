@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from functools import cache
 
 import brotli
 
@@ -34,6 +35,7 @@ def whole(body: bytes, *lines: str, status: str = "200 OK", kind: str = "text/ht
     return head(status, *lines, length=len(body), kind=kind) + body
 
 
+@cache
 def simple_answers() -> dict[str, bytes]:
     """Path -> everything that is sent; the connection stays open afterwards."""
     bomb = gzip.compress(bytes(200 * MEGA))
@@ -128,7 +130,7 @@ class FaultServer:
         self._loop.set_exception_handler(
             lambda loop, context: None
         )  # clients that hang up are what we are here for
-        self._answers = simple_answers()
+        self._answers = dict(simple_answers())
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(listeners, started), daemon=True)
         self._thread.start()

@@ -119,13 +119,15 @@ def read_stats(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def until(condition: Callable[[], Any], what: str, timeout: float = 90) -> Any:
+def until(
+    condition: Callable[[], Any], what: str, timeout: float = 90, every_s: float = 0.05
+) -> Any:
     """Polls until the condition is true and returns its value; fails with
-    ``what`` at the deadline."""
+    ``what`` at the deadline. ``every_s``: more where the look itself is work, as a command is."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         value = condition()
         if value:
             return value
-        time.sleep(0.05)
+        time.sleep(every_s)
     raise AssertionError(f"not within {timeout} s: {what}")

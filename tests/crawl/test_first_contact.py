@@ -204,7 +204,10 @@ def test_without_a_network_one_line_says_so_and_nothing_is_kept(
     home = f"https://{host}/"
     entry = {"id": "a.vn", "home": home, "feeds": [{"url": f"{home}a.rss"}]}
     known.write_text(json.dumps({"sites": [entry, {"id": "b.vn", "home": f"https://b.{host}/"}]}))
-    scrapy = Scrapy(tmp_path, {**QUICK, "SITES_FILE": known, "BACKOFF_START_S": 600, **nobody})
+    scrapy = Scrapy(
+        tmp_path,
+        {**QUICK, "SITES_FILE": known, "BACKOFF_START_S": 600, "ROBOTS_RETRY_S": 600, **nobody},
+    )
     overlay.write(scrapy.data, overlay.State(learnt={"a.vn": {"dead": [f"{home}a.rss"]}}))
     done = scrapy.run("sites", "check", "--apply")
     assert done.returncode == 1 and not done.stdout, done.stdout

@@ -132,6 +132,7 @@ def test_feeds_that_died_become_tombstones_and_are_reported(
             ),
             "three tombstones",
             120,
+            every_s=1.0,
         )
         rows = seeds_report(scrapy)
         running.interrupt()
@@ -197,7 +198,12 @@ def test_how_quick_we_are_on_each_site_can_be_read(
                 for line in scrapy.run("sites", "freshness", site, "--json").stdout.splitlines()
             ]
 
-        until(lambda: rows() and rows()[0]["articles"] == 3, "three new articles counted", 40)
+        until(
+            lambda: rows() and rows()[0]["articles"] == 3,
+            "three new articles counted",
+            60,
+            every_s=0.5,
+        )
         (row,) = rows()
         running.interrupt()
         assert running.wait(30).returncode == 0

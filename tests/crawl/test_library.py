@@ -226,7 +226,12 @@ def test_what_cannot_start_says_why(tmp_path: Path, arguments: dict[str, Any], s
 
 
 #: Every site is at an address where nobody listens; a crawl gives up as soon as it has to wait.
-NOBODY = {"RESOLVE_OVERRIDE": "*=127.0.0.1:9", "CRAWL_LONGEST_WAIT_S": 1, "BACKOFF_START_S": 600}
+NOBODY = {
+    "RESOLVE_OVERRIDE": "*=127.0.0.1:9",
+    "CRAWL_LONGEST_WAIT_S": 1,
+    "BACKOFF_START_S": 600,
+    "ROBOTS_RETRY_S": 600,
+}
 
 
 def test_a_crawl_that_no_site_answers_says_so(tmp_path: Path) -> None:

@@ -22,17 +22,25 @@ from tests.fixtures_scrapyd import PROJECT, Scrapyd
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def redis_url(tmp_path: Path) -> Iterator[str]:
-    yield redis_server.ensure(tmp_path / "fleet-redis")
-    redis_server.stop(tmp_path / "fleet-redis")
+@pytest.fixture(scope="module")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("fleet-redis")
+    yield redis_server.ensure(folder)
+    redis_server.stop(folder)
 
 
-def deploy(node: Scrapyd) -> None:
-    done = node.deploy()
-    assert done.returncode == 0 and '"status": "ok"' in done.stdout, done.stdout + done.stderr
-    assert '"spiders": 1' in done.stdout, done.stdout
-    assert node.get("listspiders.json", project=PROJECT)["spiders"] == ["news"]
+@pytest.fixture(scope="module")
+def deployed(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
+    """A node that the egg was deployed to as a user would: once, it takes five seconds of CPU."""
+    node = Scrapyd(tmp_path_factory.mktemp("node") / "scrapyd", {"REDIS_URL": redis_url})
+    try:
+        done = node.deploy()
+        assert done.returncode == 0 and '"status": "ok"' in done.stdout, done.stdout + done.stderr
+        assert '"spiders": 1' in done.stdout, done.stdout
+        assert node.get("listspiders.json", project=PROJECT)["spiders"] == ["news"]
+        yield node
+    finally:
+        node.stop()
 
 
 async def stored_urls(data: Path) -> list[str]:
@@ -53,12 +61,11 @@ async def workers(redis_url: str) -> list[dict[str, Any]]:
 
 
 def test_two_jobs_share_the_queue_and_finish_the_web(
-    scrapyd: Any, newsweb: Any, redis_url: str, tmp_path: Path
+    deployed: Scrapyd, newsweb: Any, redis_url: str, tmp_path: Path
 ) -> None:
+    node = deployed
     web = newsweb("ip", sites=6, articles=8, rate=0, delay=0.05, faults="none")
     started = datetime.now(UTC)  # the web publishes further articles while it runs
-    node = scrapyd(REDIS_URL=redis_url)
-    deploy(node)
     settings = {
         "DATA_DIR": str(tmp_path / "data"),
         "SITES_FILE": str(web.sites_file),
@@ -112,11 +119,11 @@ def test_two_jobs_share_the_queue_and_finish_the_web(
 
 
 def test_without_redis_url_the_worker_refuses_and_says_why(
-    scrapyd: Any, newsweb: Any, tmp_path: Path
+    deployed: Scrapyd, scrapyd: Any, newsweb: Any, tmp_path: Path
 ) -> None:
+    """On a node that has the egg of the other one, as after a restart without the variable."""
     web = newsweb("ip", sites=1, articles=3, rate=0, faults="none")
-    node = scrapyd()
-    deploy(node)
+    node = scrapyd(deployed.folder / "eggs")
     settings = {
         "DATA_DIR": str(tmp_path / "data"),
         "SITES_FILE": str(web.sites_file),
@@ -132,10 +139,8 @@ def test_without_redis_url_the_worker_refuses_and_says_why(
     assert not web.hits()
 
 
-def test_egg_carries_what_is_read_at_run_time(scrapyd: Any) -> None:
-    node = scrapyd()
-    deploy(node)
-    egg = next((node.folder / "eggs" / PROJECT).glob("*.egg"))
+def test_egg_carries_what_is_read_at_run_time(deployed: Scrapyd) -> None:
+    egg = next((deployed.folder / "eggs" / PROJECT).glob("*.egg"))
     names = set(zipfile.ZipFile(egg).namelist())
     root = Path(__file__).resolve().parents[2]
     package = root / "newscrawler"
