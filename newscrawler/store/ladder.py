@@ -46,6 +46,9 @@ COMMON = 0.05
 OR_WORDS = 4
 #: Longer words are not corrected: each letter of one is a hundred candidates more.
 LONGEST_CORRECTED = 32
+#: Words of one query that are corrected, and plans that are compared to choose among the candidates
+#: of one.
+MOST_CORRECTED, MOST_TRIES = 8, 6
 
 
 # What the ladder asks of a store, and what it is sent back.
@@ -65,15 +68,27 @@ class Frequencies:
 
 
 @dataclass(frozen=True, slots=True)
-class Correct:
-    """The known word within one edit of each unknown folded word of ``plan`` that goes best with
-    the others; no entry where there is none."""
+class Near:
+    """Known words within one edit of each of these folded words, the most frequent first."""
 
     words: tuple[str, ...]
-    plan: Plan
 
 
-Ask = Count | Frequencies | Correct
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many articles match each plan."""
+
+    plans: tuple[Plan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The score of the best match of each plan."""
+
+    plans: tuple[Plan, ...]
+
+
+Ask = Count | Frequencies | Near | Counts | Scores
 
 
 def ladder(plan: Plan) -> Generator[Ask, object, Plan]:
@@ -152,8 +167,7 @@ def _relax(plan: Plan) -> Generator[Ask, object, Plan]:
         for t in words
         if len(t.folded) == 1 and not share[t] and 2 < len(t.folded[0]) <= LONGEST_CORRECTED
     )
-    better = (yield Correct(unknown, plan)) if unknown else {}
-    assert isinstance(better, dict)
+    better = (yield from _corrections(unknown, plan)) if unknown else {}
     if better:
         plan = corrected(plan, better)
         if found := (yield from _count(plan, NEAR)):
@@ -194,6 +208,53 @@ def _parts(terms: tuple[Term, ...], count: int) -> tuple[Term, ...]:
     of them."""
     borders = [round(i * len(terms) / count) for i in range(count + 1)]
     return tuple(row(terms[a:b]) for a, b in pairwise(borders))
+
+
+def _corrections(words: tuple[str, ...], plan: Plan) -> Generator[Ask, object, dict[str, str]]:
+    """Per unknown word the candidate that goes best with the words before it and those that are
+    known; no entry where there is none."""
+    near = yield Near(words[:MOST_CORRECTED])
+    assert isinstance(near, dict)
+    better: dict[str, str] = {}
+    unknown = set(words)
+    for word, candidates in near.items():
+        if not candidates:
+            continue
+        unknown.discard(word)
+        rest = tuple(t for t in plan.terms if unknown.isdisjoint(t.folded))
+        around = replace(plan, terms=rest)
+        better[word] = yield from _choice(around, word, candidates, better)
+    return better
+
+
+def _choice(
+    plan: Plan, word: str, candidates: list[str], better: dict[str, str]
+) -> Generator[Ask, object, str]:
+    tries = {c: corrected(plan, {**better, word: c}) for c in candidates}
+    found = yield from _that_match(tries)
+    if not found:
+        found = yield from _that_match(
+            {candidate: _beside(one, candidate) for candidate, one in tries.items()}
+        )
+    if len(found) < 2 or len(plan.terms) == 1:
+        return next(iter(found), candidates[0])
+    kept = dict(list(found.items())[:MOST_TRIES])
+    scores = yield Scores(tuple(kept.values()))
+    assert isinstance(scores, list)
+    return max(zip(scores, kept, strict=True), key=lambda pair: pair[0])[1]
+
+
+def _that_match(tries: dict[str, Plan]) -> Generator[Ask, object, dict[str, Plan]]:
+    counts = yield Counts(tuple(tries.values()))
+    assert isinstance(counts, list)
+    return {c: one for (c, one), found in zip(tries.items(), counts, strict=True) if found}
+
+
+def _beside(plan: Plan, candidate: str) -> Plan:
+    """The candidate next to a word that stands beside it in the query."""
+    at = next((i for i, t in enumerate(plan.terms) if candidate in t.folded), 0)
+    words = tuple(w for t in plan.terms[max(0, at - 1) : at + 2] for w in t.folded)
+    return Plan(terms=(Term(words, words, quoted=True),))
 
 
 def corrected(plan: Plan, better: dict[str, str]) -> Plan:

@@ -692,6 +692,36 @@ async def test_a_title_that_is_the_query_is_first(store: ArticleStore) -> None:
         assert (await found(store, text))[0] == article_id("same")
 
 
+async def test_the_newest_about_a_subject_are_on_the_first_page(store: ArticleStore) -> None:
+    strong = [
+        article(f"s{i}", f"Giá vàng số {i}", "giá vàng " * 9, published=START + timedelta(days=i))
+        for i in range(30)
+    ]
+    weak = [
+        article(f"w{i}", "Tin", f"{filler(i, 300)} giá vàng {filler(i + 9, 90)}",
+                published=START + timedelta(days=90 + i))
+        for i in range(3)
+    ]  # fmt: skip
+    await store.put([*strong, *weak])
+    await store.refresh()
+    for text in ("giá vàng", "vang"):
+        pages = [await found(store, text, page=page, size=5) for page in range(7)]
+        assert [weak[i].id for i in (2, 1, 0)] == [pages[0][2], pages[1][0], pages[1][3]]
+        every = [one for page in pages for one in page]
+        assert len(every) == len(set(every)) == 33
+        assert (await store.search(Query(text))).total == 33
+
+
+async def test_a_word_is_corrected_in_its_context(store: ArticleStore) -> None:
+    often = [article(f"o{i}", f"Tin {i}", f"bang {filler(i, 30)}") for i in range(20)]
+    await store.put([*often, article("w", "Vàng", "hôm nay vang bóng một thời")])
+    await store.refresh()
+    for typed in ("xang bóng", "bóng một cang"):  # "bang" is as near, and in more articles
+        result = await store.search(Query(typed))
+        assert (list(result.corrections.values()), result.relaxed) == (["vang"], "corrected"), typed
+        assert result.hits[0].article.id == article_id("w")
+
+
 _LUCENE = 'title:/.*/ AND _exists_:content^5 OR [a TO z] {x} (+"b c"~3 && !d || e?f*) \\'
 _SQL = """x'; DROP TABLE article; -- " OR 1=1 UNION SELECT * FROM version /* */"""
 _HTML = "<script>alert('bão')</script> <img src=x onerror=alert(1)> &lt;b&gt;"

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from newscrawler.items import Article
-from newscrawler.store import canonical_duplicates, codec, highlight, near_duplicates
+from newscrawler.store import canonical_duplicates, codec, highlight, near_duplicates, newest
 from newscrawler.store.base import (
     COUNT_CAP,
     Hit,
@@ -39,7 +39,7 @@ from newscrawler.store.elasticsearch import whole
 from newscrawler.store.elasticsearch.connection import Server
 from newscrawler.store.elasticsearch.outbox import ElasticOutbox, brought_along
 from newscrawler.store.elasticsearch.reindex import Reindexed, Reindexing
-from newscrawler.store.ladder import Ask, Correct, Count, Frequencies, ladder
+from newscrawler.store.ladder import Ask, Count, Counts, Frequencies, Near, Scores, ladder
 from newscrawler.store.query_language import Plan, parse
 from newscrawler.web.urls import canonicalize
 
@@ -391,13 +391,16 @@ class ElasticStore:
         plan = first if query.strict else await self._settle(first, query.limit_s)
         typed = first if first.is_exact and not plan.is_exact and not plan.relaxed else None
         by_date = query.sort == "date" or plan.is_filter_only
-        found = await self._server.search(
-            dsl.search_body(plan, typed, query) | {"_source": _FIELDS}, query.limit_s
-        )
+        body = dsl.search_body(plan, typed, query) | {"_source": _FIELDS}
+        moved: dict[int, str] = {}
+        if not (by_date or typed or query.collapse) and newest.is_about_a_subject(plan):
+            moved = await self._moved(plan)
+            dsl.around(body, moved, query)
+        found = await self._server.search(body, query.limit_s)
         total = found["hits"]["total"]
         result = SearchResult(
             [],
-            total["value"],
+            total["value"] + len(moved),
             total["relation"] == "gte",
             relaxed=plan.relaxed,
             corrections=dict(plan.corrections),
@@ -408,7 +411,7 @@ class ElasticStore:
             result.total = min(COUNT_CAP, found["aggregations"]["clusters"]["value"])
         if plan.row is not None and not query.collapse:
             result.in_a_row = found["aggregations"]["row"]["doc_count"]
-        hits = found["hits"]["hits"]
+        hits = await self._with_moved(found["hits"]["hits"], moved, query)
         for hit, (article, others) in zip(hits, await self._articles(hits), strict=True):
             text, marks = highlight.snippet(article.content, plan)
             score = 0.0 if by_date else round(hit.get("_score") or 0.0, 4)
@@ -419,6 +422,32 @@ class ElasticStore:
             result.facets = dsl.facets_of(found["aggregations"], query.zone)
         result.took_ms = (time.perf_counter() - started) * 1000
         return result
+
+    async def _moved(self, plan: Plan) -> dict[int, str]:
+        """Place -> id of the newest articles about a subject that stand further down."""
+        best, latest = (
+            [hit["_id"] for hit in found["hits"]["hits"]]
+            for found in await self._searches(dsl.first_bodies(plan))
+        )
+        return newest.moved(best, latest) if len(best) == newest.FIRST_PAGE else {}
+
+    async def _with_moved(
+        self, hits: list[dict[str, Any]], moved: dict[int, str], query: Query
+    ) -> list[dict[str, Any]]:
+        """The hits of a page with those that stand at fixed places."""
+        start = query.page * query.size
+        here = {place: one for place, one in moved.items() if start <= place < start + query.size}
+        if not here:
+            return hits[: query.size]
+        docs = await self._server.look(self._index, list(here.values()), _FIELDS)
+        by_id = {doc["_id"]: doc for doc in docs}
+        page = list(hits)
+        for place, one in sorted(here.items()):
+            if one in by_id:
+                at = min(place - start, len(page))
+                score = page[at - 1].get("_score") if at else None
+                page.insert(at, by_id[one] | {"_score": score})
+        return page[: query.size]
 
     async def facets(self, query: Query) -> dict[str, dict[str, int]]:
         plan = await self._settle(parse(query))
@@ -439,16 +468,33 @@ class ElasticStore:
 
     async def _answer(self, ask: Ask, limit_s: float | None) -> object:
         if isinstance(ask, Count):
-            body = {"size": 0, "track_total_hits": ask.enough, "query": dsl.matching(ask.plan)}
+            body = dsl.count_body(ask.plan, ask.enough)
             return (await self._server.search(body, limit_s))["hits"]["total"]["value"]
         if isinstance(ask, Frequencies):
             found = await self._server.search(dsl.frequencies_body(ask.terms), limit_s)
             every = max(1, found["hits"]["total"]["value"])
             counts = found["aggregations"]["with"]["buckets"]
             return {t: counts[str(i)]["doc_count"] / every for i, t in enumerate(ask.terms)}
-        assert isinstance(ask, Correct)
-        found = await self._server.search(dsl.correct_body(ask.words), limit_s)
-        return dsl.corrections_of(ask.words, found["suggest"])
+        if isinstance(ask, Near):
+            found = await self._server.search(dsl.near_body(ask.words), limit_s)
+            return dsl.near_of(ask.words, found["suggest"])
+        if isinstance(ask, Counts):
+            bodies = [dsl.count_body(plan, COUNT_CAP) for plan in ask.plans]
+            return [found["hits"]["total"]["value"] for found in await self._searches(bodies)]
+        assert isinstance(ask, Scores)
+        bodies = [dsl.best_body(plan) for plan in ask.plans]
+        return [found["hits"]["max_score"] or 0.0 for found in await self._searches(bodies)]
+
+    async def _searches(self, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Several in one request."""
+        lines: list[dict[str, Any]] = [part for body in bodies for part in ({}, body)]
+        got = await self._server.ask(lambda es: es.msearch(index=self._index, searches=lines))
+        for answer in got["responses"]:
+            if "error" in answer:
+                raise StoreUnavailable(
+                    f"{self._server.name}: a search failed: {answer['error'].get('reason')}"
+                )
+        return list(got["responses"])
 
     async def stats(self) -> dict[str, int | str | None]:
         found = await self._server.search(

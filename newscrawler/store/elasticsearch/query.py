@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from newscrawler.items import FIELDS, Article, Field
-from newscrawler.store import canonical_duplicates, codec
+from newscrawler.store import canonical_duplicates, codec, newest
 from newscrawler.store.base import COUNT_CAP, Query
 from newscrawler.store.fold import folded_words, index_words
 from newscrawler.store.labels import KEYS, MOST, counted, labels_of
@@ -35,6 +35,8 @@ from newscrawler.store.query_language import (
 SCHEMA = 2
 BETWEEN = "\ue002"  # between two authors: a phrase does not run from one name into the next
 FACET_SITES, FACET_DAYS = 100, 31
+#: Words that one unknown word may be meant as.
+CANDIDATES = 8
 TITLE_BOOST, EXACT_BOOST, PAIR_BOOST, WHOLE_BOOST = 3.0, 0.15, 0.5, 2.0
 #: Above any other score, in this order: all words in a row; words as typed where others only fold
 #: to them; a title that is the query.
@@ -292,16 +294,11 @@ def _rows(plan: Plan) -> list[dict[str, Any]]:
 
 def search_body(plan: Plan, typed: Plan | None, query: Query) -> dict[str, Any]:
     by_date = query.sort == "date" or plan.is_filter_only
-    tiers = {"bool": {"filter": matching(plan), "should": _rows(plan)}}
     body: dict[str, Any] = {
-        "query": tiers if by_date else ranked(plan, typed),
+        **(_by_date(plan) if by_date else _by_relevance(plan, typed)),
         "from": query.page * query.size,
         "size": query.size,
         "track_total_hits": COUNT_CAP,
-        # By date the score says only whether the words stand in a row.
-        "sort": ["_score", {"at": "desc"}, {"stored": "desc"}]
-        if by_date
-        else ["_score", {"at": "desc"}],
         "aggs": {},
     }
     if plan.row is not None:
@@ -314,6 +311,33 @@ def search_body(plan: Plan, typed: Plan | None, query: Query) -> dict[str, Any]:
     if query.facets:
         body["aggs"] |= facets(query.zone)
     return body
+
+
+def _by_date(plan: Plan) -> dict[str, Any]:
+    """The score says only whether the words stand in a row."""
+    tiers = {"bool": {"filter": matching(plan), "should": _rows(plan)}}
+    return {"query": tiers, "sort": ["_score", {"at": "desc"}, {"stored": "desc"}]}
+
+
+def _by_relevance(plan: Plan, typed: Plan | None) -> dict[str, Any]:
+    return {"query": ranked(plan, typed), "sort": ["_score", {"at": "desc"}]}
+
+
+def first_bodies(plan: Plan) -> list[dict[str, Any]]:
+    """The ids of the best matches and of the newest ones, see store.newest."""
+    ids: dict[str, Any] = {"_source": False, "track_total_hits": False}
+    return [
+        ids | _by_relevance(plan, None) | {"size": newest.FIRST_PAGE},
+        ids | _by_date(plan) | {"size": len(newest.PLACES)},
+    ]
+
+
+def around(body: dict[str, Any], moved: dict[int, str], query: Query) -> None:
+    """Makes ``body`` ask for the page without the articles that stand at fixed places."""
+    start = query.page * query.size
+    body["from"] = start - sum(place < start for place in moved)
+    # A filter behind the search: totals and facets count these articles as well.
+    body["post_filter"] = {"bool": {"must_not": {"ids": {"values": list(moved.values())}}}}
 
 
 def facets(zone: tzinfo) -> dict[str, Any]:
@@ -372,32 +396,44 @@ def frequencies_body(terms: tuple[Term, ...]) -> dict[str, Any]:
     }
 
 
-def correct_body(words: tuple[str, ...]) -> dict[str, Any]:
+def count_body(plan: Plan, enough: int) -> dict[str, Any]:
+    return {"size": 0, "track_total_hits": enough, "query": matching(plan)}
+
+
+def best_body(plan: Plan) -> dict[str, Any]:
+    return {"size": 1, "_source": False, "track_total_hits": False, "query": ranked(plan, None)}
+
+
+def near_body(words: tuple[str, ...]) -> dict[str, Any]:
     suggest = {
-        "suggest_mode": "missing",
+        "suggest_mode": "always",
         "max_edits": 1,
         "prefix_length": 0,
         "min_word_length": 3,
-        "size": 1,
+        "size": CANDIDATES,
+        "sort": "frequency",
     }
     return {
         "size": 0,
         "suggest": {
-            f"{i}{field}": {"text": word, "term": {"field": field, "sort": "frequency", **suggest}}
+            f"{i}{field}": {"text": word, "term": {"field": field, **suggest}}
             for i, word in enumerate(words)
             for field in ("fb", "ft")
         },
     }
 
 
-def corrections_of(words: tuple[str, ...], suggest: dict[str, Any]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def near_of(words: tuple[str, ...], suggest: dict[str, Any]) -> dict[str, list[str]]:
+    """Per word those one edit away, the most frequent first."""
+    found: dict[str, list[str]] = {}
     for i, word in enumerate(words):
-        options = [
-            o for field in ("fb", "ft") for e in suggest[f"{i}{field}"] for o in e["options"]
-        ]
-        if options:
-            found[word] = max(options, key=lambda o: o["freq"])["text"]
+        options: dict[str, int] = {}
+        for field in ("fb", "ft"):
+            for entry in suggest[f"{i}{field}"]:
+                for option in entry["options"]:
+                    freq = options.get(option["text"], 0)
+                    options[option["text"]] = max(freq, option["freq"])
+        found[word] = sorted(options, key=lambda text: (-options[text], text))[:CANDIDATES]
     return found
 
 

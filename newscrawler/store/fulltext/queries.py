@@ -25,6 +25,7 @@ from newscrawler.store.codec import ms
 from newscrawler.store.fulltext import schema
 from newscrawler.store.fulltext.engine import tantivy
 from newscrawler.store.fulltext.schema import FIRST, LAST, time_key
+from newscrawler.store.newest import KNOWN_ITEM
 from newscrawler.store.query_language import (
     QUOTATION,
     AllOf,
@@ -45,8 +46,8 @@ PART_PAIR = 4.0
 PART, QUOTED, AS_TYPED, SAME_TITLE = 300.0, 1_000.0, 10_000.0, 100_000.0
 #: How much being new weighs, in words that are found in an article more, and how soon that halves.
 RECENT, HALF_LIFE_DAYS, RECENT_DAYS = 1.0, 7.0, 10
-#: From so many words on a query is about one article, and being new says little.
-KNOWN_ITEM, RECENT_FOR_KNOWN = 4, 0.3
+#: The same of a query that is about one article.
+RECENT_FOR_KNOWN = 0.3
 #: Matches above which pairs of words do not count: looking for them costs more than the words.
 MANY = 20_000
 

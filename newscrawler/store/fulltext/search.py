@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
 
+from newscrawler.store import newest
 from newscrawler.store.base import Query
 from newscrawler.store.fulltext import local_days
 from newscrawler.store.fulltext.correct import Dictionary
 from newscrawler.store.fulltext.folder import View
-from newscrawler.store.fulltext.queries import KNOWN_ITEM, Queries, Scale
+from newscrawler.store.fulltext.queries import Queries, Scale
 from newscrawler.store.fulltext.schema import day_of
 from newscrawler.store.labels import KEYS, counted
-from newscrawler.store.ladder import Ask, Correct, Count, Frequencies, corrected, ladder
+from newscrawler.store.ladder import Ask, Count, Counts, Frequencies, Near, Scores, ladder
 from newscrawler.store.query_language import QUOTATION, Plan, Term
 
 FACET_DAYS = 31
 #: Values of a facet that are looked at, in each segment; clusters that are counted exactly.
 _VALUES, _CLUSTERS = 10_000, 50_000
-#: Where the newest articles about a subject stand among the hits, counted from 0, if not better.
-PLACES_OF_NEWEST, FIRST_PAGE = (2, 5, 8), 10
-#: Words of one query that are corrected, and searches that are made to choose among their
-#: candidates.
-MOST_WORDS, MOST_TRIES = 8, 6
-
 #: A score, or the value that is sorted by, and where the article is in the index.
 _Place = tuple[float, Any]
 #: The best so many matches of a plan.
@@ -75,8 +70,12 @@ class Search:
             return self.count(ask.plan)
         if isinstance(ask, Frequencies):
             return {t: self._found(t) / max(1, self._articles) for t in ask.terms}
-        assert isinstance(ask, Correct)
-        return self._corrections(ask.words, ask.plan)
+        if isinstance(ask, Near):
+            return {word: self._dictionary().near(word) for word in ask.words}
+        if isinstance(ask, Counts):
+            return [self.count(plan) for plan in ask.plans]
+        assert isinstance(ask, Scores)
+        return [self._top_score(plan) for plan in ask.plans]
 
     def count(self, plan: Plan) -> int:
         """Each is counted once in a search: it is a walk over all matches."""
@@ -119,51 +118,9 @@ class Search:
         hits = self._view.best(self._queries.among(plan, numbers), len(numbers))
         return set(self._view.values("n", [place for _, place in hits]))
 
-    # ------------------------------------------------------------------ typing errors
-    def _corrections(self, words: tuple[str, ...], plan: Plan) -> dict[str, str]:
-        """Per unknown word the candidate that goes best with the words before it and those that are
-        known."""
-        near = {word: self._dictionary().near(word) for word in words[:MOST_WORDS]}
-        near = {word: candidates for word, candidates in near.items() if candidates}
-        better: dict[str, str] = {}
-        unknown = set(words)
-        for word, candidates in near.items():
-            unknown.discard(word)
-            rest = tuple(t for t in plan.terms if unknown.isdisjoint(t.folded))
-            better[word] = self._best(replace(plan, terms=rest), word, candidates, better)
-        return better
-
-    def _best(self, plan: Plan, word: str, candidates: list[str], better: dict[str, str]) -> str:
-        tries = {c: corrected(plan, {**better, word: c}) for c in candidates}
-        tries = {c: one for c, one in tries.items() if self.count(one)}
-        if not tries:
-            tries = {
-                c: one
-                for c, one in self._beside(plan, word, candidates, better).items()
-                if self.count(one)
-            }
-        if len(tries) < 2 or len(plan.terms) == 1:
-            return next(iter(tries), candidates[0])
-        scores = {c: self._top_score(one) for c, one in list(tries.items())[:MOST_TRIES]}
-        return max(scores, key=scores.__getitem__)
-
-    def _beside(
-        self, plan: Plan, word: str, candidates: list[str], better: dict[str, str]
-    ) -> dict[str, Plan]:
-        """Each candidate next to a word that stands beside it in the query."""
-        made = {}
-        for candidate in candidates:
-            terms = corrected(plan, {**better, word: candidate}).terms
-            at = next((i for i, t in enumerate(terms) if candidate in t.folded), 0)
-            neighbours = terms[max(0, at - 1) : at + 2]
-            folded = tuple(w for t in neighbours for w in t.folded)
-            made[candidate] = Plan(terms=(Term(folded, folded, quoted=True),))
-        return made
-
     def _top_score(self, plan: Plan) -> float:
         self._check_time()
-        (query, *_) = self._queries.ranked(plan, None, 0)
-        hits = self._view.best(query, 1)
+        hits = self._ranked(plan, None, 0, 1)
         return float(hits[0][0]) if hits else 0.0
 
     # ------------------------------------------------------------------ hits
@@ -202,9 +159,8 @@ class Search:
         first = [] if rows is None else best_of(rows, limit)
         if not first or len(first) >= limit:
             return first or best_of(plan, limit)
-        seen = {(place.segment_ord, place.doc) for _, place in first}
-        rest = others_of(plan, limit)
-        first += [hit for hit in rest if (hit[1].segment_ord, hit[1].doc) not in seen]
+        seen = set(map(_key, first))
+        first += [hit for hit in others_of(plan, limit) if _key(hit) not in seen]
         return first[:limit]
 
     def _ranked_of(self, plan: Plan, limit: int) -> list[_Place]:
@@ -218,13 +174,20 @@ class Search:
         return found
 
     def _best_of(self, plan: Plan, limit: int) -> list[_Place]:
-        is_subject = is_about_a_subject(plan)
+        is_subject = newest.is_about_a_subject(plan)
         many = self._counts.get(plan, 0)  # rows are counted while they are looked for
-        found = self._ranked(plan, None, many, max(limit, FIRST_PAGE) if is_subject else limit)
-        if not is_subject or self.count(plan) <= FIRST_PAGE:
+        found = self._ranked(
+            plan, None, many, max(limit, newest.FIRST_PAGE) if is_subject else limit
+        )
+        if not is_subject or self.count(plan) <= newest.FIRST_PAGE:
             return found[:limit]
-        newest = self._newest(self._queries.matching(plan), len(PLACES_OF_NEWEST))
-        return with_newest(found, newest)[:limit]
+        latest = self._newest(self._queries.matching(plan), len(newest.PLACES))
+        by_key = {_key(hit): hit for hit in [*latest, *found]}
+        order = newest.with_newest(list(map(_key, found)), list(map(_key, latest)))
+        scored = [hit[0] for hit in found]
+        return [(scored[min(at, len(scored) - 1)], by_key[key][1]) for at, key in enumerate(order)][
+            :limit
+        ]
 
     def _newest(self, query: Any, limit: int) -> list[_Place]:
         return self._view.best(query, limit, by="at")
@@ -308,27 +271,5 @@ def is_short(plan: Plan) -> bool:
     return plan.whole is not None and len(plan.whole.folded) < QUOTATION
 
 
-def is_about_a_subject(plan: Plan) -> bool:
-    """Whether it asks for the news of something: of one to three words, all of which are found."""
-    words = [word for term in plan.terms for word in term.folded]
-    return 0 < len(words) < KNOWN_ITEM and plan.relaxed in ("", "folded")
-
-
-def with_newest(found: list[_Place], newest: list[_Place]) -> list[_Place]:
-    """The newest ones at their places among the best, unless they stand before them already.
-
-    A bonus for being new cannot do it: of a word in every tenth article there are dozens of
-    yesterday, of another one of last month. Whatever number of hits is asked for, the first ones
-    are the same.
-    """
-    order = list(found)
-    for at, (_, place) in zip(PLACES_OF_NEWEST, newest, strict=False):
-        here = (place.segment_ord, place.doc)
-        stands = next((i for i, (_, p) in enumerate(order) if (p.segment_ord, p.doc) == here), None)
-        if stands is not None and stands <= at:
-            continue
-        hit = (order[min(at, len(order) - 1)][0], place)
-        if stands is not None:
-            del order[stands]
-        order.insert(at, hit)
-    return order
+def _key(hit: _Place) -> tuple[int, int]:
+    return hit[1].segment_ord, hit[1].doc

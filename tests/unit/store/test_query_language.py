@@ -14,7 +14,7 @@ from newscrawler.store import query_tree
 from newscrawler.store.base import Query, QueryError
 from newscrawler.store.days import day, moment
 from newscrawler.store.fulltext.queries import Queries, Scale
-from newscrawler.store.ladder import Correct, Count, Frequencies, ladder
+from newscrawler.store.ladder import Count, Counts, Frequencies, Near, Scores, ladder
 from newscrawler.store.query_language import AnyOf, NoneOf, Plan, Published, Value, Words, parse
 
 
@@ -247,9 +247,13 @@ class Library:
                     answer = min(ask.enough, self.counts.get(self._key(ask.plan), 0))
                 elif isinstance(ask, Frequencies):
                     answer = {t: self.shares.get(" ".join(t.folded), 0.0) for t in ask.terms}
+                elif isinstance(ask, Near):
+                    answer = {w: [self.better[w]] for w in ask.words if w in self.better}
+                elif isinstance(ask, Counts):
+                    answer = [self.counts.get(self._key(plan), 0) for plan in ask.plans]
                 else:
-                    assert isinstance(ask, Correct)
-                    answer = {w: self.better[w] for w in ask.words if w in self.better}
+                    assert isinstance(ask, Scores)
+                    answer = [1.0 for _ in ask.plans]
         except StopIteration as done:
             result = done.value
             assert isinstance(result, Plan)

@@ -6,14 +6,19 @@ from __future__ import annotations
 
 import itertools
 import random
+import uuid
 from pathlib import Path
+
+import pytest
 
 from benchmarks.bench_search import Language, kinds_of_query
 from newscrawler.items import Article
 from newscrawler.store.base import ArticleStore, Query
+from newscrawler.store.elasticsearch.article_store import ElasticStore
 from newscrawler.store.sqlite import LocalStore
 
-ARTICLES, QUERIES = 3_000, 40
+#: Articles, and queries of each kind. Elasticsearch takes its time to store them.
+SIZES = {"sqlite": (3_000, 40), "elasticsearch": (600, 20)}
 #: Kind of query -> MRR@10 at least. Measured on 10,000 and 100,000 articles: docs/search.md.
 FLOORS = {
     "title": 0.99,
@@ -29,24 +34,35 @@ FLOORS = {
 NEWEST = 0.9
 
 
-async def test_known_articles_are_found_first(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", SIZES)
+async def test_known_articles_are_found_first(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     seed = random.randrange(1 << 30)
     rng = random.Random(seed)
     language = Language(seed % 1_000)
-    made = (language.article(i, ARTICLES) for i in range(ARTICLES))
+    articles, queries = SIZES[kind]
+    made = (language.article(i, articles) for i in range(articles))
     kinds = kinds_of_query([], language.syllables)
-    store = LocalStore(tmp_path / "articles.db")
+    store: ArticleStore = LocalStore(tmp_path / "articles.db")
+    if kind == "elasticsearch":
+        url = request.getfixturevalue("elasticsearch_server")
+        store = ElasticStore(url, index=f"t{uuid.uuid4().hex[:12]}")
     samples: list[Article] = []
     try:
-        while batch := list(itertools.islice(made, 250)):
+        while batch := list(itertools.islice(made, 200)):
             await store.put(batch)
             samples += rng.sample(batch, 10)
         await store.refresh()
-        quality = {name: await _mrr(store, kinds[name], samples, rng) for name in FLOORS}
-        low = {name: found for name, found in quality.items() if found < FLOORS[name]}
+        quality = {}
+        for name in FLOORS:
+            quality[name] = await _mrr(store, kinds[name], rng.sample(samples, queries), rng)
+        # Of so few questions to Elasticsearch a single miss weighs more than the floors allow.
+        one_miss = 1.0 if kind == "sqlite" else 1 - 1.01 / queries
+        low = {n: q for n, q in quality.items() if q < min(FLOORS[n], one_miss)}
         assert not low, f"seed={seed} {quality}"
-        newest = await _newest(store, [str(word) for word in language.words[200:2_000]], rng)
-        assert newest >= NEWEST, f"seed={seed}"
+        found = await _newest(store, [str(w) for w in language.words[200:2_000]], rng, queries)
+        assert found >= NEWEST, f"seed={seed}"
     finally:
         await store.close()
 
@@ -55,16 +71,18 @@ async def _mrr(
     store: ArticleStore, make: object, samples: list[Article], rng: random.Random
 ) -> float:
     ranks = 0.0
-    for wanted in rng.sample(samples, QUERIES):
+    for wanted in samples:
         result = await store.search(make(rng, wanted))  # type: ignore[operator]
         ids = [hit.article.id for hit in result.hits[:10]]
         ranks += 1 / (ids.index(wanted.id) + 1) if wanted.id in ids else 0.0
-    return ranks / QUERIES
+    return ranks / len(samples)
 
 
-async def _newest(store: ArticleStore, subjects: list[str], rng: random.Random) -> float:
+async def _newest(
+    store: ArticleStore, subjects: list[str], rng: random.Random, count: int
+) -> float:
     found: list[bool] = []
-    while len(found) < QUERIES:
+    while len(found) < count:
         subject = rng.choice(subjects)
         newest = await store.search(Query(f'"{subject}"', sort="date", size=1))
         if newest.total >= 10:
