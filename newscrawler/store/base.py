@@ -237,6 +237,17 @@ class ArticleStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Portion:
+    """Some of the articles that match a query, and how to go on."""
+
+    articles: list[Article]
+    cursor: str  # "" = these were the last
+    total: int  # matches when it was begun; Elasticsearch stops counting at COUNT_CAP
+    relaxed: Relaxed = ""
+    read_as: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """An article as a store keeps it. ``digest`` is what was computed when it was written."""
 
@@ -266,4 +277,17 @@ class WholeStore(ArticleStore, Protocol):
     async def inspect(self) -> list[str]:
         """What is wrong with what the store keeps beside the articles: older versions, the index,
         vectors. A line for each; empty: nothing."""
+        ...
+
+    async def portion(self, query: Query, cursor: str = "", size: int = 100) -> Portion:
+        """The next ``size`` of all articles that the words of a query find, without an end at
+        ``DEEPEST`` and in an order of the store's own. ``query`` is only read without a ``cursor``.
+        What matches all the time comes exactly once, whatever is written meanwhile; what is stored
+        after the first portion does not come. Raises QueryError, also for a cursor that is not one
+        of this store's or too old."""
+        ...
+
+    async def days(self, query: Query) -> dict[str, dict[str, int]]:
+        """Day of ``query.zone`` ("2026-08-31") -> site -> articles published then, over everything
+        that the words of a query find. Days without any are left out. Raises QueryError."""
         ...

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -20,10 +21,12 @@ import numpy as np
 
 from newscrawler.items import Article
 from newscrawler.store import canonical_duplicates, codec, highlight, near_duplicates, newest
+from newscrawler.store import cursor as cursors
 from newscrawler.store.base import (
     COUNT_CAP,
     Hit,
     Kept,
+    Portion,
     PutResult,
     PutStatus,
     Query,
@@ -45,6 +48,8 @@ from newscrawler.web.urls import canonicalize
 
 _VERIFIED = 4
 _SCAN = 200
+#: In a cursor; how long the server keeps what a cursor names.
+_KIND, _KEEP_ALIVE = "elasticsearch", "5m"
 _FIELDS = ["data", "version", "gone", "cluster"]
 
 
@@ -528,6 +533,69 @@ class ElasticStore:
             ),
         }
 
+    async def portion(self, query: Query, cursor: str = "", size: int = 100) -> Portion:
+        """Of a view of the index that the server keeps for some minutes after each portion."""
+        if cursor:
+            plan, place, total = cursors.read(_KIND, cursor)
+            if len(place) != 2 or not isinstance(place[0], str):
+                raise QueryError("cursor: not one of this search; begin again without it")
+        else:
+            first = parse(query)
+            _refuse_meaning(query)
+            plan = await self._settle(first, query.limit_s)
+            view = await self._server.ask(
+                lambda es: es.open_point_in_time(index=self._index, keep_alive=_KEEP_ALIVE)
+            )
+            place, total = [view["id"], None], -1
+        body: dict[str, Any] = {
+            "size": size,
+            "_source": _FIELDS,
+            "query": dsl.matching(plan),
+            "sort": [{"_shard_doc": "asc"}],
+            "pit": {"id": place[0], "keep_alive": _KEEP_ALIVE},
+            "track_total_hits": COUNT_CAP if total < 0 else False,
+        }
+        if place[1] is not None:
+            body["search_after"] = place[1]
+        found = await self._of_view(body)
+        hits = found["hits"]["hits"]
+        if total < 0:
+            total = found["hits"]["total"]["value"]
+        more = ""
+        if len(hits) == size:
+            more = cursors.written(_KIND, plan, [found["pit_id"], hits[-1]["sort"]], total)
+        else:
+            with suppress(StoreUnavailable):  # it ends by itself
+                await self._server.ask(lambda es: es.close_point_in_time(id=found["pit_id"]))
+        articles = [article for article, _ in await self._articles(hits)]
+        return Portion(articles, more, total, plan.relaxed, plan.read_as)
+
+    async def _of_view(self, body: dict[str, Any]) -> Any:
+        try:
+            return await self._server.found(body)
+        except StoreUnavailable as exc:
+            if getattr(exc.__cause__, "status_code", 0) in (400, 404):
+                raise QueryError(
+                    "cursor: the server does not know it any more; begin again without it"
+                ) from exc
+            raise
+
+    async def days(self, query: Query) -> dict[str, dict[str, int]]:
+        first = parse(query)
+        _refuse_meaning(query)
+        plan = await self._settle(first, query.limit_s)
+        by_day = dsl.facets(query.zone)["day"] | {"aggs": {"site": dsl.facets(query.zone)["site"]}}
+        found = await self._server.search(
+            {"size": 0, "query": dsl.matching(plan), "aggs": {"day": by_day}}, query.limit_s
+        )
+        days = {
+            datetime.fromtimestamp(day["key"] / 1000, query.zone).date().isoformat(): {
+                of["key"]: of["doc_count"] for of in day["site"]["buckets"]
+            }
+            for day in found["aggregations"]["day"]["buckets"]
+        }
+        return dict(sorted(days.items()))
+
     def walk(self) -> AsyncIterator[Kept]:
         return whole.walk(self._server)
 
@@ -562,6 +630,11 @@ class ElasticStore:
                 body["search_after"] = hits[-1]["sort"]
         finally:
             await self._server.ask(lambda es: es.close_point_in_time(id=view["id"]))
+
+
+def _refuse_meaning(query: Query) -> None:
+    if query.mode == "semantic":
+        raise QueryError("mode=semantic: everything is near in meaning; all matches are of words")
 
 
 def _content(source: dict[str, Any]) -> str:

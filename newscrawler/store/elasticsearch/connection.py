@@ -196,13 +196,13 @@ class Server:
         docs = [d for d in found["docs"] if d.get("found")]
         return [d | {"_source": dsl.with_data(d["_source"])} for d in docs]
 
-    async def hits(
-        self, body: dict[str, Any], index: str | None = None, preference: str | None = None
-    ) -> list[dict[str, Any]]:
-        """Of a view that ``body`` names (``pit``), or of an index."""
+    async def found(self, body: dict[str, Any], **more: Any) -> Any:
+        """Of a view that ``body`` names (``pit``), or of ``index=``."""
         body = body | {"_source": _wanted(body.get("_source"))}
-        found = await self.ask(lambda es: es.search(body=body, index=index, preference=preference))
-        hits: list[dict[str, Any]] = _whole(found)["hits"]["hits"]
+        return _whole(await self.ask(lambda es: es.search(body=body, **more)))
+
+    async def hits(self, body: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+        hits: list[dict[str, Any]] = (await self.found(body, **more))["hits"]["hits"]
         return hits
 
     async def bulk(self, index: str, operations: list[dict[str, Any]]) -> list[tuple[int, str]]:

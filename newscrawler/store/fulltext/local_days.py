@@ -7,6 +7,7 @@ which the clock changes are an hour off.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Any
@@ -44,16 +45,28 @@ def asked(zone: tzinfo) -> dict[str, Any]:
 
 def newest(found: dict[str, Any], zone: tzinfo, most: int) -> dict[str, int]:
     """``{"2026-08-31": articles}`` of the answers to :func:`asked`, the newest day first."""
-    days: dict[str, int] = {}
+    days = {day: int(bucket["doc_count"]) for day, bucket in _buckets(found, zone)}
+    return dict(sorted(days.items(), reverse=True)[:most])
+
+
+def by_site(found: dict[str, Any], zone: tzinfo) -> dict[str, dict[str, int]]:
+    """``{"2026-08-31": {site: articles}}``, where each part was counted by ``site`` as well."""
+    days = {
+        day: {of["key"]: int(of["doc_count"]) for of in bucket["site"]["buckets"]}
+        for day, bucket in _buckets(found, zone)
+    }
+    return dict(sorted(days.items()))
+
+
+def _buckets(found: dict[str, Any], zone: tzinfo) -> Iterator[tuple[str, Any]]:
     for offset in offsets_ms(zone):
-        for bucket in reversed(found[f"day{offset}"]["buckets"]):
+        for bucket in found[f"day{offset}"]["buckets"]:
             start_ms = time_of(int(bucket["key"]))
             # Floating point has some 50 bits of the key: the noon of the day is safe from it.
             noon = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=start_ms + _DAY_MS // 2)
             local = noon.astimezone(zone)
             if _offset_ms(local) == offset:
-                days[local.date().isoformat()] = int(bucket["doc_count"])
-    return dict(sorted(days.items(), reverse=True)[:most])
+                yield local.date().isoformat(), bucket
 
 
 def _offset_ms(when: datetime) -> int:

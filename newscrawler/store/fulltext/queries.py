@@ -96,6 +96,18 @@ class Queries:
         some = [self._q.term_query(self._schema, "n", n) for n in numbers]
         return self._both([self._silent(self.matching(plan)), self._silent(self._any_of(some))], [])
 
+    def below(self, plan: Plan, number: int) -> Any:
+        """Matches that were stored before the article of this number."""
+        before = self._q.range_query(
+            self._schema,
+            "n",
+            self._numeric,
+            lower_bound=0,
+            upper_bound=min(max(number, 0), (1 << 63) - 1),
+            include_upper=False,
+        )
+        return self._both([self._silent(self.matching(plan)), before], [])
+
     def ranked(self, plan: Plan, typed: Plan | None, many: int) -> list[Any]:
         """A query per way of matching. ``typed``: the plan as typed, whose matches come first."""
         conditions, without = self._conditions(plan)

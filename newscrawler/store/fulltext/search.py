@@ -237,6 +237,23 @@ class Search:
         together = sum(1 for b in buckets if b["key"])
         return alone + together, found["of"]["sum_other_doc_count"] > 0
 
+    # ------------------------------------------------------------------ all of them
+    def portion(self, plan: Plan, before: int, size: int) -> list[int]:
+        """Numbers of the next matches that were stored before this one, the newest first."""
+        self._check_time()
+        hits = self._view.best(self._queries.below(plan, before), size, by="n")
+        return [int(number) for number, _ in hits]
+
+    def days(self, plan: Plan, zone: tzinfo) -> dict[str, dict[str, int]]:
+        """All matches by day of ``zone`` and site."""
+        self._check_time()
+        asked = local_days.asked(zone)
+        of_site = {"terms": {"field": "site", "size": _VALUES, "segment_size": _VALUES}}
+        for histogram in asked.values():
+            histogram["aggs"] = {"site": of_site}
+        found = self._view.aggregate(self._queries.matching(plan), asked)
+        return local_days.by_site(found, zone)
+
     # ------------------------------------------------------------------ facets
     def facets(self, plan: Plan, zone: tzinfo) -> dict[str, dict[str, int]]:
         """Over all matches; days are those of ``zone``."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from newscrawler.items import Article
 from newscrawler.store.base import (
     Kept,
+    Portion,
     PutResult,
     Query,
     QueryError,
@@ -186,6 +187,14 @@ class LocalStore:
 
         return await self._read(lambda reader: whole.states(reader.connection, ids))
 
+    async def portion(self, query: Query, cursor: str = "", size: int = 100) -> Portion:
+        _refuse_meaning(query)
+        return await self._read(lambda reader: reader.portion(query, cursor, size))
+
+    async def days(self, query: Query) -> dict[str, dict[str, int]]:
+        _refuse_meaning(query)
+        return await self._read(lambda reader: reader.days(query))
+
     async def inspect(self) -> list[str]:
         return await self._read(lambda reader: reader.inspect(self._meaning))
 
@@ -275,3 +284,8 @@ class LocalStore:
         connection = schema.connect(self._path, create=create)
         self._connections.append(connection)
         return connection
+
+
+def _refuse_meaning(query: Query) -> None:
+    if query.mode == "semantic":
+        raise QueryError("mode=semantic: everything is near in meaning; all matches are of words")

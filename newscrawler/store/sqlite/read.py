@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 import apsw
 
 from newscrawler.items import Article
-from newscrawler.store import codec, highlight
+from newscrawler.store import codec, cursor, highlight
 from newscrawler.store.base import (
     Hit,
+    Portion,
     Query,
     SearchResult,
     SearchTimeout,
@@ -36,6 +37,8 @@ from newscrawler.store.sqlite.schema import snapshot
 T = TypeVar("T")
 #: Changes that come in while a commit of the index is made, in a busy crawl.
 FAR_BEHIND = 2_000
+#: In a cursor; greater than any number of an article.
+_KIND, _ABOVE_ALL = "sqlite", 1 << 62
 #: Steps of SQLite's machine between two looks at the clock: a millisecond or less.
 _STEPS = 20_000
 _CLUSTER = "SELECT cluster FROM article WHERE n = ? AND gone = 0"
@@ -128,6 +131,53 @@ class Reader:
             return search.facets(search.settle(first), query.zone)
 
         return self._answered(answer, None)
+
+    def portion(self, query: Query, text: str, size: int) -> Portion:
+        """See WholeStore.portion. The order is that of storing, the newest first: an article keeps
+        its number when it changes, and new ones have greater ones."""
+
+        def answer(view: View | None) -> Portion:
+            if view is None:
+                return Portion([], "", 0)
+            search = self._searching(view)
+            if text:
+                plan, place, total = cursor.read(_KIND, text)
+                before = place[0] if place and isinstance(place[0], int) else 0
+            else:
+                plan, before = search.settle(parse(query)), _ABOVE_ALL
+                total = search.count(plan)
+            numbers = search.portion(plan, before, size)
+            with snapshot(self._db):
+                found = [self._numbered(n) for n in numbers]
+            more = cursor.written(_KIND, plan, [numbers[-1]], total) if numbers else ""
+            return Portion(
+                [article for article in found if article is not None],
+                more if len(numbers) == size else "",
+                total,
+                plan.relaxed,
+                plan.read_as,
+            )
+
+        with self.limited(query.limit_s):
+            return self._answered(answer, query.limit_s)
+
+    def days(self, query: Query) -> dict[str, dict[str, int]]:
+        first = parse(query)
+
+        def answer(view: View | None) -> dict[str, dict[str, int]]:
+            if view is None:
+                return {}
+            search = self._searching(view)
+            return search.days(search.settle(first), query.zone)
+
+        with self.limited(query.limit_s):
+            return self._answered(answer, query.limit_s)
+
+    def _numbered(self, n: int) -> Article | None:
+        stored = self._db.execute(
+            f"SELECT {_ARTICLE} FROM article a WHERE a.n = ? AND a.gone = 0", (n,)
+        ).fetchone()
+        return None if stored is None else self.article(stored)
 
     def refresh(self) -> None:
         """Waits until a search finds everything that is stored now."""
