@@ -18,7 +18,16 @@ from fastapi.responses import JSONResponse
 from redis.exceptions import RedisError
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from newscrawler.api import data, feeds, listen, models, operator_routes, pages, selector_pages
+from newscrawler.api import (
+    bulk,
+    data,
+    feeds,
+    listen,
+    models,
+    operator_routes,
+    pages,
+    selector_pages,
+)
 from newscrawler.api.audit import AuditUnavailable
 from newscrawler.api.data import DataReader
 from newscrawler.api.deps import Deps
@@ -96,6 +105,7 @@ def create_app(deps: Deps) -> FastAPI:
     reader = DataReader(deps)
     _add_errors(app)
     _add_api(app, reader)
+    bulk.add_bulk(app, reader, build_query)
     _add_probes(app, reader)
     pages.add_pages(app, reader, build_query)
     feeds.add_feeds(app, reader, build_query)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, is_dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -130,6 +131,10 @@ class DataReader:
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.deps.clock(), UTC)
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """Of a question that costs as much as a search. Raises TooManySearches."""
+        return self._searching.turn()
 
     async def search(self, query: Query) -> SearchResult:
         """Within the time and the number of searches that this server allows.

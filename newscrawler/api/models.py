@@ -95,6 +95,14 @@ class SearchAnswer(_Exact):
     facets: dict[str, dict[str, int]]
 
 
+class PortionAnswer(_Exact):
+    articles: list[ArticleAnswer]
+    cursor: str = Field(description="of the next answer; empty: these were the last")
+    total: int = Field(description="when it was begun; Elasticsearch counts to 10,000")
+    relaxed: Literal["", "folded", "corrected", "any"]
+    read_as: str
+
+
 class Freshness(_Exact):
     """From publication to the search; seconds, null of no article."""
 

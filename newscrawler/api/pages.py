@@ -25,6 +25,7 @@ from newscrawler.api.access import COOKIE, TokenError
 from newscrawler.api.data import DataReader, plain
 from newscrawler.fleet.freshness import span
 from newscrawler.items import FIELDS, Article, Field
+from newscrawler.store import citation
 from newscrawler.store.base import COUNT_CAP, DEEPEST, Query, SearchResult
 from newscrawler.store.labels import FACETED, KEYS, folded, labels_of
 
@@ -176,6 +177,10 @@ class Asked:
         values = {"q": self.q, "site": self.sites, **{key: self.of(key) for key in KEYS}}
         kept = {name: value for name, value in values.items() if value}
         return f"/feed.{form}" + ("?" + urlencode(kept, doseq=True) if kept else "")
+
+    def at(self, path: str, **more: str) -> str:
+        """The same search at another address, without its order and page."""
+        return path + "?" + self.link(sort="", **more).partition("?")[2]
 
     @property
     def is_narrowed(self) -> bool:
@@ -359,6 +364,8 @@ async def _article_page(article_id: str, reader: DataReader) -> Response:
         fetched=text.moment(article.fetched, zone),
         fields=_fields(article),
         labels=_labels(article),
+        citation=citation.cite(article, "apa", byline["site_name"], zone),
+        styles=citation.STYLES[1:],
         versions=_changes(versions, zone),
         near=[{"id": a.id, "title": a.title, **_byline(a, reader)} for a in near],
         related=[

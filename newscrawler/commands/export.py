@@ -1,15 +1,17 @@
-"""`scrapy export`: all stored articles as JSON lines, CSV or Parquet."""
+"""`scrapy export`: all stored articles, or those of a search, as JSON lines, CSV or Parquet."""
 
 from __future__ import annotations
 
 import argparse
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 from newscrawler import cli
 from newscrawler.commands.search import with_store
-from newscrawler.store.base import ArticleStore
-from newscrawler.store.export import FORMATS, ExportError, export
+from newscrawler.store.base import ArticleStore, Query, WholeStore
+from newscrawler.store.days import zone_of
+from newscrawler.store.export import FORMATS, ExportError, export, matches
 
 
 class Command(cli.Command):
@@ -27,7 +29,8 @@ class Command(cli.Command):
         return (
             "Every current article that its site has not taken down. --since takes only those"
             " stored or changed since then, so that a daily export can go on where the last one"
-            " ended."
+            " ended. --query takes what a search finds, all of it, in the same language as scrapy"
+            " search."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -43,17 +46,30 @@ class Command(cli.Command):
             help="stored or changed since, e.g. 2026-08-31 or 2026-08-31T07:00Z",
         )
 
+        parser.add_argument(
+            "--query", metavar="QUERY", help="what these words find: 'giá vàng site:vnexpress.net'"
+        )
+
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         if args:
             raise cli.UsageError(f"unknown argument: {args[0]}", print_help=False)
         if opts.format == "parquet" and not opts.out:
             raise cli.UsageError("parquet is binary: name a file with --out FILE", print_help=False)
+        if opts.query is not None and opts.since:
+            raise cli.UsageError("--query goes with after: in it, not --since", print_help=False)
         since = _time(opts.since) if opts.since else None
+        zone = zone_of(self.settings["READER_ZONE"])
         out = Path(opts.out) if opts.out else None
 
         async def work(store: ArticleStore) -> int:
-            return await export(store.scan(since), opts.format, out)
+            articles = store.scan(since)
+            if opts.query is not None:
+                if not hasattr(store, "portion"):
+                    raise ExportError("this store cannot give all matches of a query")
+                query = Query(opts.query, zone=zone, mode="keyword")
+                articles = matches(cast(WholeStore, store), query)
+            return await export(articles, opts.format, out)
 
         try:
             count = with_store(self.settings, work)

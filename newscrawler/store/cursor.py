@@ -21,7 +21,7 @@ from newscrawler.store.base import QueryError
 from newscrawler.store.query_language import Plan
 
 #: Characters of a cursor, and bytes of what is inside.
-MOST, _INSIDE = 16_000, 200_000
+MOST, _INSIDE = 8_000, 200_000
 _NOT_OURS = "cursor: not one of this search; begin again without it"
 _TYPES: dict[str, Any] = {
     name: kind

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -16,12 +17,20 @@ import orjson
 
 from newscrawler.items import FIELDS, Article
 from newscrawler.store import codec
+from newscrawler.store.base import Query, WholeStore
 from newscrawler.utils.display import cell, json_shown
 from newscrawler.utils.optional import missing
 
 FORMATS = ("jsonl", "csv", "parquet")
 EXPORTED = tuple(f for f in FIELDS if f.exported)
 COLUMNS = tuple(f.name for f in EXPORTED)
+MEDIA = {
+    "jsonl": "application/x-ndjson",
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+}
+#: Articles that a store is asked for at once.
+PORTION = 200
 _ROWS = 1_000  # of a Parquet row group
 
 
@@ -39,19 +48,74 @@ async def export(articles: AsyncIterator[Article], format_: str, out: Path | Non
     ExportError, OSError."""
     if format_ == "parquet" and out is None:
         raise ExportError("parquet is binary: name a file with --out FILE")
-    make: dict[str, Callable[[IO[bytes]], _Sink]] = {
-        "jsonl": _JsonLines,
-        "csv": _Csv,
-        "parquet": _Parquet,
-    }
     count = 0
     with _target(out) as file:
-        sink = make[format_](file)
+        sink = _sink(format_, file)
         async for article in articles:
             sink.add(article)
             count += 1
         sink.end()
     return count
+
+
+def stream(portions: AsyncIterator[list[Article]], format_: str) -> AsyncIterator[bytes]:
+    """The same bytes piece by piece, one of each portion at least. Raises ExportError at once."""
+    buffer = _Drained()
+    sink = _sink(format_, buffer)  # type: ignore[arg-type]  # all that a sink calls is there
+
+    async def pieces() -> AsyncIterator[bytes]:
+        async for portion in portions:
+            for article in portion:
+                sink.add(article)
+            yield buffer.taken()
+        sink.end()
+        yield buffer.taken()
+
+    return pieces()
+
+
+async def matches(store: WholeStore, query: Query) -> AsyncIterator[Article]:
+    """Everything that the words of a query find."""
+    cursor = ""
+    while True:
+        portion = await store.portion(query, cursor, PORTION)
+        for article in portion.articles:
+            yield article
+        cursor = portion.cursor
+        if not cursor:
+            return
+
+
+def _sink(format_: str, file: IO[bytes]) -> _Sink:
+    make: dict[str, Callable[[IO[bytes]], _Sink]] = {
+        "jsonl": _JsonLines,
+        "csv": _Csv,
+        "parquet": _Parquet,
+    }
+    return make[format_](file)
+
+
+class _Drained(io.RawIOBase):
+    """A file whose bytes are taken away while it is written."""
+
+    def __init__(self) -> None:
+        self._bytes, self._at = bytearray(), 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._bytes += data
+        self._at += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._at
+
+    def taken(self) -> bytes:
+        taken = bytes(self._bytes)
+        self._bytes.clear()
+        return taken
 
 
 @contextmanager

@@ -198,3 +198,16 @@ def test_export_in_every_format(run: Run, tmp_path: Path) -> None:
 def test_export_since(run: Run) -> None:
     assert len(rows(run("export", "--since", "2020-01-01"))) == 2
     assert rows(run("export", "--since", "2100-01-01T00:00Z")) == []
+
+
+def test_a_search_is_exported(run: Run, tmp_path: Path) -> None:
+    (row,) = rows(run("export", "--query", '"bão số 5" author:an'))
+    assert row["id"] == ARTICLE.id
+    out = tmp_path / "gold.csv"
+    done = run("export", "--query", "vàng", "--format", "csv", "--out", str(out), "--json")
+    assert rows(done) == [{"articles": 1, "format": "csv", "out": str(out)}]
+    assert [r["url"] for r in csv.DictReader(io.StringIO(out.read_text("utf-8")))] == [OTHER.url]
+    both = run("export", "--query", "vàng", "--since", "2026-01-01")
+    assert both.returncode == 2 and b"--since" in both.stderr
+    wrong = run("export", "--query=-vàng")
+    assert wrong.returncode == 2 and b"no word to look for" in wrong.stderr
