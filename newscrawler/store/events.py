@@ -82,8 +82,9 @@ class EventSink(Protocol):
 
     What :meth:`deliver` raises says that the receiver is away: the same delivery is offered again,
     at growing intervals, until it passes; meanwhile other sinks and the crawl go on. Optional
-    attributes: ``batch``, the most events of a delivery (100), and ``every_s``, the seconds that
-    must lie between two deliveries (0).
+    attributes: ``batch``, the most events of a delivery (100), ``every_s``, the seconds that
+    must lie between two deliveries (0), and ``tick``, a coroutine function that is called between
+    them, every second or so.
     """
 
     async def deliver(self, events: Sequence[Event]) -> object:
