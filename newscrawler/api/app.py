@@ -25,6 +25,7 @@ from newscrawler.api import (
     listen,
     models,
     operator_routes,
+    over_time,
     pages,
     selector_pages,
 )
@@ -106,6 +107,7 @@ def create_app(deps: Deps) -> FastAPI:
     _add_errors(app)
     _add_api(app, reader)
     bulk.add_bulk(app, reader, build_query)
+    over_time.add_over_time(app, reader, build_query)
     _add_probes(app, reader)
     pages.add_pages(app, reader, build_query)
     feeds.add_feeds(app, reader, build_query)

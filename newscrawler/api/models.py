@@ -95,6 +95,43 @@ class SearchAnswer(_Exact):
     facets: dict[str, dict[str, int]]
 
 
+class AttentionStep(_Exact):
+    start: str = Field(description="first day")
+    articles: int
+    published: int = Field(description="everything that was published then")
+    share: float
+    sites: dict[str, int]
+
+
+class AttentionAnswer(_Exact):
+    query: str
+    per: Literal["day", "week", "month"]
+    total: int
+    steps: list[AttentionStep] = Field(description="without a gap, oldest first")
+
+
+class TrendHeadline(_Exact):
+    id: str
+    site: str
+    title: str
+    published: str
+
+
+class Trend(_Exact):
+    term: str
+    articles: int
+    expected: float = Field(description="as the days before let expect")
+    score: float = Field(description="log-likelihood ratio")
+    headlines: list[TrendHeadline]
+
+
+class TrendsAnswer(_Exact):
+    day: str
+    titles: int
+    past: int = Field(description="titles of the days before; 0: nothing to compare with")
+    terms: list[Trend]
+
+
 class PortionAnswer(_Exact):
     articles: list[ArticleAnswer]
     cursor: str = Field(description="of the next answer; empty: these were the last")

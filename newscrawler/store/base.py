@@ -248,6 +248,14 @@ class Portion:
 
 
 @dataclass(frozen=True, slots=True)
+class Headline:
+    id: str
+    site: str
+    title: str
+    at: datetime  # published, else first seen
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """An article as a store keeps it. ``digest`` is what was computed when it was written."""
 
@@ -290,4 +298,8 @@ class WholeStore(ArticleStore, Protocol):
     async def days(self, query: Query) -> dict[str, dict[str, int]]:
         """Day of ``query.zone`` ("2026-08-31") -> site -> articles published then, over everything
         that the words of a query find. Days without any are left out. Raises QueryError."""
+        ...
+
+    async def headlines(self, after: datetime, before: datetime) -> list[Headline]:
+        """Of everything published at or after ``after`` and before ``before``, oldest first."""
         ...

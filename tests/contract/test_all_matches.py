@@ -127,3 +127,16 @@ async def test_days_are_those_of_the_reader(store: WholeStore) -> None:
     assert await store.days(Query()) == {"2026-08-01": {"vnexpress.net": 2}}
     there = await store.days(Query(zone=ZoneInfo("Asia/Ho_Chi_Minh")))
     assert there == {"2026-08-01": {"vnexpress.net": 1}, "2026-08-02": {"vnexpress.net": 1}}
+
+
+async def test_headlines_are_those_of_a_span(store: WholeStore) -> None:
+    await store.put(CORPUS)
+    left = article("links", "Đã gỡ", filler(7), published=START + timedelta(days=2))
+    await store.put([left])
+    await store.mark_gone([left.id])
+    await store.refresh()
+    found = await store.headlines(START + timedelta(days=1), START + timedelta(days=3))
+    assert [(h.title, h.site, h.at) for h in found] == [
+        ("Bão số 5 đổ bộ Hà Nội", "vnexpress.net", START + timedelta(days=1)),
+        ("Giá vàng tăng mạnh", "tuoitre.vn", START + timedelta(days=2)),
+    ]

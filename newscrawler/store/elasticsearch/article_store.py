@@ -24,6 +24,7 @@ from newscrawler.store import canonical_duplicates, codec, highlight, near_dupli
 from newscrawler.store import cursor as cursors
 from newscrawler.store.base import (
     COUNT_CAP,
+    Headline,
     Hit,
     Kept,
     Portion,
@@ -601,6 +602,9 @@ class ElasticStore:
 
     async def states(self, ids: Sequence[str]) -> dict[str, State]:
         return await whole.states(self._server, ids)
+
+    async def headlines(self, after: datetime, before: datetime) -> list[Headline]:
+        return await whole.headlines(self._server, after, before)
 
     async def inspect(self) -> list[str]:
         return await whole.inspect(self._server)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from newscrawler.store import codec
-from newscrawler.store.base import Kept, State
+from newscrawler.store.base import Headline, Kept, State
+from newscrawler.store.elasticsearch import query as dsl
 from newscrawler.store.elasticsearch.connection import Server
 
 _BATCH = 200
@@ -53,6 +55,23 @@ async def states(server: Server, ids: Sequence[str]) -> dict[str, State]:
         )
         for doc in found
     }
+
+
+async def headlines(server: Server, after: datetime, before: datetime) -> list[Headline]:
+    span = {"range": {"at": {"gte": codec.ms(after), "lt": codec.ms(before)}}}
+    body = {
+        "size": _LOOKED_AT,
+        "_source": ["title", "data.title", "data.site", "at"],
+        "query": {"bool": {"filter": [{"term": {"gone": False}}, span]}},
+    }
+    found = []
+    async for hits in view(server, server.index, body):
+        for hit in hits:
+            source = hit["_source"]
+            data = dsl.with_data(source)["data"]
+            at = datetime.fromtimestamp(source["at"] / 1000, UTC)
+            found.append(Headline(hit["_id"], data["site"], data.get("title", ""), at))
+    return sorted(found, key=lambda one: one.at)
 
 
 async def inspect(server: Server) -> list[str]:

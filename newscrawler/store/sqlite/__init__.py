@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from newscrawler.items import Article
 from newscrawler.store.base import (
+    Headline,
     Kept,
     Portion,
     PutResult,
@@ -194,6 +195,13 @@ class LocalStore:
     async def days(self, query: Query) -> dict[str, dict[str, int]]:
         _refuse_meaning(query)
         return await self._read(lambda reader: reader.days(query))
+
+    async def headlines(self, after: datetime, before: datetime) -> list[Headline]:
+        from newscrawler.store import codec
+        from newscrawler.store.sqlite import whole
+
+        span = codec.ms(after) or 0, codec.ms(before) or 0
+        return await self._read(lambda reader: whole.headlines(reader.connection, *span))
 
     async def inspect(self) -> list[str]:
         return await self._read(lambda reader: reader.inspect(self._meaning))

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import apsw
 
 from newscrawler.store import codec
-from newscrawler.store.base import Kept, State
+from newscrawler.store.base import Headline, Kept, State
 
 #: Examples that a line names.
 _NAMED = 3
 _WALK = "SELECT n, version, gone, digest, data FROM article WHERE n > ? ORDER BY n LIMIT ?"
+_HEADLINES = (
+    "SELECT id, json_extract(data, '$.site'), json_extract(data, '$.title'), order_ms FROM article"
+    " WHERE gone = 0 AND order_ms >= ? AND order_ms < ? ORDER BY order_ms"
+)
 #: What is wrong -> the ids (or numbers) that it is wrong with.
 _FAULTS = {
     "older versions belong to no article": (
@@ -47,6 +52,14 @@ def states(db: apsw.Connection, ids: Sequence[str]) -> dict[str, State]:
         if row is not None:
             found[one] = State(row[0], bool(row[1]), row[2])
     return found
+
+
+def headlines(db: apsw.Connection, after_ms: int, before_ms: int) -> list[Headline]:
+    rows = db.execute(_HEADLINES, (after_ms, before_ms))
+    return [
+        Headline(one, site, title or "", datetime.fromtimestamp(at / 1000, UTC))
+        for one, site, title, at in rows
+    ]
 
 
 def faults(db: apsw.Connection) -> list[str]:

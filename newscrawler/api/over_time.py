@@ -1,0 +1,300 @@
+"""Attention over time, and what rises: JSON, CSV, pages with plots that the server draws."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+
+from fastapi import Depends, FastAPI, Request
+from fastapi import Query as Parameter
+from fastapi.responses import Response
+
+from newscrawler.api import models
+from newscrawler.api.bulk import asked_query, whole_store
+from newscrawler.api.data import DataReader, plain
+from newscrawler.api.pages import Asked, render
+from newscrawler.store.attention import PERS, Per, Step, after, attention
+from newscrawler.store.base import Query, QueryError
+from newscrawler.store.days import day as read_day
+from newscrawler.store.trends import PAST_DAYS, Trends, trends
+from newscrawler.utils.display import cell
+
+#: Sites that a plot tells apart; the others are one.
+COLOURS = 5
+#: Units of a plot: one step is so wide, and the whole so high.
+_STEP, _HIGH = 10, 100
+#: Seconds that the trends of a day are kept: they read some weeks of titles.
+_KEPT_S, _KEPT = 300, 32
+
+
+def add_over_time(app: FastAPI, reader: DataReader, build_query: Callable[..., Query]) -> None:
+    _add_attention(app, reader, asked_query(reader, build_query))
+    _add_trends(app, reader)
+
+
+# ---------------------------------------------------------------- attention
+def _add_attention(app: FastAPI, reader: DataReader, asked: Callable[..., Query]) -> None:
+    async def looked(query: Query, per: Per | None) -> tuple[Per, list[Step]]:
+        async with reader.turn():
+            return await attention(whole_store(reader), query, per)
+
+    @app.get(
+        "/api/attention",
+        summary="How many articles a query finds per day, week or month, and by site",
+        tags=["articles"],
+        response_model=models.AttentionAnswer,
+        responses={
+            **models.errors(400, 422, 429, 503),
+            200: {"content": {"text/csv": {}}},
+        },
+    )
+    async def attention_json(
+        per: Literal["day", "week", "month"] = "day",
+        format: Literal["json", "csv"] = "json",
+        query: Query = Depends(asked),  # noqa: B008
+    ) -> Any:
+        _, steps = await looked(query, per)
+        if format == "csv":
+            return Response(
+                _csv(steps, per).encode(),
+                media_type="text/csv; charset=utf-8",
+                headers={"Content-Disposition": f'attachment; filename="attention-{per}.csv"'},
+            )
+        return {
+            "query": query.text,
+            "per": per,
+            "total": sum(step.articles for step in steps),
+            "steps": [
+                {
+                    "start": step.day.isoformat(),
+                    "articles": step.articles,
+                    "published": step.published,
+                    "share": step.share,
+                    "sites": step.sites,
+                }
+                for step in steps
+            ],
+        }
+
+    @app.get("/attention", include_in_schema=False)
+    async def attention_page(
+        request: Request,
+        per: Literal["auto", "day", "week", "month"] = "auto",
+        show: Literal["count", "share"] = "count",
+        query: Query = Depends(asked),  # noqa: B008
+    ) -> Response:
+        chosen, steps = await looked(query, None if per == "auto" else per)
+        values = request.query_params
+        form = Asked(
+            query.text, "relevance", query.sites, values.get("after", "").strip(),
+            values.get("before", "").strip(), 0, query.labels,
+        )  # fmt: skip
+        return render(
+            "attention.html",
+            asked=form,
+            per=chosen,
+            pers=PERS,
+            show=show,
+            total=sum(step.articles for step in steps),
+            plot=plot(steps, chosen, show, form, reader) if steps else None,
+            zone=str(query.zone),
+        )
+
+
+def _csv(steps: Sequence[Step], per: Per) -> str:
+    """A column for each site."""
+    sites = [site for site, _ in _by_site(steps).most_common()]
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow([per, "articles", "published", "share", *map(cell, sites)])
+    for step in steps:
+        counts = [step.sites.get(site, 0) for site in sites]
+        share = f"{step.share:.6f}"
+        writer.writerow([step.day.isoformat(), step.articles, step.published, share, *counts])
+    return out.getvalue()
+
+
+def _by_site(steps: Sequence[Step]) -> Counter[str]:
+    every: Counter[str] = Counter()
+    for step in steps:
+        every.update(step.sites)
+    return every
+
+
+def plot(
+    steps: Sequence[Step], per: Per, show: str, asked: Asked, reader: DataReader
+) -> dict[str, Any]:
+    """Bars of the steps, each made of its sites; a step is a link to its articles."""
+    by_site = _by_site(steps)
+    shown = [site for site, _ in by_site.most_common(COLOURS)]
+    highest = max(step.share if show == "share" else step.articles for step in steps) or 1
+    top = nice(highest)
+    bars = []
+    for at, step in enumerate(steps):
+        name = step_name(step.day, per)
+        title = f"{name}: {step.articles:,} of {step.published:,} articles"
+        scale = (step.share / step.articles if show == "share" else 1) if step.articles else 0
+        parts, base = [], 0.0
+        for colour, site in enumerate([*shown, ""]):
+            many = (
+                step.sites.get(site, 0) if site
+                else step.articles - sum(step.sites.get(s, 0) for s in shown)
+            )  # fmt: skip
+            high = _HIGH * many * scale / top
+            if many:
+                parts.append(
+                    {"y": round(_HIGH - base - high, 3), "high": round(high, 3), "colour": colour}
+                )
+            base += high
+        last = after(step.day, per)
+        link = asked.link(after=step.day.isoformat(), before=last.isoformat(), sort="date")
+        bars.append({"x": at * _STEP, "parts": parts, "title": title, "link": link})
+    legend = [
+        {"name": _site_name(site, reader), "articles": by_site[site], "colour": colour}
+        for colour, site in enumerate(shown)
+    ]
+    if rest := by_site.total() - sum(by_site[site] for site in shown):
+        legend.append(
+            {"name": f"{len(by_site) - len(shown)} more", "articles": rest, "colour": COLOURS}
+        )
+    middle = steps[len(steps) // 2] if len(steps) > 2 else None
+    peak = max(steps, key=lambda step: step.share if show == "share" else step.articles)
+    return {
+        "wide": len(steps) * _STEP,
+        "high": _HIGH,
+        "step": _STEP,
+        "bars": bars,
+        "scale": [axis(top, show), axis(top / 2, show), "0"],
+        "days": [step_name(s.day, per) for s in (steps[0], middle, steps[-1]) if s is not None],
+        "legend": legend,
+        "peak": {
+            "name": step_name(peak.day, per),
+            "articles": peak.articles,
+            "share": f"{100 * peak.share:.1f} %",
+        },
+        "rows": [
+            {
+                "name": step_name(step.day, per),
+                "articles": step.articles,
+                "published": step.published,
+                "share": f"{100 * step.share:.1f} %",
+            }
+            for step in reversed(steps)
+        ],
+    }
+
+
+def nice(value: float) -> float:
+    """The next number above that people read at a glance, with a whole half: 2, 4, 10, 20, 40..."""
+    unit = 0.001
+    while True:
+        for factor in (1, 2, 4, 6, 8):
+            if factor * unit >= value:
+                return factor * unit
+        unit *= 10
+
+
+def axis(value: float, show: str) -> str:
+    return f"{100 * value:g} %" if show == "share" else f"{value:,g}"
+
+
+def step_name(day: date, per: Per) -> str:
+    if per == "month":
+        return f"{day:%b %Y}"
+    return f"{day.day} {day:%b %Y}" if per == "day" else f"week of {day.day} {day:%b %Y}"
+
+
+def _site_name(site: str, reader: DataReader) -> str:
+    facts = reader.deps.sites.get(site)
+    return facts.name if facts else site
+
+
+# ---------------------------------------------------------------- trends
+def _add_trends(app: FastAPI, reader: DataReader) -> None:
+    kept: dict[tuple[date, str], tuple[float, Trends]] = {}
+
+    async def looked(text: str, site: str) -> Trends:
+        zone = reader.deps.zone
+        today = reader.now().astimezone(zone).date()
+        chosen = read_day("day", text.strip(), zone).astimezone(zone).date() if text else today
+        if chosen > today:
+            raise QueryError(f"day={text}: has not come yet")
+        key = (chosen, site)
+        found = kept.get(key)
+        if found is None or time.monotonic() - found[0] > _KEPT_S:
+            async with reader.turn():
+                found = (
+                    time.monotonic(),
+                    await trends(whole_store(reader), chosen, zone, site, size=30),
+                )
+            if len(kept) >= _KEPT:
+                kept.clear()
+            kept[key] = found
+        return found[1]
+
+    Day = Annotated[str, Parameter(max_length=20, description="default: today; 31/8/2026")]
+    Site = Annotated[str, Parameter(max_length=200, description="of this site alone")]
+
+    async def trends_json(day: str = "", site: str = "") -> dict[str, Any]:
+        return trends_plain(await looked(day, site))
+
+    trends_json.__annotations__ |= {"day": Day, "site": Site}
+    app.get(
+        "/api/trends",
+        summary="Terms that rise on a day against their own past, with their articles",
+        tags=["articles"],
+        response_model=models.TrendsAnswer,
+        responses=models.errors(400, 422, 429, 503),
+    )(trends_json)
+
+    async def trends_page(day: str = "", site: str = "") -> Response:
+        found = await looked(day, site)
+        return render(
+            "trends.html",
+            found=found,
+            site=site,
+            sites=sorted(reader.deps.sites.values(), key=lambda one: one.name),
+            names={one.id: one.name for one in reader.deps.sites.values()},
+            top=max((term.score for term in found.terms), default=1),
+            before=_trends_link(found.day - timedelta(days=1), site),
+            after=_trends_link(found.day + timedelta(days=1), site)
+            if found.day < reader.now().astimezone(reader.deps.zone).date()
+            else "",
+            past_days=PAST_DAYS,
+            query=lambda text: urlencode({"q": f'"{text}"'}),
+            zone=str(reader.deps.zone),
+        )
+
+    trends_page.__annotations__ |= {"day": Day, "site": Site}
+    app.get("/trends", include_in_schema=False)(trends_page)
+
+
+def _trends_link(day: date, site: str) -> str:
+    return "/trends?" + urlencode({"day": day.isoformat()} | ({"site": site} if site else {}))
+
+
+def trends_plain(found: Trends) -> dict[str, Any]:
+    return {
+        "day": found.day.isoformat(),
+        "titles": found.titles,
+        "past": found.past,
+        "terms": [
+            {
+                "term": term.text,
+                "articles": term.articles,
+                "expected": term.expected,
+                "score": term.score,
+                "headlines": [
+                    {"id": h.id, "site": h.site, "title": h.title, "published": plain(h.at)}
+                    for h in term.headlines
+                ],
+            }
+            for term in found.terms
+        ],
+    }
