@@ -171,7 +171,11 @@ def plot(
         "step": _STEP,
         "bars": bars,
         "scale": [axis(top, show), axis(top / 2, show), "0"],
-        "days": [step_name(s.day, per) for s in (steps[0], middle, steps[-1]) if s is not None],
+        "days": [
+            step_name(s.day, "month" if per == "month" else "day")
+            for s in (steps[0], middle, steps[-1])
+            if s is not None
+        ],
         "legend": legend,
         "peak": {
             "name": step_name(peak.day, per),

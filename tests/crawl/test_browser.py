@@ -206,3 +206,31 @@ def test_the_figures_of_the_crawl_are_refreshed(chromium: Browser, search_page: 
     expect(page.locator("[data-live=articles]")).to_have_text("1,234")
     expect(page.locator("[data-live-word]")).to_have_text("Crawling")
     context.close()
+
+
+def test_a_search_is_looked_at_over_time(screen: Screen) -> None:
+    page = screen.page
+    screen.open("/?q=gi%C3%A1+x%C4%83ng")
+    page.get_by_role("link", name="Over time").click()
+    bars = page.locator(".plot > svg a")
+    expect(bars.first).to_be_visible()
+    size = page.locator(".plot > svg").bounding_box()
+    assert size is not None and size["width"] > 0.7 * screen.width and size["height"] > 150
+    screen.check()
+    page.get_by_role("link", name="Share of all").click()
+    expect(page.locator(".plot .scale")).to_contain_text("%")
+    screen.check()
+    page.get_by_role("link", name="Week").click()
+    expect(page.locator(".sorts [aria-current]").first).to_have_text("Week")
+    bars.last.locator("rect[class^=c]").first.click()
+    expect(page.locator(".hit h2").first).to_contain_text("Giá xăng")
+    screen.check()
+
+
+def test_trends_fit_the_screen(screen: Screen) -> None:
+    screen.open("/trends")
+    expect(screen.page.get_by_role("heading", level=1)).to_contain_text("Rising on 21 November")
+    screen.check()
+    screen.page.get_by_role("link", name="Day before").click()
+    expect(screen.page.get_by_role("heading", level=1)).to_contain_text("20 November")
+    screen.check()
