@@ -84,6 +84,7 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         "score": hit.score,
         "similar": hit.similar,
         "by_meaning": hit.by_meaning,
+        "copies": [listed_json(copy) for copy in hit.copies],
     }
 
 

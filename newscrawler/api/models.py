@@ -48,6 +48,10 @@ class ArticleAnswer(_ArticleFields):  # type: ignore[misc]  # see above
     """An article, field by field."""
 
 
+class Listed(_HitFields):  # type: ignore[misc]  # see above
+    """An article in a list."""
+
+
 class Hit(_HitFields):  # type: ignore[misc]  # see above
     snippet: str
     snippet_marks: list[Mark] = Field(description="start and end of the words that matched")
@@ -55,6 +59,7 @@ class Hit(_HitFields):  # type: ignore[misc]  # see above
     score: float
     similar: int = Field(description="other stored articles of its group of near-duplicates")
     by_meaning: bool = Field(description="no word has found it, only its meaning")
+    copies: list[Listed] = Field(description="with collapse: its copies, first published first")
 
 
 class Meaning(_Exact):
@@ -67,7 +72,7 @@ class Meaning(_Exact):
     found: int = Field(description="of the total: articles that no word has found")
 
 
-class Related(_HitFields):  # type: ignore[misc]  # see above
+class Related(Listed):
     """An article that is near to another one in meaning."""
 
 

@@ -11,7 +11,7 @@ from scrapy.settings import BaseSettings
 
 from newscrawler import cli
 from newscrawler.crawl import services
-from newscrawler.items import FIELDS
+from newscrawler.items import FIELDS, Article
 from newscrawler.store.base import ArticleStore, Hit, Query, QueryError, SearchResult, StoreError
 from newscrawler.store.days import FORMS, day, zone_of
 from newscrawler.store.labels import KEYS
@@ -139,7 +139,12 @@ def _print(result: SearchResult, query: Query, as_json: bool) -> None:
     if as_json:
         for hit in result.hits:
             lists = {name: getattr(hit.article, name) for name in _LISTS}
-            more = {"score": hit.score, "snippet": hit.snippet, "by_meaning": hit.by_meaning}
+            more = {
+                "score": hit.score,
+                "snippet": hit.snippet,
+                "by_meaning": hit.by_meaning,
+                "copies": [{"id": c.id, "url": c.url, "site": c.site} for c in hit.copies],
+            }
             cli.print_object(_row(hit) | more | lists)
         if query.facets:
             cli.print_object({"facets": result.facets})
@@ -147,7 +152,8 @@ def _print(result: SearchResult, query: Query, as_json: bool) -> None:
     if result.notes or result.read_as != " ".join(query.text.split()):
         cli.note("; ".join((f"Read as: {result.read_as}", *result.notes)))
     if result.hits:
-        cli.print_rows([_row(h) for h in result.hits], ("published", "site", "title", "url"), False)
+        rows = [row for hit in result.hits for row in (_row(hit), *map(_copy_row, hit.copies))]
+        cli.print_rows(rows, ("published", "site", "title", "url"), False)
     for name, counts in result.facets.items():
         cli.show()
         cli.print_rows(
@@ -156,6 +162,12 @@ def _print(result: SearchResult, query: Query, as_json: bool) -> None:
     cli.note(_summary(result, query))
     if result.behind:
         cli.note(f"The index is being made: {result.behind:,} changes are not in it yet.")
+
+
+def _copy_row(copy: Article) -> dict[str, Any]:
+    """Below the first publisher of the same text."""
+    row = _row(Hit(copy, 0.0, ""))
+    return row | {"title": f"  = {row['title']}"}
 
 
 def _row(hit: Hit) -> dict[str, Any]:

@@ -20,6 +20,9 @@ COUNT_CAP = 10_000
 #: the query instead.
 DEEPEST = 10_000
 
+#: Copies of one article that are shown below it.
+MOST_COPIES = 20
+
 PutStatus = Literal["new", "updated", "unchanged", "twin"]
 Sort = Literal["relevance", "date"]
 #: How hits are looked for: by words alone, by meaning alone, by words and where they
@@ -100,7 +103,8 @@ class Query:
     before: datetime | None = None  # published before; aware
     zone: tzinfo = UTC  # whose days are meant in ``text`` and counted in facets
     facets: bool = False
-    collapse: bool = False  # one hit per near-duplicate cluster
+    # One hit per near-duplicate cluster: of its matches the one that was published first.
+    collapse: bool = False
     limit_s: float | None = None  # seconds until the search is given up; None = never
     # "hybrid" is answered by words alone where a store has no vectors, "semantic" is refused there
     mode: Mode = "hybrid"
@@ -122,6 +126,9 @@ class Hit:
     title_marks: Marks = field(default_factory=list)
     similar: int = 0  # other stored articles of its near-duplicate cluster
     by_meaning: bool = False  # no word has found it, only its vector
+    # With ``Query.collapse``: the other matches of its cluster, first published first, at most
+    # ``MOST_COPIES``; the hit itself is the first of them all.
+    copies: list[Article] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

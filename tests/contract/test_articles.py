@@ -230,6 +230,88 @@ async def test_near_duplicates_share_a_cluster_whose_first_publisher_is_canonica
         assert got is not None and got.cluster is None
 
 
+async def test_collapsed_hits_are_first_publishers_with_their_copies_below(
+    store: ArticleStore,
+) -> None:
+    stories = []
+    for story in range(7):
+        text = filler(50 + story, 120)
+        for copy in range(3):
+            name = f"s{story}c{copy}"
+            extra = " bão bão bão" * copy  # later copies score higher
+            at = START + timedelta(days=story, hours=copy)
+            site = f"{'abc'[copy]}.vn"
+            stories.append(article(name, f"Bão {name}", text + extra, site=site, published=at))
+    await store.put(list(reversed(stories)))
+    await store.put([article("alone", "Bão một mình", filler(99, 120))])
+    await store.refresh()
+    seen = []
+    for page in range(4):
+        result = await store.search(Query("bão", page=page, size=2, collapse=True))
+        assert (result.total, result.total_is_capped) == (8, False)
+        seen += result.hits
+    names = {one.id: one.title for one in stories}
+    firsts = {names.get(hit.article.id, "alone") for hit in seen}
+    assert firsts == {"alone", *(f"Bão s{n}c0" for n in range(7))}
+    for hit in seen:
+        first = names.get(hit.article.id, "alone")
+        below = [names[copy.id] for copy in hit.copies]
+        assert below == ([] if first == "alone" else [first[:-1] + "1", first[:-1] + "2"])
+    narrowed = await store.search(Query("bão", sites=("b.vn", "c.vn"), collapse=True))
+    assert {h.article.site for h in narrowed.hits} == {"b.vn"}
+    assert all([c.site for c in h.copies] == ["c.vn"] for h in narrowed.hits)
+
+
+async def test_the_days_of_a_series_are_no_copies(store: ArticleStore) -> None:
+    def prices(day: int, ounce: int, gold: int) -> str:
+        return (
+            f"Giá vàng hôm nay {day}/8 tại các cửa hàng lớn trong nước được niêm yết ở mức {gold} triệu đồng"
+            f" một lượng chiều mua vào và {gold + 2} triệu đồng một lượng chiều bán ra. Trên thị trường quốc"
+            f" tế giá vàng giao ngay đứng ở {ounce} đô la Mỹ một ounce, theo các nhà phân tích xu hướng tăng"
+            " còn tiếp tục vì nhu cầu trú ẩn của nhà đầu tư trên toàn thế giới trong thời gian tới."
+        )  # fmt: skip
+
+    days = [
+        article(f"d{d}", f"Giá vàng {d}/8", prices(d, 2400 + 7 * d, 77 + d),
+                published=START + timedelta(days=d))
+        for d in range(3)
+    ]  # fmt: skip
+    copy = article("copy", "Vàng", prices(1, 2407, 78) + " Theo báo A.", site="b.vn",
+                   published=START + timedelta(days=1, hours=2))  # fmt: skip
+    await store.put(days)
+    await store.refresh()
+    await store.put([copy])
+    await store.refresh()
+    clusters = {}
+    for one in [*days, copy]:
+        got = await store.get(one.id)
+        assert got is not None
+        clusters[one.id] = got.cluster
+    assert clusters == {
+        days[0].id: None,
+        days[1].id: days[1].id,
+        days[2].id: None,
+        copy.id: days[1].id,
+    }
+
+
+async def test_an_excerpt_joins_its_original(store: ArticleStore) -> None:
+    words = filler(31, 500).split()
+    whole = article("whole", "Bài gốc", " ".join(words))
+    excerpts = [
+        article("lead", "Mở đầu", " ".join(words[:150]), site="b.vn"),
+        article("middle", "Giữa bài", " ".join(words[200:380]) + " Xem tiếp ở báo.", site="c.vn"),
+    ]
+    other = article("other", "Khác", filler(32, 150))
+    await store.put([whole, other])
+    await store.refresh()
+    await store.put(excerpts)
+    await store.refresh()
+    assert {a.id for a in await store.cluster(whole.id)} == {whole.id, *(e.id for e in excerpts)}
+    got = await store.get(other.id)
+    assert got is not None and got.cluster is None
+
+
 async def test_near_duplicates_in_one_batch(store: ArticleStore) -> None:
     text = filler(7, 200)
     await store.put(

@@ -163,6 +163,16 @@ async def test_filters_hold_for_all(made: Made, few: int, monkeypatch: pytest.Mo
         assert "Gold price at a record" not in await made.titles("bullion -record", mode=mode)
 
 
+async def test_collapse_counts_a_copy_of_what_words_found_once(made: Made) -> None:
+    # Words find one of the two copies, meaning the other one.
+    result = await made.search("they say typhoon title:say OR title:nothing", collapse=True)
+    assert result.total == len(result.hits)
+    for text in ("typhoon nears", "storm", "say typhoon nears the coast they"):
+        result = await made.search(text, collapse=True, size=100)
+        assert result.total == len(result.hits), text
+        assert sum(h.article.title.startswith("Typhoon") for h in result.hits) == 1, text
+
+
 async def test_collapse_shows_copies_once(made: Made) -> None:
     for mode in ("semantic", "hybrid"):
         titles = await made.titles("storm", mode=mode, collapse=True)

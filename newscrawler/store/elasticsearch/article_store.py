@@ -271,22 +271,16 @@ class ElasticStore:
                 answers[w.article.id] = answer["hits"]["hits"] if "hits" in answer else []
         for i, w in enumerate(writes):
             stored = [
-                (
-                    h["_source"]["cluster"],
-                    near_duplicates.shingles_of(_content(h["_source"])),
-                )
+                (h["_source"]["cluster"], near_duplicates.Story.of(_content(h["_source"])))
                 for h in answers.get(w.article.id, ())
             ]
             here = [
-                (b.doc["cluster"], b.shingles)
+                (b.doc["cluster"], near_duplicates.Story.of(b.article.content, b.shingles))
                 for b in writes[:i]
                 if not set(w.bands).isdisjoint(b.bands)
             ]
-            same = (
-                c
-                for c, hashes in stored + here
-                if near_duplicates.jaccard(w.shingles, hashes) >= near_duplicates.SAME
-            )
+            story = near_duplicates.Story.of(w.article.content, w.shingles)
+            same = (c for c, other in stored + here if near_duplicates.is_same(story, other))
             label = next(same, f"{w.article.id}@{w.version}")
             w.doc["cluster"] = label
 
@@ -418,11 +412,24 @@ class ElasticStore:
         if plan.row is not None and not query.collapse:
             result.in_a_row = found["aggregations"]["row"]["doc_count"]
         hits = await self._with_moved(found["hits"]["hits"], moved, query)
-        for hit, (article, others) in zip(hits, await self._articles(hits), strict=True):
+        groups = [_first_published(hit) for hit in hits]
+        hits = [group[0] for group in groups]
+        copies = [await self._articles(group[1:]) for group in groups]
+        for hit, (article, others), below in zip(
+            hits, await self._articles(hits), copies, strict=True
+        ):
             text, marks = highlight.snippet(article.content, plan)
             score = 0.0 if by_date else round(hit.get("_score") or 0.0, 4)
             result.hits.append(
-                Hit(article, score, text, marks, highlight.title_marks(article.title, plan), others)
+                Hit(
+                    article,
+                    score,
+                    text,
+                    marks,
+                    highlight.title_marks(article.title, plan),
+                    others,
+                    copies=[copy for copy, _ in below],
+                )
             )
         if query.facets:
             result.facets = dsl.facets_of(found["aggregations"], query.zone)
@@ -655,3 +662,14 @@ def _first_of_each(articles: list[Article]) -> tuple[list[Article], list[Article
         else:
             first[article.id] = article
     return list(first.values()), later
+
+
+def _first_published(hit: dict[str, Any]) -> list[dict[str, Any]]:
+    """A hit, or where copies are collapsed the matches of its cluster, first published first."""
+    if "inner_hits" not in hit:
+        return [hit]
+    group = hit["inner_hits"]["copies"]["hits"]["hits"]
+    return [
+        {**one, "_source": dsl.with_data(one["_source"]), "_score": hit.get("_score")}
+        for one in group
+    ]

@@ -16,7 +16,7 @@ import orjson
 
 from newscrawler.items import FIELDS, Article, Field
 from newscrawler.store import canonical_duplicates, codec, newest
-from newscrawler.store.base import COUNT_CAP, Query
+from newscrawler.store.base import COUNT_CAP, MOST_COPIES, Query
 from newscrawler.store.fold import folded_words, index_words
 from newscrawler.store.labels import KEYS, MOST, counted, labels_of
 from newscrawler.store.ladder import LONG
@@ -304,7 +304,13 @@ def search_body(plan: Plan, typed: Plan | None, query: Query) -> dict[str, Any]:
     if plan.row is not None:
         body["aggs"]["row"] = {"filter": matching(plan.row)}
     if query.collapse:
-        body["collapse"] = {"field": "cluster"}
+        copies = {
+            "name": "copies",
+            "size": MOST_COPIES + 1,
+            "sort": [{"at": "asc"}, {"stored": "asc"}],
+            "_source": [*SOURCE, "version", "gone", "cluster"],
+        }
+        body["collapse"] = {"field": "cluster", "inner_hits": copies}
         body["aggs"]["clusters"] = {
             "cardinality": {"field": "cluster", "precision_threshold": 10_000}
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,8 @@ _FILTERED, _CANDIDATES = 20_000, 1_000
 
 #: Of articles by their numbers: those that are there, each with its cluster (None: alone).
 Clusters = Callable[[Sequence[int]], dict[int, int | None]]
+#: Of clusters: the numbers of their articles.
+Members = Callable[[Iterable[int]], dict[int, list[int]]]
 
 
 @dataclass(slots=True)
@@ -40,6 +42,7 @@ class Hybrid:
     meaning: Meaning
     ask: Callable[[str], Any]
     clusters: Clusters
+    members: Members
     query: Query
     first: Plan  # the query as typed
 
@@ -132,7 +135,13 @@ class Hybrid:
         rest = [hit for hit in near if hit[0] not in by_words]
         there = self.clusters([n for n, _ in rest])
         rest = [hit for hit in rest if hit[0] in there]
-        return self._alone(rest) if self.query.collapse else rest
+        if not self.query.collapse:
+            return rest
+        # A copy of what the words have found is no other hit: it would be counted twice.
+        members = self.members({c for c in there.values() if c is not None})
+        found = self.search.among(plan, [n for of_one in members.values() for n in of_one])
+        taken = {c for c, of_one in members.items() if not found.isdisjoint(of_one)}
+        return self._alone([hit for hit in rest if there[hit[0]] not in taken])
 
     def _alone(self, hits: list[tuple[int, float]]) -> list[tuple[int, float]]:
         """Without those that are gone; where copies are collapsed, the first of each cluster."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ import apsw
 from newscrawler.items import Article
 from newscrawler.store import codec, cursor, highlight
 from newscrawler.store.base import (
+    MOST_COPIES,
     Hit,
     Portion,
     Query,
@@ -48,6 +49,8 @@ _RELATED_LOOKED_AT = 60
 #: a few hundred pairs, not measured.
 LEAST_RELATED = 0.25
 _ARTICLE = "a.data, a.version, a.gone, a.cluster"
+_BY_NUMBER = f"SELECT {_ARTICLE} FROM article a WHERE a.n = ? AND a.gone = 0"
+_MEMBERS = "SELECT n FROM article WHERE cluster = ? AND gone = 0 ORDER BY order_ms, n LIMIT ?"
 
 
 class Reader:
@@ -101,7 +104,9 @@ class Reader:
             plan = first if query.strict else search.settle(first)
             found = None
             if meaning is not None and ask is not None and query.mode != "keyword":
-                found = Hybrid(search, meaning, ask, self.clusters_of, query, first).page(plan)
+                found = Hybrid(
+                    search, meaning, ask, self.clusters_of, self.members_of, query, first
+                ).page(plan)
                 result.mode, result.meaning = found.mode, found.used
             page = search.page(plan, query, first) if found is None else found.page
             result.total, result.total_is_capped = page.total, page.total_is_capped
@@ -113,7 +118,10 @@ class Reader:
                 result.facets = search.facets(plan, query.zone)
             with snapshot(self._db):
                 only_near = found.only_near if found else frozenset()
-                result.hits = self._hits(page.hits, plan, only_near)
+                of_clusters = (
+                    self._first_published(page.hits, plan, search) if query.collapse else {}
+                )
+                result.hits = self._hits(page.hits, plan, only_near, of_clusters)
             return result
 
         with self.limited(query.limit_s):
@@ -221,15 +229,39 @@ class Reader:
         if self._is_late():
             raise apsw.InterruptError("the time of the search is over")
 
+    def _first_published(
+        self, found: list[tuple[int, float]], plan: Plan, search: Search
+    ) -> dict[int, list[int]]:
+        """Of each hit that has copies: those of them that match, itself among them, the first
+        published first."""
+        clusters = self.clusters_of([n for n, _ in found])
+        members = self.members_of({c for c in clusters.values() if c is not None})
+        matching = search.among(plan, [n for of_one in members.values() for n in of_one])
+        copies = {}
+        for n, cluster in clusters.items():
+            if cluster is not None and (kept := [m for m in members[cluster] if m in matching]):
+                copies[n] = kept
+        return copies
+
+    def members_of(self, clusters: Iterable[int]) -> dict[int, list[int]]:
+        """The articles with each of these labels that are not gone, the first published first."""
+        return {
+            cluster: [n for (n,) in self._db.execute(_MEMBERS, (cluster, 2 * MOST_COPIES))]
+            for cluster in clusters
+        }
+
     def _hits(
-        self, found: list[tuple[int, float]], plan: Plan, only_near: frozenset[int]
+        self,
+        found: list[tuple[int, float]],
+        plan: Plan,
+        only_near: frozenset[int],
+        of_clusters: dict[int, list[int]],
     ) -> list[Hit]:
         """The articles of a page. One that went since the index saw it is left out."""
         hits = []
-        for n, score in found:
-            stored = self._db.execute(
-                f"SELECT {_ARTICLE} FROM article a WHERE a.n = ? AND a.gone = 0", (n,)
-            ).get
+        for found_n, score in found:
+            n, *others_n = of_clusters.get(found_n, [found_n])
+            stored = self._db.execute(_BY_NUMBER, (n,)).get
             if stored is None:
                 continue
             article = self.article(stored)
@@ -240,7 +272,14 @@ class Reader:
                     "SELECT count(*) - 1 FROM article WHERE cluster = ?", (stored[3],)
                 ).get
             title = highlight.title_marks(article.title, plan)
-            hits.append(Hit(article, round(score, 4), text, marks, title, others, n in only_near))
+            copies = [
+                self.article(row)
+                for copy in others_n[:MOST_COPIES]
+                if (row := self._db.execute(_BY_NUMBER, (copy,)).fetchone()) is not None
+            ]
+            hits.append(
+                Hit(article, round(score, 4), text, marks, title, others, n in only_near, copies)
+            )
         return hits
 
     def clusters_of(self, numbers: Sequence[int]) -> dict[int, int | None]:

@@ -17,7 +17,7 @@ from newscrawler.store.sqlite.schema import Place, immediate
 
 #: Entries of bands looked at, and articles verified: a boilerplate text fills a band.
 _CANDIDATES, _VERIFIED = 500, 4
-_SHARED = f"SELECT n FROM band WHERE key IN ({','.join('?' * near_duplicates.BANDS)}) LIMIT ?"
+_SHARED = "SELECT n FROM band WHERE key IN ({}) LIMIT ?"
 _EVENT = "INSERT INTO event(change, n, version, kind, at_ms) VALUES(?,?,?,?,?)"
 #: Who names this address as canonical; whose address it is.
 _NAMING = "SELECT id, version, data FROM article WHERE canonical = ? AND NOT gone LIMIT 4"
@@ -164,7 +164,8 @@ class Writer:
     def _join_cluster(self, n: int, version: int, new: _Ready, numbers: Numbers) -> None:
         shared: Counter[int] = Counter()
         if new.bands:
-            shared.update(n for (n,) in self._db.execute(_SHARED, (*new.bands, _CANDIDATES)))
+            asked = _SHARED.format(",".join("?" * len(new.bands)))
+            shared.update(n for (n,) in self._db.execute(asked, (*new.bands, _CANDIDATES)))
         self._db.executemany(
             "INSERT OR IGNORE INTO band(key, n) VALUES(?,?)", [(k, n) for k in sorted(new.bands)]
         )
@@ -175,10 +176,8 @@ class Writer:
                 "SELECT data, cluster FROM article WHERE n = ?", (other,)
             ).get
             text = codec.unpack(data, version=0, cluster=None, gone=False).content
-            if (
-                near_duplicates.jaccard(new.shingles, near_duplicates.shingles_of(text))
-                < near_duplicates.SAME
-            ):
+            story = near_duplicates.Story.of(new.article.content, new.shingles)
+            if not near_duplicates.is_same(story, near_duplicates.Story.of(text)):
                 continue
             # The version makes the label unique: an article may leave a cluster that it
             # gave its label to.

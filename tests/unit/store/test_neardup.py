@@ -70,7 +70,8 @@ def test_unrelated_texts_are_not_candidates() -> None:
 
 def test_keys_are_the_same_in_every_process_and_fit_json() -> None:
     keys = near_duplicates.band_keys(near_duplicates.shingles(folded([f"w{i}" for i in range(50)])))
-    assert len(keys) == len(set(keys)) == near_duplicates.BANDS
+    assert near_duplicates.BANDS <= len(keys) == len(set(keys))
+    assert len(keys) <= near_duplicates.BANDS + near_duplicates.MOST_RUNS
     assert max(keys) < 2**53
     assert keys[:2] == PINNED, (
         "stored band keys would no longer match new ones: keep the function or write a migration"
