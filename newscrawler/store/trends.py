@@ -89,7 +89,7 @@ def rising(found: Sequence[Headline], day: date, zone: tzinfo, size: int = 20) -
     for term in _apart(scored, having)[:size]:
         titles = having[term]
         expected, score = scored[term]
-        of = sorted((today[t] for t in titles), key=lambda one: one.at, reverse=True)
+        of = sorted((today[t] for t in titles), key=lambda one: (one.at, one.id), reverse=True)
         made.terms.append(
             Term(
                 _written(term, of), len(titles), round(expected, 2), round(score, 1), of[:_ARTICLES]
@@ -162,7 +162,7 @@ def _written(term: Key, headlines: Sequence[Headline]) -> str:
         for at in range(len(folded) - len(term) + 1):
             if tuple(folded[at : at + len(term)]) == term:
                 forms[_as_in(one.title, " ".join(exact[at : at + len(term)]))] += 1
-    return forms.most_common(1)[0][0] if forms else " ".join(term)
+    return min(forms, key=lambda form: (-forms[form], form), default=" ".join(term))
 
 
 def _as_in(title: str, words: str) -> str:
