@@ -34,6 +34,8 @@ DELIVERY_S = 120.0
 _TIDY_S = 300.0
 #: What is waiting when a crawl ends is told for so long; the rest stays in the outbox.
 DRAIN_S = 10.0
+#: A store that hangs is not waited for longer, when a crawl ends.
+CLOSE_S = 5.0
 BATCH = 100
 
 
@@ -143,9 +145,13 @@ class Dispatcher:
     async def close(self) -> None:
         """What is not told stays in the outbox."""
         self._closing.set()
-        if self._task is not None:
-            await self._task
-        await self._outbox.close()
+        if self._task is not None and not (await asyncio.wait([self._task], timeout=CLOSE_S))[0]:
+            self._task.cancel()  # a store that hangs
+            await asyncio.wait([self._task], timeout=CLOSE_S)
+            await self._stop_serving()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await self._outbox.close()
         for line in self._lines:
             await line.sink.close()
 
