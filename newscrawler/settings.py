@@ -372,6 +372,9 @@ API_ALLOWED_HOSTS = _env("API_ALLOWED_HOSTS", "")
 # (zone= there asks for another) and by scrapy search. The shipped sites are Vietnamese.
 READER_ZONE = _env("READER_ZONE", "Asia/Ho_Chi_Minh")
 
+# -o file.jsonl: letters as they are, as in the settings of every new project of Scrapy.
+FEED_EXPORT_ENCODING = "utf-8"
+
 # ---------------------------------------------------------------- terminal
 # auto | live | plain | off. live: a display in place, the log goes to DATA_DIR/logs/crawl.log;
 # plain: a line every 10 s; off: neither these nor the table at the end. auto: live on a terminal,

@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, ClassVar, NoReturn, TextIO, TypeVar
@@ -94,6 +94,27 @@ def begin(settings: BaseSettings) -> None:
         port(str(settings.get("API_PORT")))
     except argparse.ArgumentTypeError as exc:
         refuse(f"API_PORT={exc}")
+
+
+_AGE = re.compile(r"(\d{1,6})([hd])")
+
+
+def since(text: str) -> datetime:
+    """The value of ``--since``: an age (3d, 12h), a day or a time, UTC where no zone stands.
+
+    :raises UsageError: it is none of these
+    """
+    text = text.strip()
+    if age := _AGE.fullmatch(text):
+        return datetime.now(UTC) - timedelta(hours=int(age[1]) * (24 if age[2] == "d" else 1))
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"--since {text}: not a time; write 3d, 12h, 2026-08-31 or 2026-08-31T07:00Z",
+            print_help=False,
+        ) from None
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def port(text: str) -> int:

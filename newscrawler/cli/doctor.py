@@ -161,7 +161,9 @@ async def redis(settings: BaseSettings) -> list[Finding]:
                 "redis",
                 "fail",
                 str(exc),
-                todo if settings.get("REDIS_URL") else "see data/redis/redis.log",
+                todo
+                if settings.get("REDIS_URL")
+                else f"see {services.data_dir(settings) / 'redis' / 'redis.log'}",
             )
         ]
     findings = [_redis_version(info, where)]
@@ -242,6 +244,8 @@ async def articles(settings: BaseSettings) -> list[Finding]:
             await store.close()
     except Exception as exc:  # StoreUnavailable, ValueError: a scheme that is none
         todo = "start Elasticsearch or correct ARTICLE_STORE; empty = SQLite in DATA_DIR"
+        if not uri:
+            todo = "mend what it says, or set DATA_DIR to a folder that you may write to"
         return [Finding("article store", "fail", str(exc), todo)]
     text = f"{stats.get('kind')}: {stats.get('articles')} articles at {url_shown(uri or str(path))}"
     found = [Finding("article store", "ok", text)]

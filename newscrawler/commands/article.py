@@ -123,7 +123,10 @@ def _print_versions(versions: list[Article], as_json: bool) -> None:
 
 def _write_html(settings: BaseSettings, article: Article) -> None:
     if not article.raw_ref:
-        cli.fail(f"no page is stored for {article.url}")
+        cli.fail(
+            f"no page is stored for {article.url}: it asked not to be archived (noarchive), or raw"
+            " pages were off"
+        )
     try:
         raw = services.open_raw_store(settings)
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
@@ -43,7 +42,7 @@ class Command(cli.Command):
         parser.add_argument(
             "--since",
             metavar="TIME",
-            help="stored or changed since, e.g. 2026-08-31 or 2026-08-31T07:00Z",
+            help="stored or changed since: 3d, 12h, 2026-08-31 or 2026-08-31T07:00Z",
         )
 
         parser.add_argument(
@@ -58,7 +57,7 @@ class Command(cli.Command):
             raise cli.UsageError("parquet is binary: name a file with --out FILE", print_help=False)
         if opts.query is not None and opts.since:
             raise cli.UsageError("--query goes with after: in it, not --since", print_help=False)
-        since = _time(opts.since) if opts.since else None
+        since = cli.since(opts.since) if opts.since else None
         zone = zone_of(self.settings["READER_ZONE"])
         out = Path(opts.out) if opts.out else None
 
@@ -85,13 +84,3 @@ def _conclude(count: int, form: str, out: Path | None, as_json: bool) -> None:
         cli.print_object({"articles": count, "format": form, "out": str(out)})
     else:
         cli.note(f"{count:,} articles written to {out}")
-
-
-def _time(text: str) -> datetime:
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        raise cli.UsageError(
-            f"--since {text}: not a time; write 2026-08-31 or 2026-08-31T07:00Z", print_help=False
-        ) from None
-    return when if when.tzinfo else when.replace(tzinfo=UTC)

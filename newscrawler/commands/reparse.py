@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from datetime import UTC, datetime
 from typing import Any
 
 from scrapy.settings import BaseSettings
@@ -45,7 +44,7 @@ class Command(cli.Command):
         cli.add_json_option(parser)
         parser.add_argument("--site", metavar="ID", help="only pages of this site")
         parser.add_argument(
-            "--since", metavar="TIME", help="only pages fetched since then, e.g. 2026-08-31"
+            "--since", metavar="TIME", help="only pages fetched since then: 3d, 12h or 2026-08-31"
         )
         parser.add_argument("--limit", metavar="N", type=int, help="at most so many pages")
         parser.add_argument(
@@ -58,10 +57,12 @@ class Command(cli.Command):
             raise cli.UsageError(f"unknown argument: {args[0]}", print_help=False)
         if opts.limit is not None and opts.limit < 1:
             raise cli.UsageError(f"--limit {opts.limit}: must be 1 or more", print_help=False)
-        choice = Choice(opts.site, _time(opts.since) if opts.since else None, opts.limit)
+        choice = Choice(opts.site, cli.since(opts.since) if opts.since else None, opts.limit)
         try:
             report = asyncio.run(_reparse(self.settings, choice, opts.dry_run))
-        except (StoreError, RawStoreUnavailable, RawNotFound, FrontierError, SitesError) as exc:
+        except SitesError as exc:
+            raise cli.UsageError(str(exc), print_help=False) from exc
+        except (StoreError, RawStoreUnavailable, RawNotFound, FrontierError) as exc:
             cli.fail(f"reparse failed: {exc}")
         _print(report, opts.dry_run, opts.as_json)
 
@@ -116,12 +117,3 @@ def _print(report: ReparseReport, dry_run: bool, as_json: bool) -> None:
     cli.print_rows(rows, ("field", "changed"), False)
     words = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
     cli.note(words + (" (dry run: nothing was stored)" if dry_run else ""))
-
-
-def _time(text: str) -> datetime:
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        message = f"--since {text}: not a time; write 2026-08-31 or 2026-08-31T07:00Z"
-        raise cli.UsageError(message, print_help=False) from None
-    return when if when.tzinfo else when.replace(tzinfo=UTC)

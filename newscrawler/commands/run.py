@@ -82,8 +82,9 @@ class Command(cli.Command):
             log = services.data_dir(self.settings) / "logs" / "crawl.log"
             try:
                 log.parent.mkdir(parents=True, exist_ok=True)
+                log.open("a").close()  # logging would tell a file of somebody else by a traceback
             except OSError as exc:
-                cli.fail(f"DATA_DIR cannot be written: {log.parent}: {exc.strerror}")
+                cli.fail(f"DATA_DIR cannot be written: {exc.filename or log}: {exc.strerror}")
             own["LOG_FILE"] = str(log)
         cli.set_own(self.settings, own)
 

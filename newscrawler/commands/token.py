@@ -84,6 +84,11 @@ def create(book: TokenBook, role: str, days: float, note: str) -> str:
     if not 0 < days <= MOST_DAYS:
         raise UsageError(f"--days must be above 0 and at most {MOST_DAYS}", print_help=False)
     secret = os.environ.get(SECRET_ENV, "").strip()
+    if not secret:
+        cli.fail(
+            f"{SECRET_ENV} is not set: tokens are signed with the secret of the server, 32 or more"
+            " random characters (openssl rand -hex 32)"
+        )
     try:
         access_for("0.0.0.0", secret)
     except AccessRefused as exc:

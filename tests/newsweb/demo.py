@@ -365,4 +365,8 @@ def leave_search_page(data: Path, own: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("Stopped; nothing was judged.", file=sys.stderr)
+        sys.exit(130)

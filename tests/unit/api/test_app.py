@@ -366,3 +366,11 @@ def test_an_answer_does_not_wait_for_nagle(client: httpx.Client) -> None:
         client.get("/static/favicon.svg")
         times.append(time.perf_counter() - start)
     assert sorted(times)[2] < 0.03
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/sites", "/api/search?q=tin", "/metrics"])
+def test_head_answers_as_get_without_a_body(client: httpx.Client, path: str) -> None:
+    got, head = client.get(path), client.head(path)
+    assert (head.status_code, head.content) == (got.status_code, b"")
+    assert head.headers["content-type"] == got.headers["content-type"]
+    assert client.head("/nothing").status_code == 404

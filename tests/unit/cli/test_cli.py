@@ -7,6 +7,7 @@ import importlib
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from newscrawler import cli, settings
 from newscrawler.commands import run
 from tests import warm
 
+ROOT = Path(__file__).resolve().parents[3]
 COMMANDS = sorted(
     path.stem
     for path in Path(run.__file__).parent.glob("*.py")
@@ -193,3 +195,58 @@ def test_what_needs_a_checkout_says_so_where_there_is_none(
         "needs a checkout of the repository: its package `evaluation` is not installed with newscrawler"
     )
     assert "Traceback" not in done.stderr
+
+
+# ---------------------------------------------------------------- what a newcomer mistypes
+@pytest.mark.parametrize("option", ["--limt", "--jsn", "--size=0"])
+def test_a_mistyped_option_of_search_is_no_word(tmp_path: Path, option: str) -> None:
+    args = ["search", "vàng", option, "3"]
+    done = warm.run(args, env=environment(tmp_path), text=True, timeout=60)
+    assert done.returncode == 2 and f"unknown option {option}" in done.stderr
+    meant = warm.run(
+        ["search", "--", "vàng", option], env=environment(tmp_path), text=True, timeout=60
+    )
+    assert "unknown option" not in meant.stderr
+
+
+@pytest.mark.parametrize("command", [["export", "--format", "csv"], ["reparse"]], ids=" ".join)
+def test_since_that_is_no_time_names_what_is(tmp_path: Path, command: list[str]) -> None:
+    args = [*command, "--since", "yesterday"]
+    done = warm.run(args, env=environment(tmp_path), text=True, timeout=60)
+    assert done.returncode == 2 and "write 3d, 12h, 2026-08-31" in done.stderr
+
+
+def test_since_is_an_age_a_day_or_a_time() -> None:
+    now = datetime.now(UTC)
+    for text, hours in (("3d", 72), ("12h", 12), (" 0d ", 0)):
+        assert abs(now - cli.since(text) - timedelta(hours=hours)) < timedelta(minutes=5)
+    assert cli.since("2026-08-31") == datetime(2026, 8, 31, tzinfo=UTC)
+    assert cli.since("2026-08-31T07:00+07:00") == datetime(2026, 8, 31, tzinfo=UTC)
+
+
+def test_a_log_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "data" / "logs" / "crawl.log").mkdir(parents=True)
+    args = ["run", "--no-serve", "--minutes", "1"]
+    done = warm.run(args, env=environment(tmp_path), text=True, timeout=60)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "DATA_DIR cannot be written" in done.stderr and "crawl.log" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("python", "said"),
+    [("nosuchpython", "there is no such program"), ("python3.10", "3.11, 3.12 or 3.13 is needed")],
+)
+def test_make_refuses_a_python_that_it_cannot_use(tmp_path: Path, python: str, said: str) -> None:
+    """And leaves no environment behind that the next `make run` would take."""
+    old = tmp_path / "python3.10"
+    old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.10.13 && exit 0\nexit 1\n')
+    old.chmod(0o755)
+    venv = tmp_path / "venv"
+    done = subprocess.run(
+        ["make", "-C", str(ROOT), f"VENV={venv}", f"PYTHON={python}", f"{venv}/bin/python"],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode and said in done.stderr and not venv.exists()
