@@ -8,14 +8,14 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from newscrawler.frontier import connect, keys, redis_server
 from newscrawler.items import Article
-from tests.crawl.harness import ROOT, Finished, Running, read_stats, until
+from tests import warm
+from tests.crawl.harness import Finished, Running, read_stats, until
 from tests.crawl.small import redis_servers, stored
 from tests.newsweb import judge
 from tests.newsweb.process import NewswebProcess
@@ -55,9 +55,8 @@ class Person:
         self._serial += 1
         stats = self.folder / f"stats-{self._serial}.json"
         with (self.folder / f"run-{self._serial}.log").open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "scrapy", *args],
-                cwd=ROOT,
+            process = warm.popen(
+                args,
                 env={**self.environment(), "STATS_FILE": str(stats)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,

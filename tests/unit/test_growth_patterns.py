@@ -38,7 +38,7 @@ BOUNDED = {
     "extraction.boilerplate._NO_NAME",
     "extraction.page_metadata._VALUE",
 }
-FLOOR_S = 0.003
+FLOOR_S = 0.0015
 #: Four times the length: 4 in linear time, 16 in quadratic.
 WORST_RATIO = 9.0
 #: CPU time that only an exponential pattern or one of a high power needs for so short a text. The
