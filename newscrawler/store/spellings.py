@@ -96,7 +96,9 @@ def _abbreviated(terms: Sequence[Term]) -> Iterator[tuple[list[int], list[Spelli
 def splits(word: str) -> tuple[Spelling, ...]:
     """A folded word as Vietnamese syllables: "hanoi" -> (ha, noi), (han, oi). None of what is one
     itself, or no Vietnamese."""
-    if not word.isalpha() or not word.isascii() or len(word) < 3 or is_syllable(word):
+    if not 3 <= len(word) <= MOST_SYLLABLES * _longest_syllable() or is_syllable(word):
+        return ()
+    if not word.isalpha() or not word.isascii():
         return ()
     return tuple(_split(word, MOST_SYLLABLES))[:MOST_SPELLINGS]
 
@@ -108,6 +110,11 @@ def _split(word: str, most: int) -> Iterator[Spelling]:
         for end in range(1, len(word)):
             if is_syllable(word[:end]):
                 yield from ((word[:end], *rest) for rest in _split(word[end:], most - 1))
+
+
+@cache
+def _longest_syllable() -> int:
+    return max(map(len, _syllables()))
 
 
 def is_syllable(word: str) -> bool:

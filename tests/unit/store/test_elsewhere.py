@@ -68,7 +68,7 @@ async def test_keys_of_an_earlier_version_are_made_anew(tmp_path: Path) -> None:
     await store.close()
     with apsw.Connection(str(path)) as db:
         right = db.execute("SELECT key, n FROM band ORDER BY key").fetchall()
-        assert len(right) == 2 * BANDS
+        assert len(right) >= 2 * BANDS  # and the keys by which excerpts are found
         db.execute("UPDATE band SET key = key + 1")
         db.execute("DROP INDEX article_change; DROP INDEX article_order; DROP TABLE history")
         db.execute("ALTER TABLE article RENAME COLUMN change TO row")
