@@ -142,29 +142,27 @@ def _run_keys(hashes: np.ndarray) -> list[int]:
 class Story:
     """What is compared of an article's content."""
 
-    shingles: np.ndarray
+    shingles: np.ndarray  # each once, in order of their values
     numbers: frozenset[str]
 
     @classmethod
     def of(cls, text: str, shingle_hashes: np.ndarray | None = None) -> Story:
         hashes = shingles_of(text) if shingle_hashes is None else shingle_hashes
-        return cls(hashes, frozenset(_NUMBER.findall(text)))
+        return cls(np.unique(hashes), frozenset(_NUMBER.findall(text)))
 
 
 def is_same(a: Story, b: Story) -> bool:
     """Whether one is a copy of the other, edited, or an excerpt; not the next of a series."""
-    if jaccard(a.shingles, b.shingles) < SAME and not _is_excerpt(a.shingles, b.shingles):
+    sizes = len(a.shingles), len(b.shingles)
+    if not min(sizes):
+        return False
+    shared = len(np.intersect1d(a.shingles, b.shingles, assume_unique=True))
+    is_copy = shared >= SAME * (sum(sizes) - shared)
+    is_excerpt = min(sizes) >= SHORTEST_EXCERPT and shared >= CONTAINED * min(sizes)
+    if not (is_copy or is_excerpt):
         return False
     fewest = min(len(a.numbers), len(b.numbers))
     return fewest < FEWEST_NUMBERS or len(a.numbers & b.numbers) >= SHARED_NUMBERS * fewest
-
-
-def _is_excerpt(a: np.ndarray, b: np.ndarray) -> bool:
-    if min(len(a), len(b)) < SHORTEST_EXCERPT:
-        return False
-    a, b = np.unique(a), np.unique(b)
-    shared = len(np.intersect1d(a, b, assume_unique=True))
-    return bool(shared >= CONTAINED * min(len(a), len(b)))
 
 
 def jaccard(a: np.ndarray, b: np.ndarray) -> float:

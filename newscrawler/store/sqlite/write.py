@@ -17,6 +17,8 @@ from newscrawler.store.sqlite.schema import Place, immediate
 
 #: Entries of bands looked at, and articles verified: a boilerplate text fills a band.
 _CANDIDATES, _VERIFIED = 500, 4
+#: Stories of candidates that are remembered: 10 kB each for a text of 1,000 words.
+_REMEMBERED = 256
 _SHARED = "SELECT n FROM band WHERE key IN ({}) LIMIT ?"
 _EVENT = "INSERT INTO event(change, n, version, kind, at_ms) VALUES(?,?,?,?,?)"
 #: Who names this address as canonical; whose address it is.
@@ -52,6 +54,9 @@ class Writer:
     def __init__(self, connection: apsw.Connection, now_ms: Callable[[], int]) -> None:
         self._db = connection
         self._now_ms = now_ms
+        self._stories: dict[
+            bytes, near_duplicates.Story
+        ] = {}  # by digest, the last used at the end
         self.place = Place(connection.db_filename("main"))
 
     def put(self, articles: Sequence[Article]) -> list[PutResult]:
@@ -169,15 +174,15 @@ class Writer:
         self._db.executemany(
             "INSERT OR IGNORE INTO band(key, n) VALUES(?,?)", [(k, n) for k in sorted(new.bands)]
         )
+        story: near_duplicates.Story | None = None
         for other, _ in shared.most_common(_VERIFIED):
             if other == n:
                 continue
-            data, cluster = self._db.execute(
-                "SELECT data, cluster FROM article WHERE n = ?", (other,)
+            story = story or near_duplicates.Story.of(new.article.content, new.shingles)
+            digest, cluster = self._db.execute(
+                "SELECT digest, cluster FROM article WHERE n = ?", (other,)
             ).get
-            text = codec.unpack(data, version=0, cluster=None, gone=False).content
-            story = near_duplicates.Story.of(new.article.content, new.shingles)
-            if not near_duplicates.is_same(story, near_duplicates.Story.of(text)):
+            if not near_duplicates.is_same(story, self._story(other, digest)):
                 continue
             # The version makes the label unique: an article may leave a cluster that it
             # gave its label to.
@@ -186,6 +191,19 @@ class Writer:
             if cluster is None:
                 self._set_cluster(other, label, numbers)
             return
+
+    def _story(self, n: int, digest: bytes) -> near_duplicates.Story:
+        """Of a stored article. Sentences that a site repeats make the same few articles candidates
+        again and again, so the last ones are remembered; another content has another digest."""
+        found = self._stories.pop(digest, None)
+        if found is None:
+            data = self._db.execute("SELECT data FROM article WHERE n = ?", (n,)).get
+            text = codec.unpack(data, version=0, cluster=None, gone=False).content
+            found = near_duplicates.Story.of(text)
+            if len(self._stories) >= _REMEMBERED:
+                del self._stories[next(iter(self._stories))]
+        self._stories[digest] = found
+        return found
 
     def _set_cluster(self, n: int, label: int | None, numbers: Numbers) -> None:
         """Of an article that does not change otherwise."""
