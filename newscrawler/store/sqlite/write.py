@@ -17,8 +17,8 @@ from newscrawler.store.sqlite.schema import Place, immediate
 
 #: Entries of bands looked at, and articles verified: a boilerplate text fills a band.
 _CANDIDATES, _VERIFIED = 500, 4
-#: Stories of candidates that are remembered: 10 kB each for a text of 1,000 words.
-_REMEMBERED = 256
+#: Stories of articles that are remembered: 4 kB each for a text of 500 words.
+_REMEMBERED = 2_000
 _SHARED = "SELECT n FROM band WHERE key IN ({}) LIMIT ?"
 _EVENT = "INSERT INTO event(change, n, version, kind, at_ms) VALUES(?,?,?,?,?)"
 #: Who names this address as canonical; whose address it is.
@@ -174,11 +174,11 @@ class Writer:
         self._db.executemany(
             "INSERT OR IGNORE INTO band(key, n) VALUES(?,?)", [(k, n) for k in sorted(new.bands)]
         )
-        story: near_duplicates.Story | None = None
+        story = near_duplicates.Story.of(new.article.content, new.shingles)
+        self._remember(new.digest, story)
         for other, _ in shared.most_common(_VERIFIED):
             if other == n:
                 continue
-            story = story or near_duplicates.Story.of(new.article.content, new.shingles)
             digest, cluster = self._db.execute(
                 "SELECT digest, cluster FROM article WHERE n = ?", (other,)
             ).get
@@ -193,17 +193,21 @@ class Writer:
             return
 
     def _story(self, n: int, digest: bytes) -> near_duplicates.Story:
-        """Of a stored article. Sentences that a site repeats make the same few articles candidates
-        again and again, so the last ones are remembered; another content has another digest."""
-        found = self._stories.pop(digest, None)
+        """Of a stored article. Copies come within hours, and sentences that a site repeats make the
+        same few articles candidates again and again; another content has another digest."""
+        found = self._stories.get(digest)
         if found is None:
             data = self._db.execute("SELECT data FROM article WHERE n = ?", (n,)).get
             text = codec.unpack(data, version=0, cluster=None, gone=False).content
             found = near_duplicates.Story.of(text)
-            if len(self._stories) >= _REMEMBERED:
-                del self._stories[next(iter(self._stories))]
-        self._stories[digest] = found
+        self._remember(digest, found)
         return found
+
+    def _remember(self, digest: bytes, story: near_duplicates.Story) -> None:
+        self._stories.pop(digest, None)  # the one that was used last is forgotten last
+        self._stories[digest] = story
+        if len(self._stories) > _REMEMBERED:
+            del self._stories[next(iter(self._stories))]
 
     def _set_cluster(self, n: int, label: int | None, numbers: Numbers) -> None:
         """Of an article that does not change otherwise."""
