@@ -31,10 +31,10 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Imported by the package only when first needed, and needed by most crawls.
@@ -70,6 +70,8 @@ _SETTINGS = "newscrawler.settings"
 _WARNINGS = "PYTHONWARNINGS"
 _ENDED = struct.Struct("=id")
 _HEAD = struct.Struct("=I")
+#: The exit code of a Python whose output could not be written at its end.
+_NOT_FLUSHED = 120
 
 _cpu_s = 0.0
 
@@ -477,7 +479,44 @@ def main() -> None:
     if order is None:
         return
     order.put_on()
-    MAINS[order.module]()
+    end(MAINS[order.module])
+
+
+def end(work: Callable[[], None]) -> NoReturn:
+    """Runs ``work`` and ends as an interpreter ends, with the same exit code, exit functions and
+    flushed streams, but without taking its objects apart: to write into 300 MB of them, page by
+    page, takes twice the CPU of a short command."""
+    code = 0
+    try:
+        work()
+    except SystemExit as ended:
+        code = _exit_code(ended)
+    except KeyboardInterrupt:
+        sys.excepthook(*sys.exc_info())
+        code = -signal.SIGINT
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            code = code or _NOT_FLUSHED
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+def _exit_code(ended: SystemExit) -> int:
+    if ended.code is None:
+        return 0
+    if isinstance(ended.code, int):
+        return ended.code & 0xFF
+    print(ended.code, file=sys.stderr)
+    return 1
 
 
 def run_scrapy() -> None:
