@@ -70,7 +70,14 @@ def folded(text: str) -> str:
     """Lower case without diacritics, same length; ``text`` is NFC."""
     if text.isascii():
         return text.lower()
-    return _lower(text).translate(_tables()[0])
+    lower = _lower(text)
+    alphabet = _alphabet()
+    try:
+        coded = codecs.charmap_encode(lower, "strict", alphabet.codes)[0]
+    except UnicodeEncodeError:
+        return lower.translate(_tables()[0])
+    plain: str = codecs.charmap_decode(coded, "strict", alphabet.plain)[0]
+    return plain
 
 
 def has_diacritics(text: str) -> bool:
@@ -80,7 +87,13 @@ def has_diacritics(text: str) -> bool:
 
 def has_marks(text: str) -> bool:
     """Whether it has characters that are words by themselves or marks inside words."""
-    return not text.isascii() and _special().search(text) is not None
+    if text.isascii():
+        return False
+    try:
+        codecs.charmap_encode(_lower(text), "strict", _alphabet().codes)
+    except UnicodeEncodeError:
+        return _special().search(text) is not None
+    return False  # the alphabet has none of them, and is a tenth of the price
 
 
 def exact_words(text: str) -> list[str]:
@@ -153,6 +166,7 @@ class _Alphabet:
     codes: Any  # codecs' own map for encoding
     words: bytes  # code -> the same, or a space for what is no part of a word
     folded: bytes  # code -> its base letter in ASCII, or a space
+    plain: str  # code -> its base letter, or the same where it is no letter
 
 
 @cache
@@ -171,7 +185,8 @@ def _alphabet() -> _Alphabet:
     for code, char in enumerate(letters):
         if char.isalnum():
             words[code], bases[code] = code, ord(_fold_word(char))
-    return _Alphabet(letters, codecs.charmap_build(letters), bytes(words), bytes(bases))
+    plain = "".join(_tables()[0].get(ord(char), char) for char in letters)
+    return _Alphabet(letters, codecs.charmap_build(letters), bytes(words), bytes(bases), plain)
 
 
 def word_spans(text: str) -> Iterator[tuple[int, int, str, str]]:

@@ -4,6 +4,7 @@ both stores use it."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from newscrawler.store.base import Marks
 from newscrawler.store.fold import exact, folded, has_marks, word_spans
@@ -84,11 +85,27 @@ def _slowly(text: str, terms: tuple[Term, ...], plan: Plan, typed: bool) -> Mark
 
 
 def _search(text: str, phrases: list[tuple[str, ...]]) -> Marks:
-    """As ``_find`` for texts whose words are runs of letters and digits; a tenth of its price."""
-    some = sorted({r"[\W_]+".join(map(re.escape, p)) for p in phrases if p}, key=len, reverse=True)
-    if not some:
-        return []
-    return [m.span() for m in re.finditer(rf"(?<![^\W_])(?:{'|'.join(some)})(?![^\W_])", text)]
+    """As ``_find`` for texts whose words are runs of letters and digits. Looked for one by one:
+    one pattern of all of them is tried at each letter, which costs thirty times as much."""
+    found: Marks = []
+    for phrase in dict.fromkeys(phrases):
+        if not all(word in text for word in phrase):
+            continue
+        if len(phrase) == 1:
+            found += _word(text, phrase[0])
+        elif phrase:
+            pattern = r"[\W_]+".join(map(re.escape, phrase))
+            found += [m.span() for m in re.finditer(rf"(?<![^\W_]){pattern}(?![^\W_])", text)]
+    return _merged(found)
+
+
+def _word(text: str, word: str) -> Iterator[tuple[int, int]]:
+    start = text.find(word)
+    while start >= 0:
+        end = start + len(word)
+        if not (text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()):
+            yield start, end
+        start = text.find(word, end)
 
 
 def _find(spans: list[tuple[int, int, str]], phrases: list[tuple[str, ...]]) -> Marks:

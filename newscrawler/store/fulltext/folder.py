@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,7 @@ class View:
 
     searcher: Any
     mark: Mark
+    _times: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
 
     def count(self, query: Any) -> int:
         with reading():
@@ -101,6 +102,17 @@ class View:
         with reading():
             found: list[tuple[str, int]] = self.searcher.terms_with_prefix("fa", "")
         return found
+
+    def time_of_latest(self, many: int) -> int:
+        """Place in time of the last of so many newest articles; 0: there are fewer."""
+        if many not in self._times:
+            query = tantivy().Query.term_query(schema.schema(), "kind", schema.ARTICLE)
+            with reading():
+                hits = self.searcher.search(
+                    query, limit=1, count=False, order_by_field="at", offset=many - 1
+                ).hits
+            self._times[many] = int(hits[0][0]) if hits else 0
+        return self._times[many]
 
     @cached_property
     def articles(self) -> int:

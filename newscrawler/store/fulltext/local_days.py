@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from newscrawler.store.fulltext.schema import time_key, time_of
@@ -45,7 +46,10 @@ def asked(zone: tzinfo) -> dict[str, Any]:
 
 def newest(found: dict[str, Any], zone: tzinfo, most: int) -> dict[str, int]:
     """``{"2026-08-31": articles}`` of the answers to :func:`asked`, the newest day first."""
-    days = {day: int(bucket["doc_count"]) for day, bucket in _buckets(found, zone)}
+    days: dict[str, int] = {}
+    for offset in offsets_ms(zone):
+        latest = islice(_buckets(found, zone, offset, newest_first=True), most)
+        days |= {day: int(bucket["doc_count"]) for day, bucket in latest}
     return dict(sorted(days.items(), reverse=True)[:most])
 
 
@@ -53,20 +57,24 @@ def by_site(found: dict[str, Any], zone: tzinfo) -> dict[str, dict[str, int]]:
     """``{"2026-08-31": {site: articles}}``, where each part was counted by ``site`` as well."""
     days = {
         day: {of["key"]: int(of["doc_count"]) for of in bucket["site"]["buckets"]}
-        for day, bucket in _buckets(found, zone)
+        for offset in offsets_ms(zone)
+        for day, bucket in _buckets(found, zone, offset)
     }
     return dict(sorted(days.items()))
 
 
-def _buckets(found: dict[str, Any], zone: tzinfo) -> Iterator[tuple[str, Any]]:
-    for offset in offsets_ms(zone):
-        for bucket in found[f"day{offset}"]["buckets"]:
-            start_ms = time_of(int(bucket["key"]))
-            # Floating point has some 50 bits of the key: the noon of the day is safe from it.
-            noon = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=start_ms + _DAY_MS // 2)
-            local = noon.astimezone(zone)
-            if _offset_ms(local) == offset:
-                yield local.date().isoformat(), bucket
+def _buckets(
+    found: dict[str, Any], zone: tzinfo, offset: int, newest_first: bool = False
+) -> Iterator[tuple[str, Any]]:
+    """Days of ``zone`` that have this offset."""
+    buckets = found[f"day{offset}"]["buckets"]  # by their key
+    for bucket in reversed(buckets) if newest_first else buckets:
+        start_ms = time_of(int(bucket["key"]))
+        # Floating point has some 50 bits of the key: the noon of the day is safe from it.
+        noon = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=start_ms + _DAY_MS // 2)
+        local = noon.astimezone(zone)
+        if _offset_ms(local) == offset:
+            yield local.date().isoformat(), bucket
 
 
 def _offset_ms(when: datetime) -> int:

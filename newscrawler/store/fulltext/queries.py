@@ -16,7 +16,7 @@ apart, which costs a third of one query with an OR of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -93,8 +93,7 @@ class Queries:
 
     def among(self, plan: Plan, numbers: Sequence[int]) -> Any:
         """Those of some articles that match."""
-        some = [self._q.term_query(self._schema, "n", n) for n in numbers]
-        return self._both([self._silent(self.matching(plan)), self._silent(self._any_of(some))], [])
+        return self._both([self._silent(self.matching(plan)), self._numbered(numbers)], [])
 
     def below(self, plan: Plan, number: int) -> Any:
         """Matches that were stored before the article of this number."""
@@ -108,18 +107,66 @@ class Queries:
         )
         return self._both([self._silent(self.matching(plan)), before], [])
 
-    def ranked(self, plan: Plan, typed: Plan | None, many: int) -> list[Any]:
-        """A query per way of matching. ``typed``: the plan as typed, whose matches come first."""
+    def with_phrases(self, plan: Plan, phrases: Sequence[Term]) -> Any:
+        """Matches that have all of these phrases as well."""
+        found = [self._anywhere(term, False) for term in phrases]
+        return self._all_of([self.matching(plan), *found])
+
+    def gains(
+        self, plan: Plan, typed: Plan | None, among: Sequence[int]
+    ) -> list[tuple[Any, float]]:
+        """What some articles score beside ``ranked``: neighbouring words where a part of a long
+        query stands in a row, being what was typed. One query each: as parts of one query the
+        engine looks for all of them in every article."""
+        asked = [(pair, PART_PAIR) for pair in (self._pairs("fa", plan) if plan.instead else ())]
+        if typed is not None:
+            asked.append((self.matching(typed), self._gain_of_typed(plan)))
+        some = self._numbered(among)
+        return [(self._all_of([some, query]), gain) for query, gain in asked]
+
+    def _numbered(self, numbers: Sequence[int]) -> Any:
+        some = [self._q.term_query(self._schema, "n", n) for n in numbers]
+        return self._silent(self._any_of(some)) if some else self._q.empty_query()
+
+    def phrases(self, plan: Plan) -> list[tuple[str, ...]]:
+        """Words, folded, that have to stand in a row, also those that must not."""
+        terms = [*plan.terms, *plan.any_of, *_terms(plan.conditions)]
+        return [term.folded for term in terms if len(term.folded) > 1]
+
+    def not_before(self, query: Any, time: int) -> Any:
+        """Matches at or after a place in time (schema.time_key)."""
+        since = self._q.range_query(self._schema, "at", self._numeric, lower_bound=time)
+        return self._both([self._silent(since), query], [])
+
+    def is_one_walk(self, plan: Plan) -> bool:
+        """Whether it looks for phrases, whose positions have to be read, and in one way."""
+        terms = (*plan.terms, *plan.any_of, *plan.instead)
+        is_dear = any(len(term.words(plan.is_exact)) > 1 for term in terms)
+        ways = plan.by_all + bool(plan.title_misses) + bool(plan.instead)
+        return is_dear and ways == 1 and not self._has_byline(plan)
+
+    def ranked(
+        self, plan: Plan, typed: Plan | None, many: int, among: Sequence[int] | None = None
+    ) -> list[Any]:
+        """A query per way of matching. ``typed``: the plan as typed, whose matches come first.
+        ``many``: how many match, see MANY. ``among``: numbers of articles, no others are asked
+        for. Of a plan with ``instead`` see ``gains`` as well."""
         conditions, without = self._conditions(plan)
+        if among is not None:
+            conditions.append(self._numbered(among))
         better = self._better(plan, typed, many)
         return [
             self._both([*way.must, *conditions], without, [*way.should, *better])
             for way in self._ways(plan)
         ]
 
+    def _has_byline(self, plan: Plan) -> bool:
+        name = plan.byline
+        return name is not None and plan.by_all and all(map(self._is_name, name.folded))
+
     def _ways(self, plan: Plan) -> list[_Way]:
         exact = plan.is_exact
-        terms = [t for t in plan.terms if t.words(exact)]
+        terms = [t for t in dict.fromkeys(plan.terms) if t.words(exact)]
         anywhere = {t: self._anywhere(t, exact) for t in (*terms, *plan.any_of)}
         titles = {t: self._title(t, exact) for t in anywhere}
         quoted = [anywhere[t] for t in terms if t.quoted]
@@ -131,16 +178,15 @@ class Queries:
             ways.append(_Way([*quoted, *loose], list(titles.values())))
         least = len(plan.loose) - plan.title_misses
         if plan.title_misses and least > 0:
-            found = [(self._occur.Should, self._title(t)) for t in plan.loose]
-            most = self._q.boolean_query(found, minimum_number_should_match=least)
+            titled = [(self._occur.Should, self._title(t)) for t in plan.loose]
+            most = self._q.boolean_query(titled, minimum_number_should_match=least)
             ways.append(_Way([*quoted, most], loose))
-        if plan.byline and plan.by_all and all(map(self._is_name, plan.byline.folded)):
+        if plan.byline and self._has_byline(plan):
             name = self._silent(self._in("m", plan.byline.folded), QUOTED)
             ways.append(_Way([name], list(titles.values())))
         if plan.instead:
             parts = [self._silent(self._anywhere(t, False), PART) for t in plan.instead]
-            pairs = [self._silent(pair, PART_PAIR) for pair in self._pairs("fa", plan)]
-            ways.append(_Way([*quoted, self._any_of(parts)], [*loose, *titles.values(), *pairs]))
+            ways.append(_Way([*quoted, self._any_of(parts)], [*loose, *titles.values()]))
         wanted = [query for one in plan.wanted for query in self._scored(one, exact)]
         for way in ways:
             way.should += wanted
@@ -205,10 +251,13 @@ class Queries:
         if title is not None and title.folded:
             better.append(self._silent(self._in("ft", (FIRST, *title.folded, LAST)), SAME_TITLE))
         if typed is not None:
-            # Of a long query few words must be wrong for chance to have all of them somewhere.
-            gain = AS_TYPED if len(words) < KNOWN_ITEM else WHOLE * sum(idfs)
-            better.append(self._silent(self.matching(typed), gain))
+            better.append(self._silent(self.matching(typed), self._gain_of_typed(plan)))
         return better
+
+    def _gain_of_typed(self, plan: Plan) -> float:
+        """Of a long query few words must be wrong for chance to have all of them somewhere."""
+        words = [t for t in plan.shown_in_title if t.folded]
+        return AS_TYPED if len(words) < KNOWN_ITEM else WHOLE * sum(map(self._idf, words))
 
     def _in_a_row(self, plan: Plan, whole: Term, many: int, is_typed: bool) -> list[Any]:
         pairs = self._pairs("ft", plan) if many <= MANY else []
@@ -222,10 +271,9 @@ class Queries:
 
     def _pairs(self, field: str, plan: Plan) -> list[Any]:
         """Neighbouring words that stand next to one another."""
-        return [
-            self._in(field, first.folded + second.folded)
-            for first, second in pairwise([t for t in plan.terms if t.folded])
-        ]
+        words = [term.folded for term in plan.terms if term.folded]
+        pairs = dict.fromkeys(first + second for first, second in pairwise(words))
+        return [self._in(field, pair) for pair in pairs]
 
     def _recent(self, gain: float) -> list[Any]:
         """A clause per day."""
@@ -290,3 +338,13 @@ class Queries:
         clauses += [(self._occur.MustNot, query) for query in without]
         clauses += [(self._occur.Should, query) for query in should]
         return self._q.boolean_query(clauses)
+
+
+def _terms(conditions: Iterable[Condition]) -> Iterator[Term]:
+    for one in conditions:
+        if isinstance(one, (AllOf, AnyOf)):
+            yield from _terms(one.parts)
+        elif isinstance(one, NoneOf):
+            yield from _terms([one.part])
+        elif isinstance(one, Words):
+            yield one.term

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
+from itertools import combinations
 from typing import Any
 
 from newscrawler.store import newest
-from newscrawler.store.base import Query
+from newscrawler.store.base import Query, QueryTooLarge
 from newscrawler.store.fulltext import local_days
 from newscrawler.store.fulltext.correct import Dictionary
 from newscrawler.store.fulltext.folder import View
@@ -21,6 +22,15 @@ from newscrawler.store.query_language import QUOTATION, Plan, Term
 FACET_DAYS = 31
 #: Values of a facet that are looked at, in each segment; clusters that are counted exactly.
 _VALUES, _CLUSTERS = 10_000, 50_000
+#: The best matches of a plan with phrases that are kept when it is counted: to walk over all its
+#: matches costs the same whatever is asked about them, and to ask again about so few next to
+#: nothing.
+_KEPT = 300
+#: Newest articles among which the newest matches of a plan are looked for first.
+_LATEST = (2_000, 20_000)
+#: Phrases of one query that are looked for whatever they cost; places of their words that are
+#: looked at for more of them, about half a second of CPU.
+_PHRASES, MOST_POSITIONS = 8, 2_000_000
 #: A score, or the value that is sorted by, and where the article is in the index.
 _Place = tuple[float, Any]
 #: The best so many matches of a plan.
@@ -36,6 +46,19 @@ class Page:
     total_is_capped: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """``best``: the first ``_KEPT`` matches, ``numbers``: theirs."""
+
+    best: list[_Place]
+    numbers: list[int]
+    count: int
+
+    @property
+    def is_complete(self) -> bool:
+        return self.count == len(self.best)
+
+
 class Search:
     """One search. ``check_time`` raises when its time is over; the engine itself cannot be
     interrupted."""
@@ -48,13 +71,15 @@ class Search:
         self._dictionary, self._check_time = dictionary, check_time
         self._known: dict[str, int] = {}
         self._counts: dict[Plan, int] = {}
+        self._walks: dict[Plan, _Walk] = {}
         self._queries = Queries(
             Scale(view.articles, day_of(view.newest_ms)), self._frequency, view.is_in_names
         )
 
     # ------------------------------------------------------------------ the ladder
     def settle(self, plan: Plan) -> Plan:
-        """Walk the ladder until something is found."""
+        """Walk the ladder until something is found. Raises QueryTooLarge."""
+        self._refuse_dear(plan)
         steps = ladder(plan)
         answer: object = None
         try:
@@ -64,6 +89,16 @@ class Search:
         except StopIteration as done:
             settled: Plan = done.value
             return settled
+
+    def _refuse_dear(self, plan: Plan) -> None:
+        """The engine cannot be interrupted, and OR and NOT look for each phrase in all articles."""
+        phrases = self._queries.phrases(plan)
+        looked_at = sum(min(map(self._frequency, words)) for words in phrases)
+        if len(phrases) > _PHRASES and looked_at > MOST_POSITIONS:
+            raise QueryTooLarge(
+                f"{len(phrases)} phrases of words that are in most articles: ask for fewer of them,"
+                " or for rarer words"
+            )
 
     def _answer(self, ask: Ask) -> object:
         if isinstance(ask, Count):
@@ -81,8 +116,38 @@ class Search:
         """Each is counted once in a search: it is a walk over all matches."""
         if plan not in self._counts:
             self._check_time()
-            self._counts[plan] = self._view.count(self._queries.matching(plan))
+            self._counts[plan] = self._counted(plan)
         return self._counts[plan]
+
+    def _counted(self, plan: Plan) -> int:
+        if walk := self._walk(plan):
+            return walk.count
+        parts = _apart(plan)
+        if len(parts) == 1:
+            return self._view.count(self._queries.matching(plan))
+        others, alone = parts
+        twice = self._count_both(others, alone.instead) if self.count(others) else 0
+        return self.count(others) + self.count(alone) - twice
+
+    def _count_both(self, plan: Plan, phrases: Sequence[Term]) -> int:
+        """Matches of a plan that have any of the phrases, by inclusion and exclusion: in an OR the
+        engine looks for each of them in every article."""
+        found = 0
+        for many in range(1, len(phrases) + 1):
+            for some in combinations(phrases, many):
+                count = self._view.count(self._queries.with_phrases(plan, some))
+                found += count if many % 2 else -count
+        return found
+
+    def _walk(self, plan: Plan) -> _Walk | None:
+        """The one walk over the matches of a plan that looks for phrases in one way."""
+        if plan not in self._walks and self._queries.is_one_walk(plan):
+            self._check_time()
+            (query,) = self._queries.ranked(plan, None, 0)
+            best, count = self._view.best_and_count(query, _KEPT)
+            numbers = self._view.values("n", [place for _, place in best])
+            self._walks[plan] = _Walk(best, numbers, count)
+        return self._walks.get(plan)
 
     def in_a_row(self, plan: Plan) -> int | None:
         """As SearchResult.in_a_row."""
@@ -107,7 +172,8 @@ class Search:
         found = self.count(plan)
         if found > most:
             return None
-        places = [place for _, place in self._newest(self._queries.matching(plan), max(1, found))]
+        query = self._queries.matching(plan)
+        places = [place for _, place in self._view.best(query, max(1, found), by="at")]
         return self._view.values("n", places)
 
     def among(self, plan: Plan, numbers: Sequence[int]) -> set[int]:
@@ -167,9 +233,9 @@ class Search:
         return self._ranked(plan, None, self._counts.get(plan, 0), limit)
 
     def _newest_of(self, plan: Plan, limit: int) -> list[_Place]:
+        if plan in self._counts or self._walk(plan):
+            return self._newest(plan, limit)
         query = self._queries.matching(plan)
-        if plan in self._counts:
-            return self._newest(query, limit)
         found, self._counts[plan] = self._view.best_and_count(query, limit, by="at")
         return found
 
@@ -181,7 +247,7 @@ class Search:
         )
         if not is_subject or self.count(plan) <= newest.FIRST_PAGE:
             return found[:limit]
-        latest = self._newest(self._queries.matching(plan), len(newest.PLACES))
+        latest = self._newest(plan, len(newest.PLACES))
         by_key = {_key(hit): hit for hit in [*latest, *found]}
         order = newest.with_newest(list(map(_key, found)), list(map(_key, latest)))
         scored = [hit[0] for hit in found]
@@ -189,26 +255,76 @@ class Search:
             :limit
         ]
 
-    def _newest(self, query: Any, limit: int) -> list[_Place]:
+    def _newest(self, plan: Plan, limit: int) -> list[_Place]:
+        """Among the newest articles, as long as these have enough of them: all of those are newer
+        than any other match."""
+        query = self._queries.matching(plan)
+        count = self.count(plan)
+        walk = self._walk(plan)
+        if walk is not None and walk.is_complete:
+            places = [place for _, place in walk.best]
+            times: list[_Place] = list(zip(self._view.values("at", places), places, strict=True))
+            return sorted(times, key=lambda hit: (-hit[0], _key(hit)))[:limit]
+        for many in _LATEST if walk is not None else ():
+            if count * many > 4 * limit * self._articles:
+                latest = self._queries.not_before(query, self._view.time_of_latest(many))
+                found = self._view.best(latest, limit, by="at")
+                if len(found) == limit:
+                    return found
         return self._view.best(query, limit, by="at")
 
     def _ranked(self, plan: Plan, typed: Plan | None, many: int, limit: int) -> list[_Place]:
         """The best of each way of matching, each article once."""
-        best: dict[tuple[int, int], tuple[float, Any]] = {}
-        queries = self._queries.ranked(plan, typed, many)
-        for query in queries:
-            self._check_time()
-            if len(queries) == 1 and plan not in self._counts:
-                hits, self._counts[plan] = self._view.best_and_count(query, limit)
-            else:
-                hits = self._view.best(query, limit)
-            for score, place in hits:
-                key = (place.segment_ord, place.doc)
-                if key not in best or best[key][0] < score:
-                    best[key] = (score, place)
+        best: dict[tuple[int, int], _Place] = {}
+        for part in _apart(plan):
+            for hit in self._best_of_part(part, typed, many, limit):
+                key = _key(hit)
+                if key not in best or best[key][0] < hit[0]:
+                    best[key] = hit
         # The engine's own order among equals: a page more shows the same ones before it.
         order = sorted(best, key=lambda key: (-best[key][0], key))
         return [best[key] for key in order[:limit]]
+
+    def _best_of_part(self, plan: Plan, typed: Plan | None, many: int, limit: int) -> list[_Place]:
+        self._check_time()
+        if walk := self._walk(plan):
+            return self._scored_again(walk, plan, typed, limit)
+        queries = self._queries.ranked(plan, typed, many)
+        if len(queries) == 1 and plan not in self._counts:
+            hits, self._counts[plan] = self._view.best_and_count(queries[0], limit)
+            return hits
+        return [hit for query in queries for hit in self._view.best(query, limit)]
+
+    def _scored_again(
+        self, walk: _Walk, plan: Plan, typed: Plan | None, limit: int
+    ) -> list[_Place]:
+        """The best of a walk with what else they score; what follows below them stays as it is."""
+        hits = list(walk.best)
+        if typed is not None:
+            hits += self._missing(walk, plan, typed)
+        gained: dict[tuple[int, int], float] = {}
+        numbers = self._view.values("n", [place for _, place in hits])
+        for query, gain in self._queries.gains(plan, typed, numbers):
+            for _, place in self._view.best(query, max(1, len(numbers))):
+                key = (place.segment_ord, place.doc)
+                gained[key] = gained.get(key, 0.0) + gain
+        hits = [(hit[0] + gained.get(_key(hit), 0.0), hit[1]) for hit in hits]
+        hits.sort(key=lambda hit: (-hit[0], _key(hit)))
+        if limit <= len(hits) or walk.is_complete:
+            return hits[:limit]
+        (query,) = self._queries.ranked(plan, None, 0)
+        seen, lowest = set(map(_key, hits)), hits[-1][0]
+        below = [hit for hit in self._view.best(query, limit) if _key(hit) not in seen]
+        return [*hits, *((min(score, lowest), place) for score, place in below)][:limit]
+
+    def _missing(self, walk: _Walk, plan: Plan, typed: Plan) -> list[_Place]:
+        """What the plan as typed finds and is not among the best of the walk."""
+        exact = self.numbers(typed, _KEPT) or []
+        missing = sorted(set(exact) - set(walk.numbers))
+        if not missing:
+            return []
+        (query,) = self._queries.ranked(plan, None, 0, missing)
+        return self._view.best(query, len(missing))
 
     def _collapsed(self, top: Callable[[int], list[_Place]], end: int, total: int) -> list[_Place]:
         """The first of each cluster, until there are enough."""
@@ -281,6 +397,13 @@ class Search:
                 for key in KEYS
             },
         }
+
+
+def _apart(plan: Plan) -> list[Plan]:
+    """The plan without its parts as they stand, and with these alone."""
+    if not plan.instead or not (plan.by_all or plan.title_misses):
+        return [plan]
+    return [replace(plan, instead=()), replace(plan, by_all=False, title_misses=0)]
 
 
 def is_short(plan: Plan) -> bool:
