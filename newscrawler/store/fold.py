@@ -41,7 +41,9 @@ _TONE_FIRST = {
     for first, second in ("oa", "oe", "uy")
     for tone in "\u0300\u0301\u0303\u0309\u0323"
 }
-_TONED = re.compile("o[àáãảạèéẽẻẹ]|u[ỳýỹỷỵ]")
+#: The second letter of each. Looking for it first and then behind it takes half the time of
+#: looking for the pair, of which the first letter is in every second word.
+_TONED = re.compile("[àáãảạèéẽẻẹỳýỹỷỵ](?<=o[àáãảạèéẽẻẹ]|u[ỳýỹỷỵ])")
 _PLAIN = re.compile(r"[^\W_]+")
 
 
@@ -58,7 +60,15 @@ def nfc(text: str) -> str:
 def exact(text: str) -> str:
     """Lower case, tones in one place, same length; ``text`` is NFC."""
     lower = _lower(text)
-    return lower if lower.isascii() else _TONED.sub(lambda pair: _TONE_FIRST[pair[0]], lower)
+    if lower.isascii():
+        return lower
+    parts: list[str] = []
+    done = 0
+    for second in _TONED.finditer(lower):
+        end = second.end()
+        parts += lower[done : end - 2], _TONE_FIRST[lower[end - 2 : end]]
+        done = end
+    return "".join(parts) + lower[done:] if parts else lower
 
 
 def _lower(text: str) -> str:

@@ -28,6 +28,10 @@ CONTAINED, SHORTEST_EXCERPT = 0.8, 30
 #: A key per run of eight words whose hash is a multiple of ``EVERY``: about two of a hundred
 #: words, the same ones in whatever text they stand. At most ``MOST_RUNS``.
 EVERY, MOST_RUNS = 48, 32
+#: Of the runs of an excerpt, at least this part is in the original, edits and chance included.
+SHARED_RUNS = 0.3
+#: Of Vietnamese and English text in UTF-8, with the space.
+_BYTES_PER_WORD = 6
 #: Two texts with so many numbers or more each share this part of them, or they are of a series.
 FEWEST_NUMBERS, SHARED_NUMBERS = 2, 2 / 3
 #: Shorter texts have too few shingles to tell a copy from a coincidence.
@@ -104,9 +108,14 @@ def shingles_of(text: str) -> np.ndarray:
     return shingles(index_words(text).folded)
 
 
+def candidate_keys(shingle_hashes: np.ndarray) -> list[int]:
+    """Of bands and of runs, each once; articles that share one are candidates. [] for a short
+    text."""
+    return list(dict.fromkeys(band_keys(shingle_hashes) + run_keys(shingle_hashes)))
+
+
 def band_keys(shingle_hashes: np.ndarray) -> list[int]:
-    """Keys of 53 bits (safe in JSON), 21 of bands and some of runs; articles that share one are
-    candidates. [] for a short text."""
+    """Keys of 53 bits (safe in JSON), of 21 bands: what edited copies share."""
     if not len(shingle_hashes):
         return []
     # 32 bits: the processor multiplies eight of them at once, and they tell 4,000 shingles apart.
@@ -122,11 +131,13 @@ def band_keys(shingle_hashes: np.ndarray) -> list[int]:
         key = (key ^ bands[:, i]) * _STEPS[0]
         key ^= key >> np.uint64(31)
     keys: list[int] = (key >> np.uint64(11)).tolist()
-    return list(dict.fromkeys(keys + _run_keys(shingle_hashes)))
+    return keys
 
 
-def _run_keys(hashes: np.ndarray) -> list[int]:
-    """Runs of eight words, from the shingles of three that start at words 0, 3 and 5 of each."""
+def run_keys(hashes: np.ndarray) -> list[int]:
+    """Of runs of eight words, from the shingles of three that start at words 0, 3 and 5 of each:
+    what an excerpt shares with its original, and also two articles in which a site repeats a
+    sentence (:func:`may_be_excerpt`)."""
     if len(hashes) < 6:
         return []
     runs = hashes[:-5] * _STEPS[1]
@@ -136,6 +147,21 @@ def _run_keys(hashes: np.ndarray) -> list[int]:
     kept = np.unique(runs[(runs >> np.uint64(40)) % np.uint64(EVERY) == 0])[:MOST_RUNS]
     keys: list[int] = (kept >> np.uint64(11)).tolist()
     return keys
+
+
+def may_be_excerpt(shared: int, runs: int, other_bytes: int) -> bool:
+    """Whether two articles that share nothing but keys of runs are worth a comparison.
+
+    An excerpt shares most of its runs with its original; two reports in which a site repeats a
+    sentence share one or two of twenty. Without this, four comparisons an article are made in vain
+    on a site with such sentences.
+
+    :param shared: keys of runs that both have
+    :param runs: keys of runs that the one has
+    :param other_bytes: length of the other as it is stored, an upper bound of its text's
+    """
+    expected = min(other_bytes / _BYTES_PER_WORD / EVERY, MOST_RUNS)
+    return shared >= max(1, int(SHARED_RUNS * min(runs, expected)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,7 @@ class ElasticStore:
                 )
                 continue
             hashes = near_duplicates.shingles_of(article.content)
-            bands = near_duplicates.band_keys(hashes)
+            bands = near_duplicates.candidate_keys(hashes)
             version = old.version + 1 if old else 1
             doc = dsl.document(
                 article, digest=digest, version=version, bands=bands, now_ms=self._now_ms()
@@ -269,18 +269,18 @@ class ElasticStore:
             got = await self._server.ask(lambda es: es.msearch(index=self._index, searches=lines))
             for w, answer in zip(asked, got["responses"], strict=True):
                 answers[w.article.id] = answer["hits"]["hits"] if "hits" in answer else []
+        stories = [near_duplicates.Story.of(w.article.content, w.shingles) for w in writes]
         for i, w in enumerate(writes):
             stored = [
                 (h["_source"]["cluster"], near_duplicates.Story.of(_content(h["_source"])))
                 for h in answers.get(w.article.id, ())
             ]
             here = [
-                (b.doc["cluster"], near_duplicates.Story.of(b.article.content, b.shingles))
-                for b in writes[:i]
+                (b.doc["cluster"], story)
+                for b, story in zip(writes[:i], stories, strict=False)
                 if not set(w.bands).isdisjoint(b.bands)
             ]
-            story = near_duplicates.Story.of(w.article.content, w.shingles)
-            same = (c for c, other in stored + here if near_duplicates.is_same(story, other))
+            same = (c for c, other in stored + here if near_duplicates.is_same(stories[i], other))
             label = next(same, f"{w.article.id}@{w.version}")
             w.doc["cluster"] = label
 

@@ -171,7 +171,7 @@ def made_anew(source: dict[str, Any]) -> dict[str, Any]:
     article = codec.from_dict(
         source["data"], version=source["version"], cluster=None, gone=source["gone"]
     )
-    bands = near_duplicates.band_keys(near_duplicates.shingles_of(article.content))
+    bands = near_duplicates.candidate_keys(near_duplicates.shingles_of(article.content))
     made = dsl.document(
         article,
         digest=bytes.fromhex(source["digest"]),

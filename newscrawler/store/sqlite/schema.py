@@ -230,7 +230,7 @@ def _rebuild_bands(connection: apsw.Connection) -> None:
     articles = connection.execute("SELECT n, data FROM article WHERE gone = 0")
     for n, data in articles:
         text = codec.unpack(data, version=0, cluster=None, gone=False).content
-        keys = near_duplicates.band_keys(near_duplicates.shingles_of(text))
+        keys = near_duplicates.candidate_keys(near_duplicates.shingles_of(text))
         connection.executemany(
             "INSERT OR IGNORE INTO band(key, n) VALUES(?,?)", [(k, n) for k in sorted(keys)]
         )

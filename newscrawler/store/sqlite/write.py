@@ -15,11 +15,12 @@ from newscrawler.store.base import PutResult, PutStatus
 from newscrawler.store.sqlite.changes import Numbers, numbered
 from newscrawler.store.sqlite.schema import Place, immediate
 
-#: Entries of bands looked at, and articles verified: a boilerplate text fills a band.
-_CANDIDATES, _VERIFIED = 500, 4
-#: Stories of articles that are remembered: 4 kB each for a text of 500 words.
-_REMEMBERED = 2_000
-_SHARED = "SELECT n FROM band WHERE key IN ({}) LIMIT ?"
+#: A key that so many articles hold is of a text or a sentence that a site repeats: the next article
+#: is not noted under it, so that it hides no other. Files of earlier versions hold more.
+_HOLDERS = 32
+#: Entries of keys looked at, and articles looked at closely.
+_ROWS, _VERIFIED = 2_000, 4
+_SHARED = "SELECT key, n FROM band WHERE key IN ({}) LIMIT ?"
 _EVENT = "INSERT INTO event(change, n, version, kind, at_ms) VALUES(?,?,?,?,?)"
 #: Who names this address as canonical; whose address it is.
 _NAMING = "SELECT id, version, data FROM article WHERE canonical = ? AND NOT gone LIMIT 4"
@@ -34,7 +35,8 @@ class _Ready:
     digest: bytes
     data: str
     shingles: Any
-    bands: list[int]
+    keys: list[int]  # near_duplicates.candidate_keys
+    runs: frozenset[int]  # those of runs among them
     order_ms: int
     other: str | None  # its canonical address, where it has another
 
@@ -54,9 +56,6 @@ class Writer:
     def __init__(self, connection: apsw.Connection, now_ms: Callable[[], int]) -> None:
         self._db = connection
         self._now_ms = now_ms
-        self._stories: dict[
-            bytes, near_duplicates.Story
-        ] = {}  # by digest, the last used at the end
         self.place = Place(connection.db_filename("main"))
 
     def put(self, articles: Sequence[Article]) -> list[PutResult]:
@@ -141,12 +140,14 @@ class Writer:
 
     def _ready(self, article: Article, digest: bytes) -> _Ready:
         hashes = near_duplicates.shingles_of(article.content)
+        bands, runs = near_duplicates.band_keys(hashes), near_duplicates.run_keys(hashes)
         return _Ready(
             article,
             digest,
             codec.plain(article),
             hashes,
-            near_duplicates.band_keys(hashes),
+            list(dict.fromkeys(bands + runs)),
+            frozenset(runs).difference(bands),
             codec.order_ms(article, self._now_ms()),
             canonical_duplicates.other_address(article),
         )
@@ -167,22 +168,21 @@ class Writer:
 
     # ------------------------------------------------------------------ near-duplicates
     def _join_cluster(self, n: int, version: int, new: _Ready, numbers: Numbers) -> None:
-        shared: Counter[int] = Counter()
-        if new.bands:
-            asked = _SHARED.format(",".join("?" * len(new.bands)))
-            shared.update(n for (n,) in self._db.execute(asked, (*new.bands, _CANDIDATES)))
+        holders = self._holders(new.keys)
+        candidates = self._candidates(n, new, holders)
         self._db.executemany(
-            "INSERT OR IGNORE INTO band(key, n) VALUES(?,?)", [(k, n) for k in sorted(new.bands)]
+            "INSERT OR IGNORE INTO band(key, n) VALUES(?,?)",
+            [(k, n) for k in sorted(new.keys) if len(holders[k]) < _HOLDERS],
         )
+        if not candidates:
+            return
         story = near_duplicates.Story.of(new.article.content, new.shingles)
-        self._remember(new.digest, story)
-        for other, _ in shared.most_common(_VERIFIED):
-            if other == n:
-                continue
-            digest, cluster = self._db.execute(
-                "SELECT digest, cluster FROM article WHERE n = ?", (other,)
+        for other in candidates:
+            cluster, data = self._db.execute(
+                "SELECT cluster, data FROM article WHERE n = ?", (other,)
             ).get
-            if not near_duplicates.is_same(story, self._story(other, digest)):
+            text = codec.unpack(data, version=0, cluster=None, gone=False).content
+            if not near_duplicates.is_same(story, near_duplicates.Story.of(text)):
                 continue
             # The version makes the label unique: an article may leave a cluster that it
             # gave its label to.
@@ -192,22 +192,34 @@ class Writer:
                 self._set_cluster(other, label, numbers)
             return
 
-    def _story(self, n: int, digest: bytes) -> near_duplicates.Story:
-        """Of a stored article. Copies come within hours, and sentences that a site repeats make the
-        same few articles candidates again and again; another content has another digest."""
-        found = self._stories.get(digest)
-        if found is None:
-            data = self._db.execute("SELECT data FROM article WHERE n = ?", (n,)).get
-            text = codec.unpack(data, version=0, cluster=None, gone=False).content
-            found = near_duplicates.Story.of(text)
-        self._remember(digest, found)
-        return found
+    def _holders(self, keys: list[int]) -> dict[int, list[int]]:
+        """The articles that have each key."""
+        holders: dict[int, list[int]] = {key: [] for key in keys}
+        if keys:
+            asked = _SHARED.format(",".join("?" * len(keys)))
+            for key, n in self._db.execute(asked, (*keys, _ROWS)):
+                holders[key].append(n)
+        return holders
 
-    def _remember(self, digest: bytes, story: near_duplicates.Story) -> None:
-        self._stories.pop(digest, None)  # the one that was used last is forgotten last
-        self._stories[digest] = story
-        if len(self._stories) > _REMEMBERED:
-            del self._stories[next(iter(self._stories))]
+    def _candidates(self, n: int, new: _Ready, holders: dict[int, list[int]]) -> list[int]:
+        """Articles that may be copies of a new one or excerpts, those with the most keys in common
+        first."""
+        shared: Counter[int] = Counter()
+        by_bands: set[int] = set()
+        for key, found in holders.items():
+            shared.update(found)
+            if key not in new.runs:
+                by_bands.update(found)
+        del shared[n]
+        return [
+            other
+            for other, count in shared.most_common(_VERIFIED)
+            if other in by_bands or self._may_be_excerpt(count, new, other)
+        ]
+
+    def _may_be_excerpt(self, shared: int, new: _Ready, other: int) -> bool:
+        size = self._db.execute("SELECT octet_length(data) FROM article WHERE n = ?", (other,)).get
+        return near_duplicates.may_be_excerpt(shared, len(new.runs), size)
 
     def _set_cluster(self, n: int, label: int | None, numbers: Numbers) -> None:
         """Of an article that does not change otherwise."""
@@ -218,7 +230,7 @@ class Writer:
     def _forget_bands(self, old: _Old, numbers: Numbers) -> None:
         data = self._db.execute("SELECT data FROM article WHERE n = ?", (old.n,)).get
         text = codec.unpack(data, version=0, cluster=None, gone=False).content
-        keys = near_duplicates.band_keys(near_duplicates.shingles_of(text))
+        keys = near_duplicates.candidate_keys(near_duplicates.shingles_of(text))
         self._db.executemany("DELETE FROM band WHERE key = ? AND n = ?", [(k, old.n) for k in keys])
         if old.cluster is not None:
             rest = [
