@@ -29,13 +29,15 @@ from newscrawler.api import (
     pages,
     selector_pages,
 )
+from newscrawler.api.asked import ArticleId, chosen_labels
 from newscrawler.api.audit import AuditUnavailable
 from newscrawler.api.data import DataReader
 from newscrawler.api.deps import Deps
 from newscrawler.api.exposition import exposition
 from newscrawler.api.guard import Guard
+from newscrawler.api.language import Looks
 from newscrawler.api.limits import BodyLimit, TooManySearches
-from newscrawler.api.pages import ArticleId
+from newscrawler.api.rendering import error_page
 from newscrawler.frontier.queue import FrontierError
 from newscrawler.items import Article
 from newscrawler.store import query_tree
@@ -115,6 +117,7 @@ def create_app(deps: Deps) -> FastAPI:
     selector_pages.add_selector_pages(app, reader)
     operator_routes.add_operator_routes(app, reader)
     app.add_middleware(BodyLimit, limits=deps.limits)
+    app.add_middleware(Looks)
     app.add_middleware(Guard, access=deps.access, clock=deps.clock)
     return app
 
@@ -126,7 +129,7 @@ def _add_errors(app: FastAPI) -> None:
         request: Request, status: int, text: str, headers: Mapping[str, str] | None = None
     ) -> Response:
         if pages.wants_page(request):
-            found = pages.error_page(status, text)
+            found: Response = error_page(status, text)
         else:
             found = JSONResponse({"error": text}, status_code=status)
         found.headers.update(headers or {})
@@ -204,7 +207,7 @@ def _add_api(app: FastAPI, reader: DataReader) -> None:
         zone: Annotated[
             str, Parameter(max_length=64, description="whose days are meant: Asia/Ho_Chi_Minh")
         ] = "",
-        labels: Annotated[tuple[tuple[str, str], ...], Depends(pages.chosen_labels)] = (),
+        labels: Annotated[tuple[tuple[str, str], ...], Depends(chosen_labels)] = (),
     ) -> dict[str, Any]:
         query = build_query(
             q,

@@ -12,9 +12,9 @@ from fastapi import Query as Parameter
 from fastapi.responses import Response, StreamingResponse
 
 from newscrawler.api import data, models, text
+from newscrawler.api.asked import ArticleId, chosen_labels
 from newscrawler.api.data import DataReader
 from newscrawler.api.limits import TooManySearches
-from newscrawler.api.pages import ArticleId, chosen_labels
 from newscrawler.items import Article
 from newscrawler.store import citation
 from newscrawler.store.base import Portion, Query, QueryError, WholeStore

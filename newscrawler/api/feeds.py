@@ -21,7 +21,8 @@ from fastapi import Depends, FastAPI, Request
 from fastapi import Query as Parameter
 from fastapi.responses import Response
 
-from newscrawler.api import models, pages, text
+from newscrawler.api import models, text
+from newscrawler.api.asked import chosen_labels
 from newscrawler.api.data import DataReader
 from newscrawler.items import Article
 from newscrawler.store.base import Hit, Query
@@ -76,7 +77,7 @@ def _add_feed(
         request: Request,
         q: Annotated[str, Parameter(max_length=2_000)] = "",
         site: Annotated[list[str] | None, Parameter(description="site ids, any of them")] = None,
-        labels: Annotated[tuple[tuple[str, str], ...], Depends(pages.chosen_labels)] = (),
+        labels: Annotated[tuple[tuple[str, str], ...], Depends(chosen_labels)] = (),
     ) -> Response:
         query = build_query(
             q, size=SIZE, sort="date", site=site, labels=labels, mode="keyword",

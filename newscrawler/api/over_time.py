@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from typing import Annotated, Any, Literal
@@ -16,19 +15,19 @@ from fastapi import Query as Parameter
 from fastapi.responses import Response
 
 from newscrawler.api import models
+from newscrawler.api.asked import Asked
 from newscrawler.api.bulk import asked_query, whole_store
 from newscrawler.api.data import DataReader, plain
-from newscrawler.api.pages import Asked, render
-from newscrawler.store.attention import PERS, Per, Step, after, attention
+from newscrawler.api.language import say
+from newscrawler.api.plots import by_site, plot
+from newscrawler.api.rendering import render
+from newscrawler.api.search_page import chips
+from newscrawler.store.attention import PERS, Per, Step, attention
 from newscrawler.store.base import Query, QueryError
 from newscrawler.store.days import day as read_day
 from newscrawler.store.trends import PAST_DAYS, Trends, trends
 from newscrawler.utils.display import cell
 
-#: Sites that a plot tells apart; the others are one.
-COLOURS = 5
-#: Units of a plot: one step is so wide, and the whole so high.
-_STEP, _HIGH = 10, 100
 #: Seconds that the trends of a day are kept: they read some weeks of titles.
 _KEPT_S, _KEPT = 300, 32
 
@@ -104,12 +103,14 @@ def _add_attention(app: FastAPI, reader: DataReader, asked: Callable[..., Query]
             total=sum(step.articles for step in steps),
             plot=plot(steps, chosen, show, form, reader) if steps else None,
             zone=str(query.zone),
+            step_names={"day": say("Day"), "week": say("Week"), "month": say("Month")},
+            chips=chips(form, reader, "/attention"),
         )
 
 
 def _csv(steps: Sequence[Step], per: Per) -> str:
     """A column for each site."""
-    sites = [site for site, _ in _by_site(steps).most_common()]
+    sites = [site for site, _ in by_site(steps).most_common()]
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow([per, "articles", "published", "share", *map(cell, sites)])
@@ -118,105 +119,6 @@ def _csv(steps: Sequence[Step], per: Per) -> str:
         share = f"{step.share:.6f}"
         writer.writerow([step.day.isoformat(), step.articles, step.published, share, *counts])
     return out.getvalue()
-
-
-def _by_site(steps: Sequence[Step]) -> Counter[str]:
-    every: Counter[str] = Counter()
-    for step in steps:
-        every.update(step.sites)
-    return every
-
-
-def plot(
-    steps: Sequence[Step], per: Per, show: str, asked: Asked, reader: DataReader
-) -> dict[str, Any]:
-    """Bars of the steps, each made of its sites; a step is a link to its articles."""
-    by_site = _by_site(steps)
-    shown = [site for site, _ in by_site.most_common(COLOURS)]
-    highest = max(step.share if show == "share" else step.articles for step in steps) or 1
-    top = nice(highest)
-    bars = []
-    for at, step in enumerate(steps):
-        name = step_name(step.day, per)
-        title = f"{name}: {step.articles:,} of {step.published:,} articles"
-        scale = (step.share / step.articles if show == "share" else 1) if step.articles else 0
-        parts, base = [], 0.0
-        for colour, site in enumerate([*shown, ""]):
-            many = (
-                step.sites.get(site, 0) if site
-                else step.articles - sum(step.sites.get(s, 0) for s in shown)
-            )  # fmt: skip
-            high = _HIGH * many * scale / top
-            if many:
-                parts.append(
-                    {"y": round(_HIGH - base - high, 3), "high": round(high, 3), "colour": colour}
-                )
-            base += high
-        last = after(step.day, per)
-        link = asked.link(after=step.day.isoformat(), before=last.isoformat(), sort="date")
-        bars.append({"x": at * _STEP, "parts": parts, "title": title, "link": link})
-    legend = [
-        {"name": _site_name(site, reader), "articles": by_site[site], "colour": colour}
-        for colour, site in enumerate(shown)
-    ]
-    if rest := by_site.total() - sum(by_site[site] for site in shown):
-        legend.append(
-            {"name": f"{len(by_site) - len(shown)} more", "articles": rest, "colour": COLOURS}
-        )
-    middle = steps[len(steps) // 2] if len(steps) > 2 else None
-    peak = max(steps, key=lambda step: step.share if show == "share" else step.articles)
-    return {
-        "wide": len(steps) * _STEP,
-        "high": _HIGH,
-        "step": _STEP,
-        "bars": bars,
-        "scale": [axis(top, show), axis(top / 2, show), "0"],
-        "days": [
-            step_name(s.day, "month" if per == "month" else "day")
-            for s in (steps[0], middle, steps[-1])
-            if s is not None
-        ],
-        "legend": legend,
-        "peak": {
-            "name": step_name(peak.day, per),
-            "articles": peak.articles,
-            "share": f"{100 * peak.share:.1f} %",
-        },
-        "rows": [
-            {
-                "name": step_name(step.day, per),
-                "articles": step.articles,
-                "published": step.published,
-                "share": f"{100 * step.share:.1f} %",
-            }
-            for step in reversed(steps)
-        ],
-    }
-
-
-def nice(value: float) -> float:
-    """The next number above that people read at a glance, with a whole half: 2, 4, 10, 20, 40..."""
-    unit = 0.001
-    while True:
-        for factor in (1, 2, 4, 6, 8):
-            if factor * unit >= value:
-                return factor * unit
-        unit *= 10
-
-
-def axis(value: float, show: str) -> str:
-    return f"{100 * value:g} %" if show == "share" else f"{value:,g}"
-
-
-def step_name(day: date, per: Per) -> str:
-    if per == "month":
-        return f"{day:%b %Y}"
-    return f"{day.day} {day:%b %Y}" if per == "day" else f"week of {day.day} {day:%b %Y}"
-
-
-def _site_name(site: str, reader: DataReader) -> str:
-    facts = reader.deps.sites.get(site)
-    return facts.name if facts else site
 
 
 # ---------------------------------------------------------------- trends

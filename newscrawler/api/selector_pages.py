@@ -22,8 +22,10 @@ from redis.exceptions import RedisError
 from selectolax.lexbor import LexborNode
 
 from newscrawler.api import guard, text
+from newscrawler.api.asked import Asked
 from newscrawler.api.data import DataReader
-from newscrawler.api.pages import Asked, error_page, form_fields, render
+from newscrawler.api.pages import form_fields
+from newscrawler.api.rendering import error_page, render
 from newscrawler.crawl import selector_admin
 from newscrawler.extraction.blocks import walk
 from newscrawler.extraction.context import PageContext

@@ -1,4 +1,4 @@
-"""How values are shown: highlights, times, differences. Pure; everything that
+"""How values are shown: highlights, times, differences, in the reader's language. Everything that
 leaves here is escaped."""
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from markupsafe import Markup, escape
+
+from newscrawler.api.language import count, day_text, say
 
 _ZONE = re.compile(r"([+-])(\d{2}):?(\d{2})")
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
@@ -59,7 +61,7 @@ def moment(when: datetime | None, zone: tzinfo | None = UTC) -> str:
     local = when.astimezone(zone or when.tzinfo)
     offset = f"{local:%z}"
     name = "UTC" if offset == "+0000" else f"{offset[:3]}:{offset[3:5]}"
-    return f"{local.day} {local:%b %Y, %H:%M} ({name})"
+    return f"{day_text(local.date())}, {local:%H:%M} ({name})"
 
 
 def ago(when: datetime | None, now: datetime) -> str:
@@ -67,18 +69,15 @@ def ago(when: datetime | None, now: datetime) -> str:
     if when is None:
         return ""
     seconds = (now - when).total_seconds()
-    if seconds < -60:
-        return f"{when.day} {when:%b %Y}"
+    if seconds < -60 or seconds >= 7 * 86_400:
+        return day_text(when.date())
     if seconds < 60:
-        return "just now"
+        return say("just now")
     if seconds < 3600:
-        return f"{seconds // 60:.0f} min ago"
+        return say("{n} min ago", n=int(seconds // 60))
     if seconds < 86_400:
-        return f"{seconds // 3600:.0f} h ago"
-    if seconds < 7 * 86_400:
-        days = int(seconds // 86_400)
-        return f"{days} day{'s' if days > 1 else ''} ago"
-    return f"{when.day} {when:%b %Y}"
+        return say("{n} h ago", n=int(seconds // 3600))
+    return count(int(seconds // 86_400), "{n} day ago", "{n} days ago")
 
 
 def from_ms(ms: int) -> datetime | None:

@@ -229,8 +229,8 @@ def test_a_search_is_looked_at_over_time(screen: Screen) -> None:
 
 def test_trends_fit_the_screen(screen: Screen) -> None:
     screen.open("/trends")
-    expect(screen.page.get_by_role("heading", level=1)).to_contain_text("Rising on 21 November")
+    expect(screen.page.get_by_role("heading", level=1)).to_contain_text("Rising on 21 Nov")
     screen.check()
     screen.page.get_by_role("link", name="Day before").click()
-    expect(screen.page.get_by_role("heading", level=1)).to_contain_text("20 November")
+    expect(screen.page.get_by_role("heading", level=1)).to_contain_text("20 Nov")
     screen.check()

@@ -63,7 +63,7 @@ def test_related_articles_are_in_the_api_and_on_the_page(client: TestClient) -> 
     assert len(client.get(path, params={"size": 1}).json()) == 1
     assert client.get("/api/articles/ffffffffffffffff/related").status_code == 404
     page = client.get(f"/article/{ARTICLES[3].id}", headers={"Accept": "text/html"}).text
-    assert "<h3>Related</h3>" in page and "Storm warning for fishermen" in page
+    assert "<h2>Related</h2>" in page and "Storm warning for fishermen" in page
 
 
 def test_the_page_says_what_only_meaning_found(client: TestClient) -> None:

@@ -270,7 +270,7 @@ def test_who_is_credited_stands_where_there_is_no_author(client: httpx.Client) -
     alone, signed = (
         client.get(f"/article/{article_id(n)}", headers=PAGE).text for n in ("tin-0", "tin-1")
     )
-    assert '<span class="authors">TTXVN</span>' in alone and "TTXVN" not in signed
+    assert '<span class="authors" lang="vi">TTXVN</span>' in alone and "TTXVN" not in signed
     found = client.get("/", params={"q": "author:ttxvn"}, headers=PAGE).text
     assert "<span>TTXVN</span>" in found
     assert client.get("/api/search", params={"q": "author:ttxvn"}).json()["hits"][0]["credits"] == [
@@ -374,3 +374,31 @@ def test_head_answers_as_get_without_a_body(client: httpx.Client, path: str) -> 
     assert (head.status_code, head.content) == (got.status_code, b"")
     assert head.headers["content-type"] == got.headers["content-type"]
     assert client.head("/nothing").status_code == 404
+
+
+def test_copies_stand_below_who_published_first(client: httpx.Client) -> None:
+    """Folded, in the page itself: no script is needed to open them."""
+    html = client.get("/", params={"q": "cầu mới sông hương"}, headers=PAGE).text
+    assert "1 story <small>in 2 articles</small>" in html
+    assert len(re.findall('<li class="hit">', html)) == 1
+    first, below = html.split('<details class="copies">')
+    assert article_id("cap-a") in first and article_id("cap-b") not in first
+    assert article_id("cap-b") in below and "1 copy <span>Dân trí</span>" in below
+    apart = client.get("/", params={"q": "cầu mới sông hương", "copies": "apart"}, headers=PAGE)
+    assert len(re.findall('<li class="hit">', apart.text)) == 2 and "2 articles" in apart.text
+    assert "<details class=" not in apart.text.split("<aside")[0]
+
+
+def test_the_search_pages_to_the_total_of_its_stories(client: httpx.Client) -> None:
+    """66 articles, two of them copies: the choice is kept from page to page, none comes twice."""
+    seen: list[str] = []
+    page, html = 0, ""
+    while True:
+        html = client.get("/", params={"page": page}, headers=PAGE).text
+        seen += re.findall(r'<h2 [^>]*><a href="/article/(\w+)"', html)
+        if 'rel="next"' not in html:
+            break
+        page += 1
+    assert page == 3 and len(seen) == len(set(seen)) == 65
+    apart = client.get("/", params={"copies": "apart"}, headers=PAGE).text
+    assert re.search(r'rel="next" href="/\?copies=apart&amp;page=1"', apart)

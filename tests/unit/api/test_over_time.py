@@ -61,4 +61,4 @@ def test_trends_of_the_corpus(client: httpx.Client) -> None:
     found = client.get("/api/trends").json()
     assert found["day"] == "2026-11-21" and found["titles"] > 0 and found["past"] > 0
     page = client.get("/trends?day=2026-11-20").text
-    assert "Rising on 20 November 2026" in page and "Day after" in page
+    assert "Rising on 20 Nov 2026" in page and "Day after" in page

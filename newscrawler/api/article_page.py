@@ -1,0 +1,122 @@
+"""The page of one article."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.responses import Response
+
+from newscrawler.api import text
+from newscrawler.api.asked import ArticleId, Asked
+from newscrawler.api.byline import byline_of
+from newscrawler.api.data import DataReader
+from newscrawler.api.rendering import error_page, render
+from newscrawler.items import FIELDS, Article
+from newscrawler.store import citation
+from newscrawler.store.labels import labels_of
+
+#: Stored articles whose whole text would make the diff of two versions slow are cut
+#: here, characters.
+DIFF_MOST = 60_000
+
+_LABELLED = tuple(f for f in FIELDS if f.label)
+#: What the page of an article shows of a change: what makes a version, and the lists beside it; the
+#: text comes last.
+_CHANGES_SHOWN = tuple(
+    f for f in _LABELLED if f.versioned or (f.compared and f.type == "texts") if f.name != "content"
+)
+
+
+def _labels(article: Article) -> list[dict[str, Any]]:
+    """The values of an article by which others are found, each with that search."""
+    return [
+        {"name": label.text, "link": Asked(labels=((label.key, label.text),)).link()}
+        for label in labels_of(article)
+    ]
+
+
+def _fields(article: Article) -> list[dict[str, Any]]:
+    """Where each field came from, best known first."""
+    rows: list[dict[str, Any]] = []
+    for field in _LABELLED:
+        name, label = field.name, field.label
+        origin = article.origins.get(name, "")
+        value = getattr(article, name)
+        if not origin and not value:
+            rows.append({"name": label, "origin": "", "has": False, "confidence": None})
+            continue
+        confidence = article.confidence.get(name)
+        percent = None if confidence is None else round(100 * confidence)
+        rows.append({"name": label, "origin": origin, "has": True, "confidence": percent})
+    return rows
+
+
+def _changes(versions: list[Article], zone: Any) -> list[dict[str, Any]]:
+    """What each version changed against the one before it, newest first."""
+    rows = []
+    for old, new in pairwise(versions):
+        changes = []
+        for field in _CHANGES_SHOWN:
+            before, after = getattr(old, field.name), getattr(new, field.name)
+            if before != after:
+                words = text.changed_words(_line(before, zone), _line(after, zone))
+                changes.append(text.Change(field.label, words))
+        for part in text.changed_paragraphs(old.content[:DIFF_MOST], new.content[:DIFF_MOST]):
+            changes.append(text.Change("Text", part))
+        rows.append(
+            {"version": new.version, "fetched": text.moment(new.fetched, zone), "changes": changes}
+        )
+    rows.reverse()
+    return rows
+
+
+def _line(value: Any, zone: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(value)
+    return value if isinstance(value, str) else text.moment(value, zone)
+
+
+def add_article(app: FastAPI, reader: DataReader) -> None:
+    @app.get("/article/{article_id}", include_in_schema=False)
+    async def article_page(article_id: ArticleId) -> Response:
+        return await _article_page(article_id, reader)
+
+
+async def _article_page(article_id: str, reader: DataReader) -> Response:
+    store = reader.deps.store
+    article = await store.get(article_id.lower())
+    if article is None:
+        return error_page(404, "There is no article with this id.")
+    byline = byline_of(article, reader)
+    facts = reader.deps.sites.get(article.site)
+    zone = text.zone_of(facts.zone) if facts else text.UTC
+    versions = await store.versions(article.id) if article.version > 1 else [article]
+    near = (
+        [a for a in await store.cluster(article.cluster) if a.id != article.id]
+        if article.cluster
+        else []
+    )
+    return render(
+        "article.html",
+        article=article,
+        byline=byline,
+        url=text.web_url(article.url),
+        paragraphs=[p for p in article.content.split("\n\n") if p.strip()],
+        modified=text.moment(article.modified, zone),
+        discovered=text.moment(article.discovered, zone),
+        fetched=text.moment(article.fetched, zone),
+        fields=_fields(article),
+        labels=_labels(article),
+        citation=citation.cite(article, "apa", byline["site_name"], zone),
+        styles=citation.STYLES[1:],
+        versions=_changes(versions, zone),
+        near=[{"id": a.id, "title": a.title, **byline_of(a, reader)} for a in near],
+        related=[
+            {"id": a.id, "title": a.title, **byline_of(a, reader)}
+            for a in await store.related(article.id)
+        ],
+        is_first=article.cluster == article.id,
+        asked=Asked(),
+    )

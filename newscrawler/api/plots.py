@@ -1,0 +1,122 @@
+"""Charts of articles over time: what the template draws, and how its steps are called."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+from newscrawler.api.asked import Asked
+from newscrawler.api.data import DataReader
+from newscrawler.api.language import day_text, month_text, say, thousands
+from newscrawler.api.search_page import site_name
+from newscrawler.store.attention import Per, Step, after
+
+#: Sites that a plot tells apart; the others are one.
+COLOURS = 5
+#: Units of a plot: one step is so wide, and the whole so high.
+_STEP, _HIGH = 10, 100
+
+
+def by_site(steps: Sequence[Step]) -> Counter[str]:
+    every: Counter[str] = Counter()
+    for step in steps:
+        every.update(step.sites)
+    return every
+
+
+def plot(
+    steps: Sequence[Step], per: Per, show: str, asked: Asked, reader: DataReader
+) -> dict[str, Any]:
+    """Bars of the steps, each made of its sites; a step is a link to its articles."""
+    per_site = by_site(steps)
+    shown = [site for site, _ in per_site.most_common(COLOURS)]
+    highest = max(step.share if show == "share" else step.articles for step in steps) or 1
+    top = nice(highest)
+    bars = []
+    for at, step in enumerate(steps):
+        name = step_name(step.day, per)
+        title = say(
+            "{step}: {n} of {published} articles",
+            step=name,
+            n=thousands(step.articles),
+            published=thousands(step.published),
+        )
+        scale = (step.share / step.articles if show == "share" else 1) if step.articles else 0
+        parts, base = [], 0.0
+        for colour, site in enumerate([*shown, ""]):
+            many = (
+                step.sites.get(site, 0) if site
+                else step.articles - sum(step.sites.get(s, 0) for s in shown)
+            )  # fmt: skip
+            high = _HIGH * many * scale / top
+            if many:
+                parts.append(
+                    {"y": round(_HIGH - base - high, 3), "high": round(high, 3), "colour": colour}
+                )
+            base += high
+        last = after(step.day, per)
+        link = asked.link(after=step.day.isoformat(), before=last.isoformat(), sort="date")
+        bars.append({"x": at * _STEP, "parts": parts, "title": title, "link": link})
+    legend = [
+        {"name": site_name(site, reader), "articles": per_site[site], "colour": colour}
+        for colour, site in enumerate(shown)
+    ]
+    if rest := per_site.total() - sum(per_site[site] for site in shown):
+        name = say("{n} more", n=len(per_site) - len(shown))
+        legend.append({"name": name, "articles": rest, "colour": COLOURS})
+    middle = steps[len(steps) // 2] if len(steps) > 2 else None
+    peak = max(steps, key=lambda step: step.share if show == "share" else step.articles)
+    return {
+        "wide": len(steps) * _STEP,
+        "high": _HIGH,
+        "step": _STEP,
+        "bars": bars,
+        "scale": [axis(top, show), axis(top / 2, show), "0"],
+        "days": [
+            step_name(s.day, "month" if per == "month" else "day")
+            for s in (steps[0], middle, steps[-1])
+            if s is not None
+        ],
+        "legend": legend,
+        "said": say(
+            "Articles over time; most: {step}: {n}",
+            step=step_name(peak.day, per),
+            n=thousands(peak.articles),
+        ),
+        "peak": {
+            "name": step_name(peak.day, per),
+            "articles": peak.articles,
+            "share": f"{100 * peak.share:.1f} %",
+        },
+        "rows": [
+            {
+                "name": step_name(step.day, per),
+                "articles": step.articles,
+                "published": step.published,
+                "share": f"{100 * step.share:.1f} %",
+            }
+            for step in reversed(steps)
+        ],
+    }
+
+
+def nice(value: float) -> float:
+    """The next number above that people read at a glance, with a whole half: 2, 4, 10, 20, 40..."""
+    unit = 0.001
+    while True:
+        for factor in (1, 2, 4, 6, 8):
+            if factor * unit >= value:
+                return factor * unit
+        unit *= 10
+
+
+def axis(value: float, show: str) -> str:
+    return f"{100 * value:g} %" if show == "share" else f"{value:,g}"
+
+
+def step_name(day: date, per: Per) -> str:
+    if per == "month":
+        return month_text(day)
+    return day_text(day) if per == "day" else say("week of {day}", day=day_text(day))
