@@ -96,6 +96,8 @@ class ConditionalGetMiddleware:
         lease = request.meta.get("lease")
         if lease is None or not lease.digest or "robots_hop" in request.meta:
             return
+        if lease.wants_links:  # an answer without a body has none
+            return
         if lease.etag:
             request.headers[b"If-None-Match"] = lease.etag.encode("latin-1", "ignore")
         if lease.last_modified:

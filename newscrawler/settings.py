@@ -115,6 +115,13 @@ FRONTIER_LEASE_S = 90
 FRONTIER_MAX_TRIES = 4
 # Links deeper than this below a seed are not queued (home = 0).
 FRONTIER_MAX_DEPTH = 4
+# Bounds of what `scrapy crawls start` and POST /api/crawls may ask for: links from the start, and
+# pages in all. A page of 10,000 takes some 150 bytes of Redis until a week after the end.
+BOUNDED_CRAWL_MAX_LEVELS = 20
+BOUNDED_CRAWL_MAX_PAGES = 10_000
+# Seconds: a page on the last level of a bounded crawl, whose links are not followed, is not fetched
+# again when it was read so short a time before the crawl was asked for. 0 = it is always fetched.
+BOUNDED_CRAWL_FRESH_S = 3_600
 # Queued URLs per domain; over it a URL falls one band, and below the last band it is
 # dropped and counted.
 FRONTIER_QUEUE_LIMIT = 50_000

@@ -481,6 +481,10 @@ class LeaseLoop:
                 self.stats.inc_value(metrics.LEASES_RETURNED, len(back))
                 back = []
             await self._renew()
+            if await self._services.bounded.settle(acks, self.now_ms):
+                self.additions += 1  # before the acks, so that a crash between repeats work only
+            if not self._stopping and await self._services.bounded.look(self.now_ms):
+                self.additions += 1
             additions = self.additions
             step = await self.frontier.step(k, acks, fetches)
             told = fetches

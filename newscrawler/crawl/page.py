@@ -73,7 +73,7 @@ def page_of(response: Response, lease: Lease, site: Site, leads: Leads, now_ms: 
         page.robots = _robots(response)
         page.headers = response.meta.get("raw_headers") or []
     if page.outcome is Outcome.DONE:
-        page.is_unchanged = page.digest == lease.digest
+        page.is_unchanged = page.digest == lease.digest and not lease.wants_links
     else:
         page.is_unchanged = page.outcome is Outcome.UNCHANGED
     return page

@@ -33,6 +33,7 @@ class PageParser:
 
     async def parse(self, page: Page) -> Result:
         """None where the status or an unchanged body says enough."""
+        self._finder.use(self._services.sites)
         if page.outcome is Outcome.REDIRECTED:
             return self._redirect(page)
         if page.outcome is not Outcome.DONE or page.is_unchanged:
@@ -113,6 +114,7 @@ class PageParser:
             if isinstance(link, Link):
                 link.revisit = True
                 found.links.append(link)
+                found.admitted.append(link)
                 found.ids.add(link.url_id)
 
     def _entry_links(self, page: Page, entries: Sequence[Any]) -> FoundLinks:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from newscrawler.crawl.announce import Direct, Dispatcher
     from newscrawler.crawl.announced_lists import Announced
+    from newscrawler.crawl.bounded_crawls import BoundedCrawls
     from newscrawler.crawl.ingest import Ingest
     from newscrawler.crawl.parse_process import ParseProcesses
     from newscrawler.crawl.processes import StoreProcess
@@ -452,6 +453,14 @@ class Services:
         from newscrawler.frontier.found import FoundSeeds
 
         return Announced(FoundSeeds(self.redis, self.frontier.config.shards))
+
+    @cached_property
+    def bounded(self) -> BoundedCrawls:
+        from newscrawler.crawl.bounded_crawls import BoundedCrawls
+
+        found = BoundedCrawls(self)
+        self.visits.listen(found.ended)
+        return found
 
     @cached_property
     def finished(self) -> FinishedStore | None:

@@ -16,11 +16,12 @@ _NO_PAGE = Refusal("scheme")
 
 @dataclass(slots=True)
 class FoundLinks:
-    """``links``: to be offered to the frontier; ``ids``: url ids of every admitted link of
-    the page, known or new (the page's link set); ``refused``: reason -> count; ``known``:
-    dropped here as seen."""
+    """``links``: to be offered to the frontier; ``admitted``: every link of the page that may be
+    crawled, known or new, each once (shared: not to be changed); ``ids``: their url ids (the page's
+    link set); ``refused``: reason -> count; ``known``: dropped here as seen."""
 
     links: list[Link] = field(default_factory=list)
+    admitted: list[Link] = field(default_factory=list)
     ids: set[bytes] = field(default_factory=set)
     refused: dict[str, int] = field(default_factory=dict)
     known: int = 0
@@ -66,6 +67,13 @@ class LinkFinder:
         self._known: dict[str, dict[str, Link | Refusal]] = {}
         self._remembered = 0
 
+    def use(self, sites: Sites) -> None:
+        """Further sites may have come, whose links were judged as of none."""
+        if sites is not self.sites:
+            self.sites = sites
+            self._known.clear()
+            self._remembered = 0
+
     def find(
         self,
         hrefs: Sequence[str],
@@ -85,7 +93,7 @@ class LinkFinder:
         ids, refused = found.ids, found.refused
         if nofollow:
             refused["nofollow"] = nofollow
-        links: list[Link] = []
+        links = found.admitted
         for href in hrefs:
             judged = rooted.get(href) or absolute.get(href) or self._judge(base, href, now_ms)
             if isinstance(judged, Refusal):
@@ -170,6 +178,7 @@ class LinkFinder:
                 found.refused[judged.reason] = found.refused.get(judged.reason, 0) + 1
             elif judged.url_id not in found.ids:
                 found.ids.add(judged.url_id)
+                found.admitted.append(judged)
                 if self.seen.seen_local(judged.url, judged):
                     found.known += 1
                 else:

@@ -32,6 +32,9 @@ Cluster can spread the shards.
     {f0}:seen           string generations of the seen filter (cmsgpack)
     {f0}:s:<gen>:<n>    set    32 bits of each seen url id, as integers
     {f0}:stat           hash   counters since the frontier was made
+    {f0}:want           hash   url id -> how it came into the queue and which bounded crawls want it
+                               now: "n" or "o<band>:<score>", then " <crawl>:<level>:<levels>" each
+    {crawls}:...        bounded crawls, see bounded.py
     {frontier}:meta     hash   schema, shards: what must not change under a filled frontier
 """
 
@@ -151,6 +154,34 @@ def log(shard: int, domain: str) -> str:
 
 def hours(shard: int, domain: str) -> str:
     return f"{prefix(shard)}:hours:{domain}"
+
+
+def want(shard: int) -> str:
+    return f"{prefix(shard)}:want"
+
+
+#: Prefix of what is known of bounded crawls: all of it in one slot of a cluster.
+CRAWLS = "{crawls}"
+#: Ids of all crawls by when they were asked for, of those that run, and of one crawl: its facts,
+#: its URLs, and those of them that are still to be fetched with the ms of the next look.
+CRAWL_INDEX = f"{CRAWLS}:all"
+CRAWLS_RUNNING = f"{CRAWLS}:running"
+
+
+def crawl_facts(crawl: str) -> str:
+    return f"{CRAWLS}:c:{crawl}"
+
+
+def crawl_urls(crawl: str) -> str:
+    return f"{CRAWLS}:u:{crawl}"
+
+
+def crawl_open(crawl: str) -> str:
+    return f"{CRAWLS}:o:{crawl}"
+
+
+def crawl_turn(crawl: str) -> str:
+    return f"{CRAWLS}:turn:{crawl}"
 
 
 def stat(shard: int) -> str:

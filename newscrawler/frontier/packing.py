@@ -21,6 +21,7 @@ from newscrawler.frontier.types import (
     FrontierConfig,
     FrontierRefused,
     Lease,
+    Wanted,
 )
 from newscrawler.items import LIST_KINDS, Kind, Link, Outcome
 from newscrawler.web.robots import within_limit
@@ -116,14 +117,16 @@ def group_links(
     moved: bool = False,
     moved_last: Link | None = None,
     asked: bool = False,
+    wanted: bool = False,
 ) -> tuple[list[list[Any]], list[Link]]:
     """Links by domain, as the scripts want them, and in the order of the statuses that come back.
 
     :param moved: all of them replace a URL of the same id under another domain
     :param moved_last: this one of them does, and must be the last
     :param asked: the archive of finished records was asked for them
+    :param wanted: a bounded crawl wants them; each has ``revisit``
     """
-    flags = 2 * moved + 4 * asked
+    flags = 2 * moved + 4 * asked + 8 * wanted
     groups: dict[str, list[Link]] = {}
     for link in links:
         if link is not moved_last:
@@ -325,15 +328,25 @@ def fences(leases: Sequence[Lease]) -> bytes:
     return bytes(msgpack.packb(values, use_bin_type=False))
 
 
+def wanted_by(text: str) -> tuple[Wanted, ...]:
+    """Of a value of {f}:want: the crawls, without how the URL came into the queue."""
+    found = []
+    for tag in text.split()[1:]:
+        crawl, level, levels = tag.split(":")
+        found.append(Wanted(crawl, int(level), int(levels)))
+    return tuple(found)
+
+
 def lease(granted: bytes, deadline_ms: int) -> tuple[Lease, records.BadRecord | None]:
     """One of step.lua's leases; with an error where its record cannot be read (the lease
     can still be acked)."""
     url_id, number, robots_version, scheme, size = GRANT.unpack_from(granted)
     end = GRANT.size + size
-    start = end + 1 + granted[end]
+    middle = end + 1 + granted[end]
+    start = middle + 1 + granted[middle]
     domain, site, data = (
         granted[GRANT.size : end].decode(),
-        granted[end + 1 : start].decode(),
+        granted[end + 1 : middle].decode(),
         granted[start:],
     )
     fence = int(number)
@@ -343,6 +356,9 @@ def lease(granted: bytes, deadline_ms: int) -> tuple[Lease, records.BadRecord | 
             lease = records.unpack_lease_record(
                 data, url_id, domain, site, fence, deadline_ms, robots_version
             )
+            if start > middle + 1:
+                wanted = granted[middle + 1 : start].decode()
+                lease.wanted, lease.was_known = wanted_by(wanted), wanted[0] != "n"
             return lease, None
         except records.BadRecord as exc:
             error = exc

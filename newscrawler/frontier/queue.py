@@ -40,6 +40,7 @@ from newscrawler.frontier.types import (
     RobotsAnswer,
     RobotsEntry,
     Step,
+    Wanted,
 )
 from newscrawler.items import Kind, Link, Outcome
 
@@ -386,6 +387,63 @@ class Frontier:
     def note_seen(self, url: str) -> None:
         """The caller knows from elsewhere that the frontier has this canonical URL."""
         self.local.add(url)
+
+    # ------------------------------------------------------------------ bounded crawls
+    async def want(
+        self, links: Sequence[Link], wanted: Wanted, fresh_from_s: int | None = None
+    ) -> dict[bytes, str]:
+        """Queues links for a bounded crawl, due or not. Url id -> status of want.lua.
+
+        :param links: each with ``revisit``
+        :param fresh_from_s: what was read since, by the frontier's clock, is not fetched again
+        """
+        found: dict[bytes, str] = {}
+        for shard, batch in self._by_shard(links).items():
+            for start in range(0, len(batch), MAX_LINKS):
+                piece = batch[start : start + MAX_LINKS]
+                found |= await self._want(shard, piece, wanted, fresh_from_s)
+                asked = [link for link in piece if found[link.url_id] == "?"]
+                if asked:
+                    archived = await self._archived(asked)
+                    found |= await self._want(shard, asked, wanted, fresh_from_s, archived)
+        return found
+
+    async def _want(
+        self,
+        shard: int,
+        links: Sequence[Link],
+        wanted: Wanted,
+        fresh_from_s: int | None,
+        archived: bytes = b"",
+    ) -> dict[bytes, str]:
+        groups, order = packing.group_links(links, asked=bool(archived), wanted=True)
+        fresh = "" if fresh_from_s is None else fresh_from_s
+        with translated():
+            statuses: bytes = await self.scripts.run(
+                "want",
+                keys.prefix(shard),
+                msgpack.packb(groups, use_bin_type=False),
+                archived,
+                wanted.tag,
+                fresh,
+            )
+        pairs = zip(order, statuses.decode(), strict=True)
+        return {link.url_id: status for link, status in pairs}
+
+    async def unwant(self, crawl: str, links: Sequence[Link], *, drop_known: bool) -> int:
+        """A bounded crawl is over for these: see unwant.lua. How many left the queue."""
+        n = 0
+        for shard, batch in self._by_shard(links).items():
+            for start in range(0, len(batch), MAX_LINKS):
+                groups: dict[str, list[bytes]] = {}
+                for link in batch[start : start + MAX_LINKS]:
+                    groups.setdefault(link.domain, []).append(link.url_id)
+                packed = msgpack.packb(list(groups.items()), use_bin_type=False)
+                with translated():
+                    n += await self.scripts.run(
+                        "unwant", keys.prefix(shard), crawl, packed, int(drop_known)
+                    )
+        return n
 
     # ------------------------------------------------------------------ the round
     async def step(self, k: int, acks: Sequence[Ack] = (), fetched: Sequence[Fetched] = ()) -> Step:

@@ -302,6 +302,7 @@ GRANT = Record(
     scheme      B
     domain      text8
     site        text8
+    wanted      text8  by bounded crawls, see keys.py; "" by none
     """,
 )
 RECORDS = (

@@ -19,6 +19,7 @@ from newscrawler.frontier import schema
 #: Everything that can be run. The files that begin with "_" are parts, joined in by "--@include".
 NAMES = (
     "add",
+    "crawl_page",
     "domain",
     "forget",
     "found",
@@ -34,6 +35,8 @@ NAMES = (
     "set_clock",
     "step",
     "trial",
+    "unwant",
+    "want",
 )
 
 #: What the configuration replaces, in the scripts that need it: it is part of their text, as

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from newscrawler.items import Kind, Link, Outcome
 
@@ -179,6 +179,18 @@ class FrontierConfig:
             )
 
 
+class Wanted(NamedTuple):
+    """A bounded crawl wants a URL, which lies so many links from its start."""
+
+    crawl: str
+    level: int
+    levels: int  # of the crawl
+
+    @property
+    def tag(self) -> str:
+        return f"{self.crawl}:{self.level}:{self.levels}"
+
+
 @dataclass(slots=True, eq=False)
 class Lease:
     """The right to fetch one URL once. Compared by identity: there is one object per lease."""
@@ -208,6 +220,17 @@ class Lease:
     raw_ref: str | None = None  # of the last visit that was kept
     crashes: int = 0  # FrontierConfig.suspect_after or more: a suspect, see Frontier.begin_trial
     header: bytes = b""  # of its record as it was granted, goes back with the ack
+    wanted: tuple[Wanted, ...] = ()  # by bounded crawls
+    was_known: bool = True  # False: one of them brought it into the queue
+    # For them: the links of its site that the page has (None: it was not read), and what became
+    # of its article (new, updated, unchanged; "" = it has none).
+    children: list[Link] | None = None
+    article: str = ""
+
+    @property
+    def wants_links(self) -> bool:
+        """A bounded crawl follows the links of the page, so its body is read, changed or not."""
+        return any(one.level < one.levels for one in self.wanted)
 
 
 @dataclass(slots=True)

@@ -185,6 +185,9 @@ class NewsSpider(Spider):
         result = await self.parser.parse(page)
         visit = decide(page, result, self.rules)
         self._count(result, visit)
+        if lease.wanted:
+            links = result.found.admitted if isinstance(result, (HtmlRead, ListRead)) else ()
+            self.services.bounded.note(page, links, visit)
         return visit
 
     async def _unleased(self, response: Response) -> AsyncIterator[Article | Request]:
@@ -254,8 +257,10 @@ class NewsSpider(Spider):
         result = RobotsRead(
             RobotsAnswer(found.status, found.body, found.rules.crawl_delay, found.retry_after_s)
         )
+        services = self.services
+        if await services.bounded.is_for_crawls(lease):
+            return result  # its sitemaps lead beyond the bounds of the crawl
         if 200 <= found.status < 500 and found.status != 429:
-            services = self.services
             result.links = await services.announced.of_robots(
                 services.sites, page.site, lease, found.rules.sitemaps[:20], self._now_ms()
             )

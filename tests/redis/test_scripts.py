@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from newscrawler.frontier import keys, packing, schema, scripts
+from newscrawler.frontier.bounded import CrawlBook, Ended
 from newscrawler.frontier.found import FoundSeed, FoundSeeds
 from newscrawler.frontier.queue import RobotsAnswer
 from newscrawler.frontier.scripts import Scripts
-from newscrawler.frontier.types import FrontierConfig
+from newscrawler.frontier.types import FrontierConfig, Wanted
 from newscrawler.items import Kind, Outcome
 from tests.redis.helpers import check, done, ended, frontier, link, links
 
@@ -73,6 +74,12 @@ async def test_every_script_runs(r: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     await check(r)
     assert await f.operator.purge(domain) > 0
     await f.scripts.run("free", keys.prefix(0))
+    wanted = link("/wanted", domain, revisit=True)
+    await f.want([wanted], Wanted("aaaa1111", 0, 1))
+    await f.unwant("aaaa1111", [wanted], drop_known=True)
+    fetched = Ended("DONE", ("fetched",))
+    book = CrawlBook(r, f.scripts)
+    await book.page_ended("none", wanted.url_id, fetched, level=1, links=(), now_ms=1)
     feed = FoundSeed(f"https://{domain}/rss", Kind.FEED, 1)
     assert await FoundSeeds(r, 1).note(domain, [feed, feed]) == [feed]
     await check(r)

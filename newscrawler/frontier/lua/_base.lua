@@ -39,6 +39,7 @@ end
 
 -- What one part sets and another reads, where a script need not have both.
 -- marked: buckets of finished records over their share    archived: url id -> finished record that the archive has
+-- fresh_from: seconds, a page that was read since is not wanted again (want.lua)
 -- save_caps: where there are caps to save    offer_all, save_seen: where acks have links
 local shared = { marked = 0, archived = {} }
 

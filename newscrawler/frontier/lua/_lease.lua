@@ -16,6 +16,13 @@ local function needs_robots(d)
   return now >= d.robots_due
 end
 
+-- What wants a URL, for its worker: {f}:want is there only while a bounded crawl runs.
+local has_wanted
+local function wanted_by(id)
+  if has_wanted == nil then has_wanted = call("EXISTS", P .. ":want") == 1 end
+  return has_wanted and call("HGET", P .. ":want", id) or ""
+end
+
 -- A lease as its worker gets it; record: "" = robots.txt.
 local function hand_out(granted, name, d, id, record, score, is_robots)
   S.fence = max(S.fence + 1, real_us)  -- by time, so that it grows even past a second that a killed Redis forgot
@@ -23,7 +30,7 @@ local function hand_out(granted, name, d, id, record, score, is_robots)
   d.id = id
   take_request(1)
   granted[#granted + 1] = GRANT.pack{ url_id = id, fence = S.fence, robots_version = d.robots_version, scheme = d.scheme,
-    domain = name, site = d.site } .. record
+    domain = name, site = d.site, wanted = wanted_by(id) } .. record
 end
 
 local given = {}  -- url ids that were handed out in this call

@@ -4,7 +4,7 @@
 local added_links = 0
 
 -- Whether a finished URL may be queued again.
-local function is_due_again(f, d, revisit)
+local function is_due_again(f, d, revisit, is_wanted)
   if f.outcome == OUT.REFUSED and f.reason == "robots" then
     return f.version ~= d.robots_version  -- a refusal holds until robots.txt changes
   end
@@ -12,9 +12,16 @@ local function is_due_again(f, d, revisit)
   if f.outcome == OUT.FAILED or (f.outcome == OUT.REFUSED and f.reason == "queue_full") then
     return now_s >= next_s
   end
+  if is_wanted then return true end
   if not revisit then return false end
   if next_s == 0 then next_s = f.last + floor((C.revisit_ms[f.kind + 1] or 0) / 1000) end
   return now_s >= next_s
+end
+
+-- Whether a page was read so lately that a bounded crawl does not ask for it again.
+local function is_fresh(outcome, last)
+  return shared.fresh_from and last >= shared.fresh_from
+    and (outcome == OUT.DONE or outcome == OUT.UNCHANGED or outcome == OUT.NOT_ARTICLE)
 end
 
 -- Whether the URL lives on under another domain to which it was redirected, as _ack.lua noted. "" stands for one
@@ -85,10 +92,11 @@ end
 
 --@fields l @LINK rest
 -- A link that no queue holds. shape: 32 bits of what the URL looks like, 0 or nil = it is not counted.
--- flags of a link: 1 revisit, 2 moved (it replaces a URL of the same id under another domain), 4 the archive was asked.
+-- flags of a link: 1 revisit, 2 moved (it replaces a URL of the same id under another domain), 4 the archive was asked,
+-- 8 a bounded crawl wants it, due or not (want.lua; with 1).
 local function offer(name, id, link, shape)
   local flags = link:byte(LINK.at.flags)
-  local revisit, is_moved, is_asked = flags % 2 == 1, flags % 4 >= 2, flags >= 4
+  local revisit, is_moved, is_asked, is_wanted = flags % 2 == 1, flags % 4 >= 2, flags % 8 >= 4, flags >= 8
   -- The record answers first, as it costs less than the filter and never lies. It may also be older than the
   -- filter's window, so it is asked even for what the filter does not know.
   local bucket, field = finished_place(id)
@@ -104,7 +112,8 @@ local function offer(name, id, link, shape)
     if not raw and not is_asked and C.finished_per_bucket >= 0 then return "?" end
   end
   local f = raw and read_finished(raw)
-  if f and not is_moved and not is_due_again(f, d, revisit) then
+  if f and is_wanted and is_fresh(f.outcome, f.last) then return "w" end
+  if f and not is_moved and not is_due_again(f, d, revisit, is_wanted) then
     if shared.archived[id] then put_back(id, raw, f) end
     return "s"
   end
@@ -119,7 +128,8 @@ local function offer(name, id, link, shape)
     return "t"
   end
   -- Over the limit a URL falls one band, over twice the limit two: below the last band it falls out.
-  h.band = l.band + floor((d.queued + d.due) / C.queue_limit)
+  -- What a bounded crawl wants is bounded by the crawl.
+  h.band = is_wanted and l.band or l.band + floor((d.queued + d.due) / C.queue_limit)
   if h.band > 2 then return refuse_full(name, d, id, h) end
   if f then
     call("HDEL", bucket, field)
