@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 
 from newscrawler.api import (
     bulk,
+    crawl_routes,
     data,
     feeds,
     listen,
@@ -116,6 +117,7 @@ def create_app(deps: Deps) -> FastAPI:
     listen.add_listening(app, reader)
     selector_pages.add_selector_pages(app, reader)
     operator_routes.add_operator_routes(app, reader)
+    crawl_routes.add_crawl_routes(app, reader)
     app.add_middleware(BodyLimit, limits=deps.limits)
     app.add_middleware(Looks)
     app.add_middleware(Guard, access=deps.access, clock=deps.clock)

@@ -297,6 +297,38 @@ class Done(_Exact):
     done: str
 
 
+class CrawlAnswer(_Exact):
+    """A bounded crawl. ``queued``: pages that are still to be fetched; ``fresh``: read lately and
+    not fetched again; ``left_out``: links that ``max_pages`` left out."""
+
+    id: str
+    url: str
+    site: str
+    levels: int
+    max_pages: int
+    state: Literal["waiting", "running", "finished", "refused", "failed", "cancelled"]
+    waits_for: str = Field(description="what keeps it from going on, as a worker; empty = nothing")
+    why: str = Field(description="why it ended")
+    fetched: int
+    queued: int
+    fresh: int
+    refused: int
+    failed: int
+    articles: int
+    new_articles: int
+    left_out: int
+    by: str = Field(description="id of the token that asked for it")
+    created: str
+    ended: str | None
+
+
+class CrawlPage(_Exact):
+    url: str
+    level: int = Field(description="links from the start")
+    kind: str
+    outcome: str | None = Field(description="null: still to be fetched")
+
+
 class SeedHit(_Open):
     """An article as the routes of one page of hits answer it."""
 
@@ -331,7 +363,7 @@ _ERRORS = {
     401: "a token is needed (only where API_TOKEN_SECRET is set)",
     403: "the request comes from another site, or the token's role is too low",
     404: "there is no such thing",
-    409: "the set does not pass on the stored pages",
+    409: "the set does not pass on the stored pages; as many crawls run as may",
     413: "the body is larger than this route takes",
     421: "the Host header names another server",
     422: "a parameter is not what it must be",

@@ -35,15 +35,15 @@ WORKER_LOAD = ("cpu_percent", "memory_bytes")
 PART_S = 5.0
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class UrlBody(_Body):
+class UrlBody(Body):
     url: Url
 
 
-class SeedBody(_Body):
+class SeedBody(Body):
     url: Url
     kind: Literal["feed", "sitemap", "section"]
 
@@ -65,7 +65,7 @@ def _add_views(app: FastAPI, reader: DataReader) -> None:
     async def why(
         url: Annotated[str, Parameter(max_length=2_000, pattern=r"^https?://")],
     ) -> dict[str, Any]:
-        settings = _settings(reader)
+        settings = settings_of(reader)
         try:
             found: dict[str, Any] = plain(await trace(url, _operator(reader), settings))
         except SitesError as exc:
@@ -116,33 +116,30 @@ def _add_domain_changes(app: FastAPI, reader: DataReader) -> None:
             raise HTTPException(404, f"the frontier has no domain {domain}; see /api/frontier")
         return operator
 
-    @app.post(
-        "/api/domains/{domain}/pause",
-        summary="Fetch nothing of a domain until it is resumed (role operator)",
-        tags=["crawl"],
-        response_model=models.Done,
-        responses=models.errors(404, 422, 503),
-    )
-    async def pause(request: Request, domain: Domain) -> dict[str, str]:
-        who = guard.principal_of(request, "operator")
-        operator = await known(domain)
-        reader.deps.audit.note(who, "domain.pause", domain)
-        await operator.pause(domain)
-        return {"done": f"{domain} is paused"}
+    def add(verb: str, summary: str, said: str) -> None:
+        """POST /api/domains/{domain}/VERB: the method of the same name of the operator."""
 
-    @app.post(
-        "/api/domains/{domain}/resume",
-        summary="End a pause or a block; the delay since the last fetch still holds (operator)",
-        tags=["crawl"],
-        response_model=models.Done,
-        responses=models.errors(404, 422, 503),
+        @app.post(
+            f"/api/domains/{{domain}}/{verb}",
+            name=verb,
+            summary=summary,
+            tags=["crawl"],
+            response_model=models.Done,
+            responses=models.errors(404, 422, 503),
+        )
+        async def change(request: Request, domain: Domain) -> dict[str, str]:
+            who = guard.principal_of(request, "operator")
+            operator = await known(domain)
+            reader.deps.audit.note(who, f"domain.{verb}", domain)
+            await getattr(operator, verb)(domain)
+            return {"done": f"{domain} {said}"}
+
+    add("pause", "Fetch nothing of a domain until it is resumed (role operator)", "is paused")
+    add(
+        "resume",
+        "End a pause or a block; the delay since the last fetch still holds (operator)",
+        "goes on",
     )
-    async def resume(request: Request, domain: Domain) -> dict[str, str]:
-        who = guard.principal_of(request, "operator")
-        operator = await known(domain)
-        reader.deps.audit.note(who, "domain.resume", domain)
-        await operator.resume(domain)
-        return {"done": f"{domain} goes on"}
 
 
 def _add_url_changes(app: FastAPI, reader: DataReader) -> None:
@@ -155,12 +152,12 @@ def _add_url_changes(app: FastAPI, reader: DataReader) -> None:
     )
     async def recheck(request: Request, body: UrlBody) -> dict[str, str]:
         who = guard.principal_of(request, "operator")
-        sites = _sites(reader)
+        sites = sites_of(reader)
         link = _identified(sites, body.url, Kind.ARTICLE)
         link.revisit, link.band = True, 0
-        frontier = await _frontier(reader)
+        frontier = await frontier_of(reader)
         reader.deps.audit.note(who, "url.recheck", link.url)
-        await frontier.put_domains(services.domain_policies(sites, _settings(reader)))
+        await frontier.put_domains(services.domain_policies(sites, settings_of(reader)))
         result = await frontier.add([link])
         if result.refused:
             reasons = ", ".join(result.refused)
@@ -176,7 +173,7 @@ def _add_url_changes(app: FastAPI, reader: DataReader) -> None:
     )
     async def add_seed(request: Request, body: SeedBody) -> dict[str, str]:
         who = guard.principal_of(request, "operator")
-        sites = _sites(reader, enabled_only=False)
+        sites = sites_of(reader, enabled_only=False)
         kind = SEED_KINDS[body.kind]
         site = _site_of(sites, body.url)
         link = _identified(Sites([replace(site, enabled=True)]), body.url, kind)
@@ -185,7 +182,7 @@ def _add_url_changes(app: FastAPI, reader: DataReader) -> None:
 
 
 def _keep_seed(reader: DataReader, who: Principal, site: Site, link: Link) -> None:
-    folder = services.data_dir(_settings(reader))
+    folder = services.data_dir(settings_of(reader))
     reader.deps.audit.note(who, "seed.add", link.url, site.id)
     try:
         state = overlay.read(folder)
@@ -233,7 +230,7 @@ def _part(part: str, name: str, problem: str, load: dict[str, Any]) -> dict[str,
 
 
 # ---------------------------------------------------------------- what the routes work with
-def _settings(reader: DataReader) -> Any:
+def settings_of(reader: DataReader) -> Any:
     if reader.deps.settings is None:
         raise HTTPException(503, "this server was started without the crawl's settings")
     return reader.deps.settings
@@ -246,7 +243,7 @@ def _operator(reader: DataReader) -> Operator:
     return frontier.operator
 
 
-async def _frontier(reader: DataReader) -> Frontier:
+async def frontier_of(reader: DataReader) -> Frontier:
     frontier = reader.deps.frontier
     if not isinstance(frontier, Frontier):
         raise HTTPException(503, reader.deps.redis_error or "no Redis")
@@ -257,10 +254,10 @@ async def _frontier(reader: DataReader) -> Frontier:
     return frontier
 
 
-def _sites(reader: DataReader, *, enabled_only: bool = True) -> Sites:
+def sites_of(reader: DataReader, *, enabled_only: bool = True) -> Sites:
     read = services.load_sites if enabled_only else services.all_sites
     try:
-        return read(_settings(reader))
+        return read(settings_of(reader))
     except SitesError as exc:
         raise HTTPException(503, str(exc)) from exc
 

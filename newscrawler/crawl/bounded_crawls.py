@@ -16,9 +16,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from newscrawler.crawl import services as services_module
 from newscrawler.discovery.sites import Refusal, Site, Sites
 from newscrawler.fetch import address_guard
 from newscrawler.fetch.client import AddressRefused, FetchRules, GuardedResolver
@@ -40,8 +39,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from newscrawler.crawl.page import Page
-    from newscrawler.crawl.services import Services
-    from newscrawler.frontier.types import Lease
+    from newscrawler.frontier.types import DomainPolicy, Lease
     from newscrawler.items import Visit
 
 __all__ = ["MOST_RUNNING", "BoundedCrawls", "Crawl", "CrawlBook", "CrawlRefused"]
@@ -67,11 +65,23 @@ _FETCHED = (Outcome.DONE, Outcome.UNCHANGED, Outcome.NOT_ARTICLE, Outcome.REDIRE
 _NOT_ASKED = ("robots", "robots_unknown", "ssrf", "scheme", "offsite")
 
 
+class Worker(Protocol):
+    """What of crawl.services.Services is used here."""
+
+    settings: BaseSettings
+    sites: Sites
+    chosen: list[str]
+
+    @property
+    def frontier(self) -> Frontier: ...
+    def policies_of(self, sites: Sites) -> list[DomainPolicy]: ...
+
+
 class BoundedCrawls:
     """One worker's part. The lease loop calls :meth:`look` and :meth:`settle`, as it alone talks to
     the frontier."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Worker) -> None:
         self._services = services
         self._frontier: Frontier = services.frontier
         self.book = CrawlBook(self._frontier.client, self._frontier.scripts)
@@ -273,8 +283,7 @@ class BoundedCrawls:
         self._services.sites = sites
         site = sites.get(crawl.site) or sites.by_host(_domain(crawl))
         if site is not None:
-            policies = services_module.domain_policies(Sites([site]), self._services.settings)
-            await self._frontier.put_domains(policies)
+            await self._frontier.put_domains(self._services.policies_of(Sites([site])))
         logger.info(
             "Bounded crawl begins id=%s url=%s levels=%d max_pages=%d",
             crawl.id, crawl.url, crawl.levels, crawl.max_pages,

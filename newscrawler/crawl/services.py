@@ -415,6 +415,10 @@ class Services:
             self.sites, self.settings, chosen=set(self.chosen) if own_queue else None
         )
 
+    def policies_of(self, sites: Sites) -> list[DomainPolicy]:
+        """Of sites that are to be fetched, whether this crawl is for them or not."""
+        return domain_policies(sites, self.settings)
+
     def restore_redis(self) -> None:
         """Starts the embedded server again where it has died. Blocking.
 

@@ -21,11 +21,11 @@ class FoundLinks:
     link set); ``refused``: reason -> count; ``known``: dropped here as seen."""
 
     links: list[Link] = field(default_factory=list)
-    admitted: list[Link] = field(default_factory=list)
     ids: set[bytes] = field(default_factory=set)
     refused: dict[str, int] = field(default_factory=dict)
     known: int = 0
     total: int = 0
+    admitted: list[Link] = field(default_factory=list)
 
 
 class SeenFilter(Protocol):

@@ -37,7 +37,13 @@ RUNNING, CANCELLED = "running", "cancelled"
 
 
 class CrawlRefused(ValueError):
-    """The crawl cannot be begun; the text says why."""
+    """The crawl cannot be begun; the text says why. ``status``: of HTTP."""
+
+    status = 422
+
+
+class TooManyCrawls(CrawlRefused):
+    status = 409
 
 
 @dataclass(slots=True)
@@ -152,7 +158,7 @@ class CrawlBook:
         is_configured: bool,
         now_ms: int,
     ) -> Crawl:
-        """:raises CrawlRefused: as many run as may"""
+        """:raises TooManyCrawls: as many run as may"""
         crawl = Crawl(
             id=secrets.token_hex(4),
             url=link.url,
@@ -168,7 +174,7 @@ class CrawlBook:
         facts = {f.name: _packed(getattr(crawl, f.name)) for f in _FIELDS if f.name != "id"}
         with translated():
             if await self.client.scard(keys.CRAWLS_RUNNING) >= MOST_RUNNING:
-                raise CrawlRefused(
+                raise TooManyCrawls(
                     f"{MOST_RUNNING} bounded crawls are running: wait for one, or cancel it"
                 )
             pipe = self.client.pipeline(transaction=True)

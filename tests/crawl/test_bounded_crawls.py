@@ -256,3 +256,32 @@ def test_killed_workers_and_no_worker_at_all(
     assert {e.link.url for e in entries if e.outcome == "DONE" and "article" in e.link.kind} <= kept
     hits = sum(fleet.hits(fleet.sites[1]).values())
     assert hits <= len(entries) + 4, "what two deaths interrupted was fetched once more"
+
+
+def test_the_command_begins_shows_and_cancels(
+    tmp_path: Path, queue: Queue, newsweb: StartNewsweb
+) -> None:
+    web = newsweb("ip", sites=1, articles=2, **QUIET)
+    scrapy = crawler(tmp_path, web, REDIS_URL=queue.url)
+    done = scrapy.run("crawls", "start", web.homes()[0], "--levels", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    crawl = json.loads(done.stdout)
+    assert crawl["state"] == "waiting" and crawl["levels"] == 2 and crawl["max_pages"] == 100
+    shown = scrapy.run("crawls", "show", crawl["id"], "--pages")
+    assert "none is running" in shown.stdout and web.homes()[0] in shown.stdout
+    # a worker that ends when nothing is left takes it, beside its own site
+    worker = scrapy.run("crawl", "news", timeout=240)
+    assert worker.returncode == 0, worker.stderr[-2000:]
+    (row,) = [json.loads(line) for line in scrapy.run("crawls", "--json").stdout.splitlines()]
+    assert row["state"] == "finished" and row["articles"] > 0, row
+    wrong = [
+        (["crawls", "show", "nothing"], 2, "no id of a crawl"),
+        (["crawls", "show", "00000000"], 1, "no crawl has the id"),
+        (["crawls", "start"], 2, "scrapy crawls start URL"),
+        (["crawls", "start", web.homes()[0], "--levels", "0"], 2, "levels is 0"),
+        (["crawls", "nap"], 2, "unknown verb"),
+    ]
+    for args, code, told in wrong:
+        refused = scrapy.run(*args)
+        assert refused.returncode == code and told in refused.stderr, (args, refused.stderr)
+        assert "Traceback" not in refused.stderr

@@ -44,7 +44,14 @@ def crawler(**changes: Any) -> Any:
 
 def lease(kind: str = "article", **values: Any) -> Any:
     return SimpleNamespace(
-        **{"kind": kind, "digest": b"", "etag": None, "last_modified": None, **values}
+        **{
+            "kind": kind,
+            "digest": b"",
+            "etag": None,
+            "last_modified": None,
+            "wants_links": False,
+            **values,
+        }
     )
 
 
@@ -132,7 +139,8 @@ def test_conditions_are_sent_only_for_a_page_that_was_seen() -> None:
     conditional.process_request(known)
     assert known.headers[b"If-None-Match"] == b'W/"abc"'
     assert known.headers[b"If-Modified-Since"] == b"Wed, 04 Mar 2026 05:00:00 GMT"
-    for other in (request(etag='"abc"'), request(digest=b"x" * 16), Request(URL)):
+    followed = request(digest=b"x" * 16, etag='"abc"', wants_links=True)
+    for other in (request(etag='"abc"'), request(digest=b"x" * 16), Request(URL), followed):
         conditional.process_request(other)
         assert b"If-None-Match" not in other.headers
         assert b"If-Modified-Since" not in other.headers

@@ -22,6 +22,8 @@ from newscrawler.api.tokens import TokenBook
 from newscrawler.crawl import services
 from newscrawler.discovery import overlay
 from newscrawler.fleet.registry import Registry
+from newscrawler.frontier import keys
+from newscrawler.frontier.bounded import MOST_RUNNING
 from newscrawler.frontier.operator import Operator
 from newscrawler.frontier.queue import Frontier, FrontierConfig
 from newscrawler.selectorsets.store import SelectorStore
@@ -67,6 +69,7 @@ def fleet(filled_folder: Path, selector_redis_url: str, tmp_path: Path) -> Itera
     client = redis.asyncio.Redis.from_url(selector_redis_url)
     settings = crawl_settings(tmp_path, selector_redis_url)
     settings.set("FRONTIER_SHARDS", 1, "cmdline")
+    settings.set("ALLOWED_PRIVATE_NETWORKS", "127.0.0.0/8", "cmdline")
     deps = Deps(
         store=open_store("", filled_folder),
         access=Access(SECRET, host="0.0.0.0", book=TokenBook(tmp_path)),
@@ -104,6 +107,7 @@ def test_a_page_is_fetched_again_and_its_domain_paused(fleet: Fleet) -> None:
         ("/api/domains/vnexpress.net/resume", None),
         ("/api/recheck", {"url": PAGE}),
         ("/api/seeds", {"url": "https://vnexpress.net/rss/x.rss", "kind": "feed"}),
+        ("/api/crawls", {"url": "http://127.0.0.1:9/"}),
     ],
 )
 def test_a_reader_changes_nothing(fleet: Fleet, path: str, body: object) -> None:
@@ -182,3 +186,75 @@ def test_seed_routes_answer_whole_texts(fleet: Fleet) -> None:
     assert all(one["url"] and one["title"] and one["content"] for one in answer["content"])
     refused = fleet.ask("reader", "GET", "/api/search/semantic?q=bóng đá")
     assert refused.status_code == 400 and "no search by meaning" in refused.json()["error"]
+
+
+START = "http://127.0.0.1:9/"
+
+
+def test_a_crawl_is_begun_told_of_and_cancelled(fleet: Fleet) -> None:
+    body = {"url": START, "levels": 2, "max_pages": 5}
+    begun = fleet.ask("operator", "POST", "/api/crawls", json=body)
+    assert begun.status_code == 201, begun.text
+    told = begun.json()
+    assert begun.headers["Location"] == f"/api/crawls/{told['id']}"
+    assert told["state"] == "waiting" and "a worker: none is running" in told["waits_for"]
+    assert (told["levels"], told["max_pages"], told["queued"], told["fetched"]) == (2, 5, 1, 0)
+    assert fleet.ask("reader", "GET", "/api/crawls").json() == [told]
+    pages = fleet.ask("reader", "GET", f"/api/crawls/{told['id']}/pages").json()
+    assert pages == [{"url": START, "level": 0, "kind": "home", "outcome": None}]
+    assert fleet.ask("reader", "DELETE", f"/api/crawls/{told['id']}").status_code == 403
+    for _ in range(2):
+        done = fleet.ask("operator", "DELETE", f"/api/crawls/{told['id']}").json()
+        assert done["state"] == "cancelled" and done["queued"] == 0 and done["ended"]
+    rows = fleet.ask("admin", "GET", "/api/audit").json()
+    assert [row["action"] for row in rows][-1] == "crawl.start"
+    assert {(row["target"], row["detail"]) for row in rows} == {
+        (START, "levels=2 max_pages=5"), (told["id"], ""),
+    }  # fmt: skip
+    assert all(row["who"] and row["role"] == "operator" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"url": START, "levels": 0}, "levels"),
+        ({"url": START, "levels": -3}, "levels"),
+        ({"url": START, "levels": 21}, "levels is 21; it must be 1 to 20"),
+        ({"url": START, "max_pages": 0}, "max_pages"),
+        ({"url": START, "max_pages": 10**12}, "max_pages is"),
+        ({"url": START, "depth": 1}, "depth"),
+        ({"url": "ftp://vnexpress.net/"}, "url"),
+        ({"url": "http://169.254.169.254/"}, "link-local"),
+        ({"url": "http://khong-co.invalid/"}, "has no address"),
+        ({"url": "http://127.0.0.1:9/a.png"}, "image"),
+    ],
+)
+def test_a_crawl_that_cannot_be_is_refused_at_once(
+    fleet: Fleet, body: dict[str, object], told: str
+) -> None:
+    refused = fleet.ask("operator", "POST", "/api/crawls", json=body)
+    assert refused.status_code == 422 and told in refused.text, refused.text
+    assert fleet.ask("reader", "GET", "/api/crawls").json() == []
+
+
+def test_robots_txt_that_is_known_refuses_a_crawl(fleet: Fleet) -> None:
+    async def know() -> None:
+        async with redis.asyncio.Redis.from_url(fleet.redis_url) as client:
+            entry = {"status": 200, "body": b"User-agent: *\nDisallow: /kin", "fetched": 1}
+            await client.hset(keys.robots(0, "127.0.0.1:9"), mapping={**entry, "version": 1})
+
+    asyncio.run(know())
+    refused = fleet.ask("operator", "POST", "/api/crawls", json={"url": START + "kin/a.html"})
+    assert refused.status_code == 422 and "robots.txt of 127.0.0.1:9 forbids" in refused.text
+    assert fleet.ask("operator", "POST", "/api/crawls", json={"url": START}).status_code == 201
+
+
+def test_too_many_crawls_and_unknown_ones(fleet: Fleet) -> None:
+    for number in range(MOST_RUNNING):
+        body = {"url": f"{START}trang/{number}"}
+        assert fleet.ask("operator", "POST", "/api/crawls", json=body).status_code == 201
+    refused = fleet.ask("operator", "POST", "/api/crawls", json={"url": START})
+    assert refused.status_code == 409 and "are running" in refused.text
+    for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/pages")):
+        assert fleet.ask("operator", method, f"/api/crawls/00000000{path}").status_code == 404
+    assert fleet.ask("operator", "GET", "/api/crawls/nothing").status_code == 422
