@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from typing import cast
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from newscrawler.items import Article
 from newscrawler.store.base import Query, QueryError, WholeStore
 from tests.contract.articles import CORPUS, START, article, filler
+from tests.contract.conftest import StoreOf
 
 GOLD = [article(f"g{n}", f"Giá vàng phiên {n}", filler(n)) for n in range(25)]
 OTHER = [article(f"o{n}", f"Thời tiết ngày {n}", filler(100 + n)) for n in range(10)]
@@ -35,23 +37,29 @@ async def filled(store: WholeStore) -> WholeStore:
     return store
 
 
+@pytest.fixture
+async def kept(store_of: StoreOf) -> WholeStore:
+    """The same articles, for tests that only read."""
+    return cast(WholeStore, await store_of([*GOLD, *OTHER]))
+
+
 @pytest.mark.parametrize("size", [1, 5, 24, 25, 26, 100])
-async def test_portions_have_every_match_once(filled: WholeStore, size: int) -> None:
-    found = await every(filled, Query('"giá vàng"'), size)
+async def test_portions_have_every_match_once(kept: WholeStore, size: int) -> None:
+    found = await every(kept, Query('"giá vàng"'), size)
     assert Counter(a.id for a in found) == Counter(a.id for a in GOLD)
 
 
-async def test_the_first_portion_says_how_many_there_are(filled: WholeStore) -> None:
-    portion = await filled.portion(Query('"giá vàng" site:vnexpress.net'), size=3)
+async def test_the_first_portion_says_how_many_there_are(kept: WholeStore) -> None:
+    portion = await kept.portion(Query('"giá vàng" site:vnexpress.net'), size=3)
     assert (portion.total, len(portion.articles)) == (25, 3) and portion.cursor
-    again = await filled.portion(Query(), portion.cursor, 3)  # the query is that of the cursor
+    again = await kept.portion(Query(), portion.cursor, 3)  # the query is that of the cursor
     assert again.total == 25 and all(a.title.startswith("Giá vàng") for a in again.articles)
-    nothing = await filled.portion(Query("title:khôngcó"), size=3)
+    nothing = await kept.portion(Query("title:khôngcó"), size=3)
     assert (nothing.total, nothing.articles, nothing.cursor) == (0, [], "")
 
 
-async def test_everything_is_found_by_an_empty_query(filled: WholeStore) -> None:
-    assert {a.id for a in await every(filled, Query(), 10)} == {a.id for a in [*GOLD, *OTHER]}
+async def test_everything_is_found_by_an_empty_query(kept: WholeStore) -> None:
+    assert {a.id for a in await every(kept, Query(), 10)} == {a.id for a in [*GOLD, *OTHER]}
 
 
 async def test_portions_are_consistent_while_articles_are_written(filled: WholeStore) -> None:
@@ -81,26 +89,26 @@ async def test_a_relaxed_query_stays_as_it_was_settled(filled: WholeStore) -> No
 
 
 @pytest.mark.parametrize("cursor", ["x", "A" * 40, "é", "eJw=", "A" * 20_000, "ADS" * 4_000])
-async def test_a_cursor_of_nobody_is_refused(filled: WholeStore, cursor: str) -> None:
+async def test_a_cursor_of_nobody_is_refused(kept: WholeStore, cursor: str) -> None:
     with pytest.raises(QueryError, match="cursor"):
-        await filled.portion(Query(), cursor, 5)
+        await kept.portion(Query(), cursor, 5)
 
 
-async def test_a_changed_cursor_is_refused_or_answered(filled: WholeStore) -> None:
-    portion = await filled.portion(Query('"giá vàng"'), size=3)
+async def test_a_changed_cursor_is_refused_or_answered(kept: WholeStore) -> None:
+    portion = await kept.portion(Query('"giá vàng"'), size=3)
     assert portion.cursor
     for at in range(0, len(portion.cursor), 7):
         broken = portion.cursor[:at] + "_" + portion.cursor[at + 1 :]
         if broken != portion.cursor:
             try:
-                await filled.portion(Query(), broken, 3)
+                await kept.portion(Query(), broken, 3)
             except QueryError:
                 continue
 
 
-async def test_meaning_has_no_end(filled: WholeStore) -> None:
+async def test_meaning_has_no_end(kept: WholeStore) -> None:
     with pytest.raises(QueryError, match="semantic"):
-        await filled.portion(Query("vàng", mode="semantic"))
+        await kept.portion(Query("vàng", mode="semantic"))
 
 
 # ---------------------------------------------------------------- by day

@@ -27,6 +27,7 @@ from newscrawler.store.base import (
 from newscrawler.store.fold import folded_words
 from newscrawler.store.highlight import mark
 from tests.contract.articles import CORPUS, START, article, article_id, filler
+from tests.contract.conftest import StoreOf
 
 NAMES = {
     article_id(n): n for n in ("bao", "vang", "ma", "ma-mới", "covid", "zh", "ja", "th", "ko", "de")
@@ -38,11 +39,16 @@ async def found(store: ArticleStore, text: str, **more: object) -> list[str]:
     return [NAMES.get(h.article.id, h.article.id) for h in result.hits]
 
 
+@pytest.fixture(params=["sqlite", "elasticsearch"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """A search is the same wherever articles are written: that is asked in test_articles.py."""
+    return str(request.param)
+
+
 @pytest.fixture
-async def corpus(store: ArticleStore) -> ArticleStore:
-    await store.put(CORPUS)
-    await store.refresh()
-    return store
+async def corpus(store_of: StoreOf) -> ArticleStore:
+    """For tests that only read."""
+    return await store_of(CORPUS)
 
 
 # One store, many questions: the table is asked in one test, as an index of Elasticsearch
@@ -291,16 +297,14 @@ async def test_a_strict_query_finds_only_what_has_all_of_it(corpus: ArticleStore
         assert (result.total, result.relaxed) == (strict, ""), typed
 
 
-async def test_one_word_too_many_still_finds_the_rest(store: ArticleStore) -> None:
-    await store.put(CORPUS)
-    await store.refresh()
-    result = await store.search(Query("ngập tuyến zzzzqqq"))
+async def test_one_word_too_many_still_finds_the_rest(corpus: ArticleStore) -> None:
+    result = await corpus.search(Query("ngập tuyến zzzzqqq"))
     assert result.relaxed == "any"
     assert result.hits[0].article.id == article_id("bao")
-    assert (await store.search(Query('"ngập tuyến zzzzqqq"'))).total == 0, (
+    assert (await corpus.search(Query('"ngập tuyến zzzzqqq"'))).total == 0, (
         "a phrase is not given up"
     )
-    assert (await store.search(Query("ngập zzzzqqq site:nhk.or.jp"))).total == 0, (
+    assert (await corpus.search(Query("ngập zzzzqqq site:nhk.or.jp"))).total == 0, (
         "a filter is not given up"
     )
 
@@ -402,10 +406,10 @@ async def test_an_update_is_found_by_its_new_words_only(store: ArticleStore) -> 
     ["-bão", '-"giá vàng" -ma', "!!! ???", '""', "😀", "-site:a.vn", "site:a.vn", "after:2026"],
 )
 async def test_a_query_without_a_word_is_refused_with_a_hint(
-    store: ArticleStore, text: str
+    corpus: ArticleStore, text: str
 ) -> None:
     with pytest.raises(QueryError, match="no word to look for"):
-        await store.search(Query(text))
+        await corpus.search(Query(text))
 
 
 async def test_a_title_with_one_wrong_word_is_found_among_texts_that_have_them_all(
@@ -465,15 +469,14 @@ async def test_words_far_down_in_a_long_text_are_marked(store: ArticleStore) -> 
     ids=str,
 )
 async def test_what_cannot_be_answered_is_said(
-    store: ArticleStore, query: Query, says: str
+    corpus: ArticleStore, query: Query, says: str
 ) -> None:
     with pytest.raises(QueryError, match=says):
-        await store.search(query)
+        await corpus.search(query)
 
 
-async def test_the_deepest_page_is_answered(store: ArticleStore) -> None:
-    await store.put(CORPUS)
-    assert (await store.search(Query("x", page=99, size=100))).hits == []
+async def test_the_deepest_page_is_answered(corpus: ArticleStore) -> None:
+    assert (await corpus.search(Query("x", page=99, size=100))).hits == []
 
 
 def _without_marks(text: str) -> str:
