@@ -3,6 +3,7 @@ counts as one page."""
 
 from __future__ import annotations
 
+import random
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,10 +24,14 @@ DAY = 86_400_000
 
 
 def always_lying(clock: Any = None) -> LocalSeen:
-    """A filter of three URLs that takes a tenth to a half of the unknown ones for known ones."""
+    """A filter of three URLs that takes a tenth to a half of the unknown ones for known ones. Its
+    seed is drawn at random: 3 to 70 % are taken, by the seed; here it is always the same."""
+    state = random.getstate()
+    random.seed(2)
     seen = LocalSeen(
         links=1, capacity=3, reset_s=3600, error_rate=0.5, **({"clock": clock} if clock else {})
     )
+    random.setstate(state)
     for i in range(4):
         seen.add(f"https://a.vn/before/{i}")
     return seen
@@ -188,7 +193,7 @@ async def test_the_links_of_a_page_reach_redis_although_the_filter_lies(r: Any) 
     )
     hrefs = [f"/tin-tuc-so-{i}-hom-nay-{100000 + i}.html" for i in range(300)]
     found = finder.find(hrefs, "https://a.vn/", parent=bytes(16), depth=0, now_ms=0, max_depth=4)
-    assert found.known > 0 and len(found.links) + found.known == 300
+    assert 30 <= found.known <= 150 and len(found.links) + found.known == 300
     await f.add(found.links)
     # What a script does not finish within its few milliseconds comes with the next call.
     for _ in range(300):

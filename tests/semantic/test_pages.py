@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,10 +16,9 @@ from newscrawler.api.app import create_app
 from newscrawler.api.deps import Deps
 from newscrawler.items import Article
 from newscrawler.store.sqlite import LocalStore
+from tests import warm
 from tests.semantic.small import Thesaurus, article, caught_up, open_with
 from tests.semantic.test_hybrid import ARTICLES
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def fill(path: Path) -> None:
@@ -85,14 +83,10 @@ NEWS = {
 
 def scrapy(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     env = {k: v for k, v in os.environ.items() if not k.startswith("SCRAPY_")}
-    return subprocess.run(
-        [sys.executable, "-m", "scrapy", *args, "-s", f"DATA_DIR={folder}"],
-        cwd=ROOT,
-        env={**env, "SEMANTIC": "auto"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return warm.run(
+        [*args, "-s", f"DATA_DIR={folder}"],
+        env={**env, "SEMANTIC": "auto"}, text=True, timeout=120,
+    )  # fmt: skip
 
 
 def test_the_command_finds_by_meaning_with_the_model_that_is_shipped(

@@ -15,6 +15,7 @@ from newscrawler.api.access import Access, Principal, TokenError, make_token
 from newscrawler.api.audit import FILE as AUDIT_FILE
 from newscrawler.api.audit import AuditLog, AuditUnavailable
 from newscrawler.api.tokens import FILE, TokenBook, TokenFileError
+from tests import warm
 
 SECRET, NEXT = "0123456789abcdef" * 2, "fedcba9876543210" * 2
 NOW = 1_800_000_000
@@ -96,8 +97,7 @@ def test_processes_that_hand_out_at_the_same_time_lose_nothing(tmp_path: Path) -
 # ---------------------------------------------------------------- the command
 def scrapy(folder: Path, *args: str, secret: str = SECRET) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "API_TOKEN_SECRET": secret, "NEWSCRAWLER_DATA_DIR": str(folder)}
-    command = [sys.executable, "-m", "scrapy", "token", *args, "-s", f"DATA_DIR={folder}"]
-    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
+    return warm.run(["token", *args, "-s", f"DATA_DIR={folder}"], env=env, text=True, timeout=120)
 
 
 def test_the_command_hands_out_lists_and_revokes(tmp_path: Path) -> None:
