@@ -162,7 +162,7 @@ class Article:
         default_factory=list,
         metadata=declared(
             "texts", label="Authors", read=True, by_selector=True, versioned=True, compared=True,
-            exported=True, listed=True, in_hit=True, counted=True, key="author",
+            exported=True, listed=True, in_hit=True, counted=True, key="author", facet=True,
         ),
     )  # fmt: skip
     # Organisations, desks, the site itself, where the page credits them as it would an author;

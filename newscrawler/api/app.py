@@ -28,6 +28,7 @@ from newscrawler.api import (
     operator_routes,
     over_time,
     pages,
+    search_page,
     selector_pages,
 )
 from newscrawler.api.asked import ArticleId, chosen_labels
@@ -111,6 +112,7 @@ def create_app(deps: Deps) -> FastAPI:
     _add_api(app, reader)
     bulk.add_bulk(app, reader, build_query)
     over_time.add_over_time(app, reader, build_query)
+    search_page.add_facets(app, reader, bulk.asked_query(reader, build_query))
     _add_probes(app, reader)
     pages.add_pages(app, reader, build_query)
     feeds.add_feeds(app, reader, build_query)

@@ -34,6 +34,7 @@ def _labels(article: Article) -> list[dict[str, Any]]:
     return [
         {"name": label.text, "link": Asked(labels=((label.key, label.text),)).link()}
         for label in labels_of(article)
+        if label.key in ("section", "keyword")
     ]
 
 
@@ -109,6 +110,9 @@ async def _article_page(article_id: str, reader: DataReader) -> Response:
         fetched=text.moment(article.fetched, zone),
         fields=_fields(article),
         labels=_labels(article),
+        people=[
+            {"name": n, "link": Asked(labels=(("author", n),)).link()} for n in article.authors
+        ],
         citation=citation.cite(article, "apa", byline["site_name"], zone),
         styles=citation.STYLES[1:],
         versions=_changes(versions, zone),

@@ -12,7 +12,7 @@ from fastapi import Path
 from fastapi import Query as Parameter
 
 from newscrawler.items import Field
-from newscrawler.store.labels import FACETED, KEYS, folded
+from newscrawler.store.labels import FACETED, KEYS, WITHOUT, folded
 
 ArticleId = Annotated[
     str, Path(pattern=r"^[0-9a-fA-F]{8,64}$", description="the article's id, hexadecimal")
@@ -28,6 +28,8 @@ def _label_parameters() -> Callable[..., tuple[tuple[str, str], ...]]:
 
     def parameter(field: Field) -> inspect.Parameter:
         said = f"{field.label.lower()} that an article must have, all of them, compared folded"
+        if field is WITHOUT:
+            said = "what an article must lack: date"
         kind = Annotated[list[str] | None, Parameter(description=said)]
         return inspect.Parameter(
             field.key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, FastAPI, HTTPException
 from fastapi import Query as Parameter
@@ -13,24 +13,17 @@ from fastapi.responses import Response, StreamingResponse
 
 from newscrawler.api import data, models, text
 from newscrawler.api.asked import ArticleId, chosen_labels
-from newscrawler.api.data import DataReader
+from newscrawler.api.data import DataReader, whole_store
 from newscrawler.api.limits import TooManySearches
 from newscrawler.items import Article
 from newscrawler.store import citation
-from newscrawler.store.base import Portion, Query, QueryError, WholeStore
+from newscrawler.store.base import Portion, Query, QueryError
 from newscrawler.store.cursor import MOST as CURSOR_MOST
 from newscrawler.store.days import FORMS, zone_of
 from newscrawler.store.export import MEDIA, PORTION, ExportError, stream
 
 #: Seconds that a running export waits for its turn, then it is cut off.
 _PATIENCE_S = 60
-
-
-def whole_store(reader: DataReader) -> WholeStore:
-    """Raises QueryError where the store is one of another project that cannot do it."""
-    if not hasattr(reader.deps.store, "portion"):
-        raise QueryError("this store cannot give all matches of a query")
-    return cast(WholeStore, reader.deps.store)
 
 
 def asked_query(reader: DataReader, build_query: Callable[..., Query]) -> Callable[..., Query]:

@@ -25,3 +25,8 @@ def byline_of(article: Article, reader: DataReader) -> dict[str, Any]:
         "lang": article.language or (facts.language if facts else ""),
         "rtl": text.is_right_to_left(article.language),
     }
+
+
+def site_name(site: str, reader: DataReader) -> str:
+    facts = reader.deps.sites.get(site)
+    return facts.name if facts else site

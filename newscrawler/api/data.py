@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, is_dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from newscrawler.api.deps import Deps, SiteFacts
 from newscrawler.api.limits import Turns
@@ -18,7 +18,14 @@ from newscrawler.fleet.freshness import DAYS, STAGES, figures
 from newscrawler.fleet.registry import RegistryUnavailable, SiteSums
 from newscrawler.fleet.rows import ORDINARY, STEPS, UNREACHABLE
 from newscrawler.items import FIELDS, Article, Outcome
-from newscrawler.store.base import Hit, Query, SearchResult, StoreUnavailable
+from newscrawler.store.base import (
+    Hit,
+    Query,
+    QueryError,
+    SearchResult,
+    StoreUnavailable,
+    WholeStore,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -245,6 +252,13 @@ class DataReader:
             )
         rows.sort(key=lambda row: (-row["articles"], -row["pages"], row["id"]))
         return rows
+
+
+def whole_store(reader: DataReader) -> WholeStore:
+    """Raises QueryError where the store is one of another project that cannot do it."""
+    if not hasattr(reader.deps.store, "portion"):
+        raise QueryError("this store cannot give all matches of a query")
+    return cast(WholeStore, reader.deps.store)
 
 
 def _reason(exc: Exception) -> str:

@@ -25,6 +25,22 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 LANGUAGES = {"vi": "Tiếng Việt", "en": "English"}
 THEMES = ("system", "light", "dark")
 LANGUAGE_COOKIE, THEME_COOKIE = "newscrawler_language", "newscrawler_theme"
+#: Names of the languages of news, in both languages of the pages: those of the 33 sites and their
+#: neighbours. Another one is shown by its code.
+_LANGUAGES = {
+    "vi": ("Vietnamese", "Tiếng Việt"),
+    "en": ("English", "Tiếng Anh"),
+    "fr": ("French", "Tiếng Pháp"),
+    "de": ("German", "Tiếng Đức"),
+    "zh": ("Chinese", "Tiếng Trung"),
+    "ja": ("Japanese", "Tiếng Nhật"),
+    "ko": ("Korean", "Tiếng Hàn"),
+    "ru": ("Russian", "Tiếng Nga"),
+    "es": ("Spanish", "Tiếng Tây Ban Nha"),
+    "th": ("Thai", "Tiếng Thái"),
+    "lo": ("Lao", "Tiếng Lào"),
+    "km": ("Khmer", "Tiếng Khmer"),
+}
 _WEEKDAYS = ("Th 2", "Th 3", "Th 4", "Th 5", "Th 6", "Th 7", "CN")
 
 
@@ -118,6 +134,11 @@ def day_text(day: date, *, weekday: bool = False) -> str:
 
 def month_text(day: date) -> str:
     return f"{day.month}/{day.year}" if look().language == "vi" else f"{day:%b %Y}"
+
+
+def language_name(code: str) -> str:
+    english, vietnamese = _LANGUAGES.get(code, (code, code))
+    return vietnamese if look().language == "vi" else english
 
 
 # ---------------------------------------------------------------- whose look it is

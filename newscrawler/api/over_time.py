@@ -16,8 +16,8 @@ from fastapi.responses import Response
 
 from newscrawler.api import models
 from newscrawler.api.asked import Asked
-from newscrawler.api.bulk import asked_query, whole_store
-from newscrawler.api.data import DataReader, plain
+from newscrawler.api.bulk import asked_query
+from newscrawler.api.data import DataReader, plain, whole_store
 from newscrawler.api.language import say
 from newscrawler.api.plots import by_site, plot
 from newscrawler.api.rendering import render

@@ -8,10 +8,11 @@ from datetime import date
 from typing import Any
 
 from newscrawler.api.asked import Asked
+from newscrawler.api.byline import site_name
 from newscrawler.api.data import DataReader
 from newscrawler.api.language import day_text, month_text, say, thousands
-from newscrawler.api.search_page import site_name
 from newscrawler.store.attention import Per, Step, after
+from newscrawler.store.attention import steps as in_steps
 
 #: Sites that a plot tells apart; the others are one.
 COLOURS = 5
@@ -120,3 +121,39 @@ def step_name(day: date, per: Per) -> str:
     if per == "month":
         return month_text(day)
     return day_text(day) if per == "day" else say("week of {day}", day=day_text(day))
+
+
+def outline(days: dict[str, int], asked: Asked) -> dict[str, Any] | None:
+    """A chart without sites and axes, to stand above the hits of a search: articles per day
+    ("2026-08-31"). None where they are all of one day."""
+    per, made = in_steps({day: {"": number} for day, number in days.items()}, {}, None)
+    if len(made) < 2:
+        return None
+    top = max(step.articles for step in made)
+    bars = []
+    for at, step in enumerate(made):
+        end = after(step.day, per)
+        high = round(_HIGH * step.articles / top, 2)
+        bars.append(
+            {
+                "x": at * _STEP,
+                "y": _HIGH - high,
+                "high": high,
+                "title": say("{step}: {n}", step=step_name(step.day, per), n=step.articles),
+                "link": asked.link(after=step.day.isoformat(), before=end.isoformat()),
+            }
+        )
+    peak = max(made, key=lambda step: step.articles)
+    return {
+        "wide": len(made) * _STEP,
+        "high": _HIGH,
+        "step": _STEP,
+        "bars": bars,
+        "first": step_name(made[0].day, per),
+        "last": step_name(made[-1].day, per),
+        "said": say(
+            "Articles over time; most: {step}: {n}",
+            step=step_name(peak.day, per),
+            n=thousands(peak.articles),
+        ),
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -12,18 +13,23 @@ from fastapi.responses import Response
 
 from newscrawler.api import text
 from newscrawler.api.asked import Asked, chosen_labels
-from newscrawler.api.byline import byline_of
-from newscrawler.api.data import DataReader
-from newscrawler.api.language import day_text, say
+from newscrawler.api.byline import byline_of, site_name
+from newscrawler.api.data import DataReader, whole_store
+from newscrawler.api.language import day_text, language_name, say
+from newscrawler.api.limits import TooManySearches
+from newscrawler.api.plots import outline
 from newscrawler.api.rendering import render
 from newscrawler.items import Article, Field
-from newscrawler.store.base import DEEPEST, Hit, Query, SearchResult
-from newscrawler.store.labels import FACETED, folded
+from newscrawler.store.base import DEEPEST, Hit, Query, QueryError, SearchResult, StoreUnavailable
+from newscrawler.store.labels import FACETED, KEYS, MOST_ALONE, folded
 
 #: Values of a facet that are shown beside the hits.
-SITES_SHOWN = 12
-LABELS_SHOWN = 12
-DAYS_SHOWN = 14
+SITES_SHOWN = 8
+LABELS_SHOWN = 6
+DAYS_SHOWN = 10
+FacetKey = Annotated[str, Parameter(pattern=f"^({'|'.join(('site', *KEYS, 'day'))})$")]
+#: Hits from which on a chart of them says something.
+LEAST_CHARTED = 5
 
 
 def add_search(app: FastAPI, reader: DataReader, build_query: Callable[..., Query]) -> None:
@@ -54,6 +60,7 @@ def add_search(app: FastAPI, reader: DataReader, build_query: Callable[..., Quer
             "apart" if copies == "apart" else "",
         )  # fmt: skip
         result = await reader.search(query)
+        charted = query.text and not page and result.total >= LEAST_CHARTED
         return render(
             "search.html",
             asked=asked,
@@ -64,6 +71,7 @@ def add_search(app: FastAPI, reader: DataReader, build_query: Callable[..., Quer
             facets=_facets(result, asked, reader),
             chips=chips(asked, reader),
             pages=_pages(query, result, asked),
+            chart=await _chart(query, asked, reader) if charted else None,
             first=page * query.size + 1,
             status=await reader.status(),
         )
@@ -105,6 +113,19 @@ def _pages(query: Query, result: SearchResult, asked: Asked) -> dict[str, Any]:
     }
 
 
+async def _chart(query: Query, asked: Asked, reader: DataReader) -> dict[str, Any] | None:
+    """The matches over time, small; None where that cannot be had now: hits are what was asked for.
+    It counts what words find, not what is near in meaning alone."""
+    try:
+        store = whole_store(reader)
+        by_words = replace(query, mode="keyword", facets=False, limit_s=reader.deps.limits.search_s)
+        async with reader.turn():
+            days = await store.days(by_words)
+    except (QueryError, StoreUnavailable, TooManySearches):
+        return None
+    return outline({day: sum(sites.values()) for day, sites in days.items()}, asked)
+
+
 # ---------------------------------------------------------------- what was chosen
 def chips(asked: Asked, reader: DataReader, path: str = "") -> list[dict[str, str]]:
     """Each filter of a search with the address without it, of the search or of another page
@@ -117,9 +138,12 @@ def chips(asked: Asked, reader: DataReader, path: str = "") -> list[dict[str, st
         }
         for site in asked.sites
     ]
-    names = {field.key: field.label for field in FACETED}
     found += [
-        {"label": say(names[key]), "name": value, "link": asked.without(key, value)}
+        {
+            "label": facet_label(key),
+            "name": value_name(key, value),
+            "link": asked.without(key, value),
+        }
         for key, value in asked.labels
     ]
     if asked.after or asked.before:
@@ -144,46 +168,63 @@ def _span_text(after: str, before: str) -> str:
     return say("from {after}", after=after) if after else say("before {before}", before=before)
 
 
-def site_name(site: str, reader: DataReader) -> str:
-    facts = reader.deps.sites.get(site)
-    return facts.name if facts else site
-
-
 # ---------------------------------------------------------------- facets
 def _facets(result: SearchResult, asked: Asked, reader: DataReader) -> dict[str, Any]:
     lists = [
-        _site_facet(result, asked, reader),
-        *(_label_facet(field, result, asked) for field in FACETED),
-        _day_facet(result, asked, reader),
+        _facet("site", _site_rows(result.facets.get("site", {}), asked, reader), asked, SITES_SHOWN)
     ]
+    for field in FACETED:
+        rows = _label_rows(result.facets.get(field.key, {}), field, asked)
+        lists.append(_facet(field.key, rows, asked, LABELS_SHOWN))
+    days = sorted(result.facets.get("day", {}).items(), reverse=True)
+    zone = str(reader.deps.zone)
+    lists.append(_facet("day", _day_rows(days, asked), asked, DAYS_SHOWN, zone))
     return {"lists": [one for one in lists if one["rows"]]}
 
 
-def _facet(key: str, label: str, rows: list[dict[str, Any]], zone: str = "") -> dict[str, Any]:
-    return {"key": key, "label": label, "rows": rows, "zone": zone, "more": ""}
+def facet_label(key: str) -> str:
+    names = {field.key: field.label for field in FACETED} | {"site": "Site", "day": "Day"}
+    return say(names[key])
 
 
-def _site_facet(result: SearchResult, asked: Asked, reader: DataReader) -> dict[str, Any]:
+def _facet(
+    key: str, rows: list[dict[str, Any]], asked: Asked, shown: int, zone: str = ""
+) -> dict[str, Any]:
+    """``more`` leads to all values, where there are more than are shown."""
+    more = asked.at("/facet", key=key) if len(rows) > shown else ""
+    label = facet_label(key)
+    return {"key": key, "label": label, "rows": rows[:shown], "zone": zone, "more": more}
+
+
+def _site_rows(found: dict[str, int], asked: Asked, reader: DataReader) -> list[dict[str, Any]]:
     rows = []
-    for site, number in list(result.facets.get("site", {}).items())[:SITES_SHOWN]:
+    for site, number in found.items():
         is_on = site in asked.sites
-        link = asked.link(site=() if is_on else (site,))
+        others = tuple(one for one in asked.sites if one != site)
+        link = asked.link(site=others if is_on else (*asked.sites, site))
         rows.append({"name": site_name(site, reader), "count": number, "link": link, "on": is_on})
-    return _facet("site", say("Site"), rows)
+    return rows
 
 
-def _label_facet(field: Field, result: SearchResult, asked: Asked) -> dict[str, Any]:
+def _label_rows(found: dict[str, int], field: Field, asked: Asked) -> list[dict[str, Any]]:
     key, on = field.key, {folded(value) for value in asked.of(field.key)}
     rows = []
-    for value, number in list(result.facets.get(key, {}).items())[:LABELS_SHOWN]:
+    for value, number in found.items():
         is_on = folded(value) in on
         link = asked.without(key, value) if is_on else asked.link(**{key: (*asked.of(key), value)})
-        rows.append({"name": value, "count": number, "link": link, "on": is_on})
-    return _facet(key, say(field.label), rows)
+        name = value_name(key, value)
+        rows.append({"name": name, "count": number, "link": link, "on": is_on})
+    return rows
 
 
-def _day_facet(result: SearchResult, asked: Asked, reader: DataReader) -> dict[str, Any]:
-    days = sorted(result.facets.get("day", {}).items(), reverse=True)[:DAYS_SHOWN]
+def value_name(key: str, value: str) -> str:
+    """Codes in words."""
+    if key == "without" and folded(value) == "date":
+        return say("a date")
+    return language_name(value) if key == "lang" else value
+
+
+def _day_rows(days: list[tuple[str, int]], asked: Asked) -> list[dict[str, Any]]:
     top = max((number for _, number in days), default=1)
     rows = []
     for day, number in days:
@@ -200,4 +241,57 @@ def _day_facet(result: SearchResult, asked: Asked, reader: DataReader) -> dict[s
                 "on": is_on,
             }
         )
-    return _facet("day", say("Day"), rows, str(reader.deps.zone))
+    return rows
+
+
+def add_facets(app: FastAPI, reader: DataReader, asked_query: Callable[..., Query]) -> None:
+    @app.get("/facet", include_in_schema=False)
+    async def facet_page(
+        key: FacetKey,
+        within: Annotated[str, Parameter(max_length=100)] = "",
+        after: str = "",
+        before: str = "",
+        query: Query = Depends(asked_query),  # noqa: B008  # a name of this function is no annotation
+    ) -> Response:
+        """All values of one facet of a search, and those with some words."""
+        asked = Asked(
+            query.text, "relevance", query.sites, after.strip(), before.strip(), 0, query.labels
+        )
+        async with reader.turn():
+            rows = await _all_rows(key, within.strip(), query, asked, reader)
+        return render(
+            "facet.html",
+            asked=asked,
+            key=key,
+            label=facet_label(key),
+            within=within.strip(),
+            rows=rows[:MOST_ALONE],
+            more=len(rows) >= MOST_ALONE,
+            chips=chips(asked, reader),
+        )
+
+
+async def _all_rows(
+    key: str, within: str, query: Query, asked: Asked, reader: DataReader
+) -> list[dict[str, Any]]:
+    store = whole_store(reader)
+    if key == "day":
+        found = await store.days(query)
+        days = [(day, sum(of.values())) for day, of in sorted(found.items(), reverse=True)]
+        return [
+            row
+            for (day, _), row in zip(days, _day_rows(days, asked), strict=True)
+            if not within or within in day or within in _written(day)
+        ]
+    if key == "site":  # by its name as well, which no store knows
+        rows = _site_rows(await store.values(query, key), asked, reader)
+        words = folded(within).split()
+        return [row for row in rows if all(word in folded(row["name"]) for word in words)]
+    field = next(field for field in FACETED if field.key == key)
+    return _label_rows(await store.values(query, key, within), field, asked)
+
+
+def _written(day: str) -> str:
+    """As days are typed: "31/8/2026"."""
+    date = datetime.fromisoformat(day).date()
+    return f"{date.day}/{date.month}/{date.year}"

@@ -302,6 +302,12 @@ class WholeStore(ArticleStore, Protocol):
         of this store's or too old."""
         ...
 
+    async def values(self, query: Query, key: str, within: str = "") -> dict[str, int]:
+        """Values of a facet (``site`` or one of ``labels.KEYS``) over all matches with their
+        articles, most first, 500 at most: of those whose words begin with the words of ``within``.
+        Raises QueryError."""
+        ...
+
     async def days(self, query: Query) -> dict[str, dict[str, int]]:
         """Day of ``query.zone`` ("2026-08-31") -> site -> articles published then, over everything
         that the words of a query find. Days without any are left out. Raises QueryError."""

@@ -15,7 +15,7 @@ from newscrawler.store import query_tree
 from newscrawler.store.base import DEEPEST, Query, QueryError, QueryTooLarge, Relaxed
 from newscrawler.store.days import day
 from newscrawler.store.fold import exact_words, folded_words
-from newscrawler.store.labels import KEYS, SINGLE, compared
+from newscrawler.store.labels import BY_WORDS, KEYS, SINGLE, compared
 from newscrawler.store.query_tree import And, Leaf, Node, Not, Or
 
 #: So many words in a row are a quotation: who has them comes before everything else.
@@ -241,7 +241,7 @@ def _condition(node: Node, zone: tzinfo) -> Condition:
         return Published(before=day(node.field, node.text, zone))
     if node.field == "site":
         return Value("site", node.text.lower())
-    if node.field in KEYS:
+    if node.field in KEYS and node.field not in BY_WORDS:
         return Value(node.field, compared(node.field, node.text))
     return Words(Term.of(node.text, node.is_quoted), node.field)
 
@@ -298,7 +298,8 @@ def _refuse_large(tree: Node | None, query: Query) -> None:
         raise QueryTooLarge(f"{len(sites)} sites are named; {MOST_SITES} are the most")
     if any(len(site) > 255 for site in sites):
         raise QueryTooLarge("site: a name of more than 255 letters")
-    values = [*query.labels, *((leaf.field, leaf.text) for leaf in leaves if leaf.field in KEYS)]
+    typed = ((leaf.field, leaf.text) for leaf in leaves if leaf.field not in BY_WORDS)
+    values = [*query.labels, *(one for one in typed if one[0] in KEYS)]
     for key, value in values:
         if len(value) > LONGEST_LABEL:
             raise QueryTooLarge(

@@ -4,7 +4,7 @@
     alternative = part { ["AND"] part }                 binds closer than OR
     part        = ("NOT" | "-") part | [field ":"] ( word | "phrase" | "(" query ")" )
 
-    title:  author:  site:  section:  lang:  keyword:  after:  before:     see ``FIELDS``
+    title:  author:  site:  section:  lang:  keyword:  without:  after:  before:     see ``FIELDS``
 
 Every text has a tree. Three steps make it: ``_tokens`` cuts the text, ``_meant`` turns every
 operator that cannot be one into a word or drops it (``OR`` at the end, a parenthesis without its
@@ -29,7 +29,9 @@ from newscrawler.store.fold import exact_words
 
 #: What may stand before a colon: the declared keys of an article's fields, its site, its day.
 FIELDS = tuple(
-    dict.fromkeys((*(f.key for f in FIELDS_OF_ARTICLES if f.key), "site", "after", "before"))
+    dict.fromkeys(
+        (*(f.key for f in FIELDS_OF_ARTICLES if f.key), "site", "without", "after", "before")
+    )
 )
 #: An article has one of each of these: two of them side by side can only mean either.
 EITHER = ("site", *(f.key for f in FIELDS_OF_ARTICLES if f.facet and f.type != "texts"))

@@ -11,6 +11,7 @@ import gzip
 import json
 import urllib.request
 import uuid
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from newscrawler.items import Article
 from newscrawler.store.base import ArticleStore, Query, QueryTooLarge
 from newscrawler.store.elasticsearch.article_store import ElasticStore
 from newscrawler.store.sqlite import LocalStore, schema
-from tests.contract.articles import article, article_id
+from tests.contract.articles import START, article, article_id
 
 OLD = Path(__file__).parent / "old"
 ARTICLES = [
@@ -194,3 +195,68 @@ def test_the_old_articles_have_no_keywords() -> None:
     documents = json.loads((OLD / "elasticsearch-1.json").read_text(encoding="utf-8"))["documents"]
     assert documents and not any("keywords" in d["data"] for d in documents)
     assert Article("1", "u", "s", "t", "c").keywords == []
+
+
+async def test_an_author_is_filtered_by_as_a_whole_and_typed_by_words(store: ArticleStore) -> None:
+    await store.put(
+        [
+            article("a", "Bão số 5", "Mưa lớn ở Huế.", authors=["Lê An", "Trần Bình"]),
+            article("b", "Nắng nóng", "Trời nắng.", authors=["Lê An Khang"]),
+            article("c", "Giá vàng", "Vàng tăng.", authors=["LE AN"], site="tuoitre.vn"),
+        ]
+    )
+    assert await found(store, "author:an") == {"a", "b", "c"}
+    assert await found(store, labels=(("author", "Lê An"),)) == {"a", "c"}
+    assert await found(store, labels=(("author", "Lê An"), ("author", "trần bình"))) == {"a"}
+    counts = (await store.search(Query("", facets=True))).facets["author"]
+    assert sorted(counts.values()) == [1, 1, 2] and counts["Lê An Khang"] == 1
+
+
+async def test_articles_without_a_date_are_told_apart_and_come_last(store: ArticleStore) -> None:
+    """They have a place in time, when they were first seen, which no reader can see."""
+    seen = START + timedelta(days=90)
+    await store.put(
+        [
+            article("a", "Bão số 5", "Mưa lớn ở Huế.", published=None, discovered=seen),
+            article("b", "Bão tan", "Trời nắng.", published=START),
+            article("c", "Bão mới", "Trời mưa.", published=START + timedelta(days=9)),
+        ]
+    )
+    await store.refresh()
+    names = {article_id(n): n for n in "abc"}
+    for asked in (Query("bão", sort="date", facets=True), Query("", facets=True)):
+        result = await store.search(asked)
+        assert [names[hit.article.id] for hit in result.hits] == ["c", "b", "a"]
+        assert result.facets["without"] == {"date": 1}
+    assert await found(store, "without:date") == {"a"}
+    assert await found(store, "bão -without:date") == {"b", "c"}
+    assert await found(store, labels=(("without", "date"),)) == {"a"}
+
+
+async def test_all_values_of_a_facet_are_searched(store: ArticleStore) -> None:
+    people = [f"Nguyễn Văn {chr(65 + n // 26)}{chr(97 + n % 26)}" for n in range(70)]
+    await store.put(
+        [
+            article(f"m{n}", f"Tin {n}", "Mưa lớn.", authors=[one, "Đỗ Hòa"], site=f"s{n % 2}.vn")
+            for n, one in enumerate(people)
+        ]
+    )
+    await store.refresh()
+    every = await store.values(Query("mưa"), "author")  # type: ignore[attr-defined]
+    assert len(every) == 71 and next(iter(every)) == "Đỗ Hòa"
+    shown = (await store.search(Query("mưa", facets=True))).facets["author"]
+    assert len(shown) == 50  # beside a search
+
+    async def values(key: str, within: str, **asked: Any) -> dict[str, int]:
+        found: dict[str, int] = await store.values(  # type: ignore[attr-defined]
+            Query("mưa", **asked), key, within
+        )
+        return found
+
+    assert await values("author", "nguyen cr") == {"Nguyễn Văn Cr": 1}
+    assert await values("author", "hoà") == {"Đỗ Hòa": 70}
+    assert await values("author", "ho", sites=("s1.vn",)) == {"Đỗ Hòa": 35}
+    assert await values("author", "ỗ") == {} == await values("author", "zz")
+    assert await values("site", "s1") == {"s1.vn": 35}
+    with pytest.raises(QueryTooLarge):
+        await store.values(Query("x" * 2_000), "author")  # type: ignore[attr-defined]

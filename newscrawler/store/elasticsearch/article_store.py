@@ -43,6 +43,7 @@ from newscrawler.store.elasticsearch import whole
 from newscrawler.store.elasticsearch.connection import Server
 from newscrawler.store.elasticsearch.outbox import ElasticOutbox, brought_along
 from newscrawler.store.elasticsearch.reindex import Reindexed, Reindexing
+from newscrawler.store.labels import matched_values
 from newscrawler.store.ladder import Ask, Count, Counts, Frequencies, Near, Scores, ladder
 from newscrawler.store.query_language import Plan, parse
 from newscrawler.web.urls import canonicalize
@@ -587,6 +588,14 @@ class ElasticStore:
                     "cursor: the server does not know it any more; begin again without it"
                 ) from exc
             raise
+
+    async def values(self, query: Query, key: str, within: str = "") -> dict[str, int]:
+        first = parse(query)
+        _refuse_meaning(query)
+        plan = await self._settle(first, query.limit_s)
+        found = await self._server.search(dsl.values_body(plan, key), query.limit_s)
+        buckets = found["aggregations"][key]["buckets"]
+        return matched_values(((b["key"], b["doc_count"]) for b in buckets), within)
 
     async def days(self, query: Query) -> dict[str, dict[str, int]]:
         first = parse(query)

@@ -18,7 +18,7 @@ from newscrawler.items import FIELDS, Article, Field
 from newscrawler.store import canonical_duplicates, codec, newest
 from newscrawler.store.base import COUNT_CAP, MOST_COPIES, Query
 from newscrawler.store.fold import folded_words, index_words
-from newscrawler.store.labels import KEYS, MOST, counted, labels_of
+from newscrawler.store.labels import BY_WORDS, KEYS, MOST, counted, labels_of
 from newscrawler.store.ladder import LONG
 from newscrawler.store.query_language import (
     AllOf,
@@ -35,6 +35,8 @@ from newscrawler.store.query_language import (
 SCHEMA = 2
 BETWEEN = "\ue002"  # between two authors: a phrase does not run from one name into the next
 FACET_SITES, FACET_DAYS = 100, 31
+#: Values of one facet that are looked through; the server answers 65,536 buckets at most.
+VALUES = 20_000
 #: Words that one unknown word may be meant as.
 CANDIDATES = 8
 TITLE_BOOST, EXACT_BOOST, PAIR_BOOST, WHOLE_BOOST = 3.0, 0.15, 0.5, 2.0
@@ -70,7 +72,7 @@ def _readable(field: Field) -> dict[str, Any]:
         return {"type": "date", "ignore_malformed": True}
     if field.type == "code":
         return _WHOLE if field.name == "language" else _KEPT_ONLY
-    if field.facet or field.name == "section":
+    if (field.facet and field.key not in BY_WORDS) or field.name == "section":
         return _WHOLE | {"fields": {"text": {"type": "text"}}}
     if field.type == "texts" or field.name == "title":
         return {"type": "text", "fields": {"keyword": _WHOLE}}
@@ -320,8 +322,10 @@ def search_body(plan: Plan, typed: Plan | None, query: Query) -> dict[str, Any]:
 
 
 def _by_date(plan: Plan) -> dict[str, Any]:
-    """The score says only whether the words stand in a row."""
-    tiers = {"bool": {"filter": matching(plan), "should": _rows(plan)}}
+    """The score says only whether the words stand in a row, and whether the article has a date."""
+    dated = {"bool": {"must_not": {"term": {"label_without": "date"}}}}
+    should = [*_rows(plan), {"constant_score": {"filter": dated}}]
+    tiers = {"bool": {"filter": matching(plan), "should": should}}
     return {"query": tiers, "sort": ["_score", {"at": "desc"}, {"stored": "desc"}]}
 
 
@@ -390,6 +394,12 @@ def facets_of(aggregations: dict[str, Any], zone: tzinfo) -> dict[str, dict[str,
             for key in KEYS
         },
     }
+
+
+def values_body(plan: Plan, key: str) -> dict[str, Any]:
+    field = key if key == "site" else f"spelt_{key}"
+    terms = {"field": field, "size": VALUES}
+    return {"size": 0, "query": matching(plan), "aggs": {key: {"terms": terms}}}
 
 
 def frequencies_body(terms: tuple[Term, ...]) -> dict[str, Any]:

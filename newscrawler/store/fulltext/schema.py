@@ -17,7 +17,7 @@ from newscrawler.store.fulltext.engine import tantivy
 from newscrawler.store.labels import KEYS, labels_of
 
 #: Raised when documents are made in another way: an index of another number is made anew.
-VERSION = 2
+VERSION = 3
 #: Words that no text can contain (private-use characters): between title and text and between two
 #: names, so that no phrase runs from one into the next; around a title, so that a whole one is
 #: found.
@@ -28,10 +28,13 @@ WORDS = ("ea", "fa", "et", "ft", "m")
 #: Values as a whole: the site, and of each facet what is compared (label) and what is counted
 #: (spelt: folded value, a tab, one spelling).
 VALUES = ("site", *(f"label_{key}" for key in KEYS), *(f"spelt_{key}" for key in KEYS))
-#: ``n`` the article's number in SQLite, ``at`` its place in time (see ``time_key``), ``day`` since
+#: ``n`` the article's number in SQLite, ``at`` its place in time (see ``time_key``), ``newest`` its
+#: place where the newest comes first (articles without a date behind all others), ``day`` since
 #: 1970, ``cluster`` its near-duplicates (0: none), ``kind`` one of the two below; ``done``,
 #: ``boundary`` and ``token`` only in the mark; ``schema_<VERSION>`` is never filled.
-NUMBERS = ("n", "at", "day", "cluster", "kind", "done", "boundary", "token", f"schema_{VERSION}")
+NUMBERS = (
+    "n", "at", "newest", "day", "cluster", "kind", "done", "boundary", "token", f"schema_{VERSION}",
+)  # fmt: skip
 ARTICLE, MARK = 1, 2
 
 _SEQUENCE_BITS = 20
@@ -107,6 +110,9 @@ def document(change: Change) -> Any:
         made.add_text(f"spelt_{label.key}", f"{label.folded}\t{label.text}")
     made.add_unsigned("n", change.n)
     made.add_unsigned("at", time_key(change.order_ms, change.n))
+    # Seen now is the beginning of 1970 there: still in order among themselves.
+    newest_ms = change.order_ms if article.published else change.order_ms // 1_000
+    made.add_unsigned("newest", time_key(newest_ms, change.n))
     made.add_unsigned("day", day_of(change.order_ms))
     made.add_unsigned("cluster", change.cluster)
     made.add_unsigned("kind", ARTICLE)

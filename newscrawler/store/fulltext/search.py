@@ -15,7 +15,7 @@ from newscrawler.store.fulltext.correct import Dictionary
 from newscrawler.store.fulltext.folder import View
 from newscrawler.store.fulltext.queries import Queries, Scale
 from newscrawler.store.fulltext.schema import day_of
-from newscrawler.store.labels import KEYS, counted
+from newscrawler.store.labels import KEYS, counted, matched_values
 from newscrawler.store.ladder import Ask, Count, Counts, Frequencies, Near, Scores, ladder
 from newscrawler.store.query_language import QUOTATION, Plan, Term
 
@@ -236,7 +236,7 @@ class Search:
         if plan in self._counts or self._walk(plan):
             return self._newest(plan, limit)
         query = self._queries.matching(plan)
-        found, self._counts[plan] = self._view.best_and_count(query, limit, by="at")
+        found, self._counts[plan] = self._view.best_and_count(query, limit, by="newest")
         return found
 
     def _best_of(self, plan: Plan, limit: int) -> list[_Place]:
@@ -271,7 +271,7 @@ class Search:
                 found = self._view.best(latest, limit, by="at")
                 if len(found) == limit:
                     return found
-        return self._view.best(query, limit, by="at")
+        return self._view.best(query, limit, by="newest")
 
     def _ranked(self, plan: Plan, typed: Plan | None, many: int, limit: int) -> list[_Place]:
         """The best of each way of matching, each article once."""
@@ -371,6 +371,14 @@ class Search:
         return local_days.by_site(found, zone)
 
     # ------------------------------------------------------------------ facets
+    def values(self, plan: Plan, key: str, within: str) -> dict[str, int]:
+        """See WholeStore.values."""
+        self._check_time()
+        field = key if key == "site" else f"spelt_{key}"
+        terms = {"field": field, "size": _CLUSTERS, "segment_size": _CLUSTERS}
+        found = self._view.aggregate(self._queries.matching(plan), {key: {"terms": terms}})
+        return matched_values(((b["key"], b["doc_count"]) for b in found[key]["buckets"]), within)
+
     def facets(self, plan: Plan, zone: tzinfo) -> dict[str, dict[str, int]]:
         """Over all matches; days are those of ``zone``."""
         self._check_time()

@@ -192,6 +192,10 @@ class LocalStore:
         _refuse_meaning(query)
         return await self._read(lambda reader: reader.portion(query, cursor, size))
 
+    async def values(self, query: Query, key: str, within: str = "") -> dict[str, int]:
+        _refuse_meaning(query)
+        return await self._read(lambda reader: reader.values(query, key, within))
+
     async def days(self, query: Query) -> dict[str, dict[str, int]]:
         _refuse_meaning(query)
         return await self._read(lambda reader: reader.days(query))

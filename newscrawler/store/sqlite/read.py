@@ -181,6 +181,18 @@ class Reader:
         with self.limited(query.limit_s):
             return self._answered(answer, query.limit_s)
 
+    def values(self, query: Query, key: str, within: str) -> dict[str, int]:
+        first = parse(query)
+
+        def answer(view: View | None) -> dict[str, int]:
+            if view is None:
+                return {}
+            search = self._searching(view)
+            return search.values(search.settle(first), key, within)
+
+        with self.limited(query.limit_s):
+            return self._answered(answer, query.limit_s)
+
     def _numbered(self, n: int) -> Article | None:
         stored = self._db.execute(
             f"SELECT {_ARTICLE} FROM article a WHERE a.n = ? AND a.gone = 0", (n,)

@@ -72,7 +72,15 @@ def test_search_finds_with_and_without_diacritics(client: httpx.Client, query: s
         assert "bóng đá" in hit["title"]
         start, end = hit["title_marks"][0]
         assert hit["title"][start:end] in ("bóng", "bóng đá")
-    assert set(answer["facets"]) == {"site", "day", "section", "keyword", "lang"}
+    assert set(answer["facets"]) == {
+        "site",
+        "day",
+        "author",
+        "section",
+        "keyword",
+        "lang",
+        "without",
+    }
 
 
 def test_the_answer_and_the_page_say_how_a_query_was_read(client: httpx.Client) -> None:
@@ -402,3 +410,60 @@ def test_the_search_pages_to_the_total_of_its_stories(client: httpx.Client) -> N
     assert page == 3 and len(seen) == len(set(seen)) == 65
     apart = client.get("/", params={"copies": "apart"}, headers=PAGE).text
     assert re.search(r'rel="next" href="/\?copies=apart&amp;page=1"', apart)
+
+
+def links(html: str, inside: str) -> list[str]:
+    part = html.split(inside, 1)[1]
+    return [link.replace("&amp;", "&") for link in re.findall(r'href="([^"]*)"', part)]
+
+
+def test_filters_are_chosen_kept_and_taken_off_one_by_one(client: httpx.Client) -> None:
+    html = client.get("/", params={"q": "tin"}, headers=PAGE).text
+    facets = html.split("<aside")[1]
+    for label in ("Site", "Authors", "Section", "Language", "Day"):
+        assert f"<h3>{label}" in facets, label
+    assert "Sat 21 Nov 2026" in facets and "Vietnamese" in facets
+    by = next(one for one in links(html, "<h3>Authors") if "author=" in one)
+    html = client.get(by, headers=PAGE).text
+    both = next(one for one in links(html, "<h3>Site") if "site=tuoitre" in one)
+    assert "author=" in both
+    html = client.get(both, headers=PAGE).text
+    chips = html.split('<p class="chips">')[1].split("</p>")[0]
+    assert chips.count('class="chip"') == 2 and "Remove all" in chips
+    assert "Site</span> Tuổi Trẻ" in chips and "Authors</span> " in chips
+    without = links(html, '<p class="chips">')
+    assert "author=" in without[0] and "site=" not in without[0]
+    assert "author=" not in without[1] and "site=tuoitre.vn" in without[1]
+    assert "author=" not in without[2] and "site=" not in without[2]
+
+
+def test_all_values_of_a_facet_stand_on_a_page_of_their_own(client: httpx.Client) -> None:
+    more = "/facet?key=day&q=tin"
+    page = client.get(more, headers=PAGE)
+    days = client.get("/api/attention", params={"q": "tin"}).json()["steps"]
+    assert page.status_code == 200 and page.text.count("<li>") == len(days) >= 8
+    some = client.get(more, params={"within": "17/11/2026", "q": "tin", "key": "day"}, headers=PAGE)
+    assert "Tue 17 Nov 2026" in some.text and "18 Nov 2026" not in some.text
+    found = client.get(
+        "/facet", params={"key": "author", "within": "tran", "q": "tin"}, headers=PAGE
+    )
+    assert "Trần Quốc Đạt" in found.text and "Phạm Thu Hằng" not in found.text
+    none = client.get("/facet", params={"key": "author", "within": ATTACK}, headers=PAGE)
+    assert none.status_code == 200 and "<img" not in none.text
+    sites = client.get("/facet", params={"key": "site", "within": "tuổi"}, headers=PAGE).text
+    assert "Tuổi Trẻ" in sites and "VnExpress" not in sites.split("<main")[1]
+    assert client.get("/facet", params={"key": "title"}, headers=PAGE).status_code == 422
+    assert client.get("/facet", params={"key": "day", "q": "-a"}, headers=PAGE).status_code == 400
+
+
+def test_a_small_chart_leads_to_its_days_and_to_the_whole_one(client: httpx.Client) -> None:
+    html = client.get("/", params={"q": "central bank"}, headers=PAGE).text
+    assert '<figure class="outline">' not in html  # too few to say anything
+    html = client.get("/", params={"q": "giá xăng"}, headers=PAGE).text
+    chart = html.split('<figure class="outline">')[1].split("</figure>")[0]
+    bars = [one for one in links(chart, "<svg") if one.startswith("/?")]
+    assert bars and all("q=gi%C3%A1+x%C4%83ng" in one and "after=2026-11-" in one for one in bars)
+    total = client.get("/api/search", params={"q": "giá xăng"}).json()["total"]
+    assert sum(int(n) for n in re.findall(r"<title>[^<]*: (\d+)</title>", chart)) == total >= 10
+    assert links(chart, "<figcaption")[0].startswith("/attention?q=")
+    assert "outline" not in client.get("/", headers=PAGE).text.split("<main")[1]

@@ -15,6 +15,7 @@ import pytest
 from newscrawler.api import data, language, text
 from newscrawler.fleet.rows import UNREACHABLE
 from newscrawler.items import FIELDS
+from newscrawler.store.labels import FACETED
 from tests.fixtures_browser import article_id
 
 API = Path(language.__file__).parent
@@ -35,7 +36,7 @@ def client(search_page: str) -> httpx.Client:
 
 def used() -> set[str]:
     """Every text that the pages ask the catalogue for."""
-    found = {field.label for field in FIELDS if field.label}
+    found = {field.label for field in (*FIELDS, *FACETED) if field.label}
     for path in (*TEMPLATES, *API.glob("*.py")):
         source = path.read_text(encoding="utf-8")
         found |= {one or other for one, other in re.findall(_ONE, source)}

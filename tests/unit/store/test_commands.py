@@ -87,9 +87,11 @@ def test_search_prints_one_object_a_line(run: Run) -> None:
         "facets": {
             "site": {"a.vn": 1},
             "day": {"2026-08-03": 1},
+            "author": {"An": 1, "Bình": 1},
             "section": {},
             "keyword": {},
             "lang": {},
+            "without": {},
         }
     }
 
