@@ -15,20 +15,24 @@ import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
+from scrapy.utils.defer import _schedule_coro
 from scrapy.utils.log import get_scrapy_root_handler
 
-from newscrawler import metrics
+from newscrawler import __version__, metrics
 from newscrawler.crawl import services as services_module
 from newscrawler.crawl.services import Services, services_of
 from newscrawler.crawl.waits import QUEUE_GONE, REDIS, Waits
 from newscrawler.fleet import freshness, progress
+from newscrawler.fleet.machine import MachineMeter
 from newscrawler.fleet.registry import (
     BEAT_S,
+    REPLACED,
     Beat,
     ProcessMeter,
     Registry,
@@ -321,9 +325,25 @@ def places(report: dict[str, Any]) -> dict[str, Place]:
     return found
 
 
+class LastError(logging.Handler):
+    """The newest line of level ERROR, for the fleet's table."""
+
+    MOST = 300
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.text = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self.text = record.getMessage().partition("\n")[0][: self.MOST]
+        except Exception:
+            self.handleError(record)
+
+
 class MetricsExtension:
     """Heartbeats of this worker, and its counters as differences, to the fleet's
-    registry in Redis."""
+    registry in Redis. What the fleet asks of the worker comes with the answer to a heartbeat."""
 
     #: Seconds between two writes of differences.
     EVERY_S = 1.0
@@ -333,6 +353,9 @@ class MetricsExtension:
         self.services = services
         self.registry: Registry | None = None
         self.meter = ProcessMeter()
+        self.machine = MachineMeter()
+        self.last_error = LastError()
+        self._order = ""
         self.started_ms = int(time.time() * 1000)
         self._sent: dict[str, int] = {}
         self._beat_at = 0.0
@@ -355,11 +378,13 @@ class MetricsExtension:
         services = self.services
         self.registry = Registry(connect(services.redis_url, single=False))
         self.meter = ProcessMeter(children=lambda: services.child_pids)
+        logging.root.addHandler(self.last_error)
         self._loop = Every(self.EVERY_S, self.send, services.waits)
 
     async def spider_closed(self, spider: Spider, reason: str) -> None:
         if self._loop is None or self.registry is None:
             return
+        logging.root.removeHandler(self.last_error)
         await self._loop.stop()
         await self.send()
         try:
@@ -385,7 +410,7 @@ class MetricsExtension:
             self._sent = counters
             deltas = {}
             if time.monotonic() - self._beat_at >= BEAT_S:
-                await self.registry.beat(self.beat())
+                self._obey(await self.registry.beat(self.beat()))
                 self._beat_at = time.monotonic()
             self._is_away = False
         except RegistryUnavailable as exc:
@@ -395,6 +420,19 @@ class MetricsExtension:
         finally:
             if deltas and reporter is not None:
                 reporter.rows.give_back(deltas)
+
+    def _obey(self, order: str) -> None:
+        """The worker takes nothing more, finishes what is under way, gives back the rest, ends."""
+        engine = self.crawler.engine
+        if not order or self._order or engine is None:
+            return
+        self._order = order
+        if order == REPLACED:
+            logger.error("The fleet gave this worker up and started another one in its place, ends")
+        else:
+            logger.info("The fleet asks this worker to end order=%s", order)
+        reason = "replaced" if order == REPLACED else "drained"
+        _schedule_coro(engine.close_spider_async(reason=reason))
 
     async def _learn_sites(self, reporter: CrawlReporter) -> None:
         """Since when the fleet knows each site, once: an article from before says nothing
@@ -436,6 +474,7 @@ class MetricsExtension:
         reporter = self.reporter
         engine = self.crawler.engine
         lease_loop = getattr(getattr(engine, "scheduler", None), "lease_loop", None)
+        machine = self.machine.look()
         return Beat(
             id=services.worker,
             host=socket.gethostname(),
@@ -451,6 +490,10 @@ class MetricsExtension:
             leases=len(lease_loop.inflight) if lease_loop is not None else 0,
             in_flight=len(engine.downloader.active) if engine is not None else 0,
             gauges=self.gauges(),
+            node=self.crawler.settings.get("FLEET_NODE") or "",
+            version=os.environ.get("SCRAPYD_EGG_VERSION") or __version__,
+            last_error=self.last_error.text or (reporter.rows.total.last_error if reporter else ""),
+            machine=asdict(machine) if machine is not None else {},
         )
 
 

@@ -361,7 +361,28 @@ MONITOR_FINISH_REASONS = (
     "closespider_pagecount",
     "closespider_timeout",
     "closespider_itemcount",
+    "drained",
+    "replaced",
 )
+
+# ---------------------------------------------------------------- fleet (docs/operations.md)
+# The name of the node in scrapy.cfg on which this worker runs; `scrapy fleet` hands it over.
+FLEET_NODE = _env("FLEET_NODE", "")
+# `scrapy serve` watches the fleet as well, as `scrapy fleet watch` does; it needs REDIS_URL and a
+# scrapy.cfg with the nodes. Several may: one leads, the others stand by.
+FLEET_WATCH = _env("FLEET_WATCH", "0")
+# Seconds that a worker may take from its scheduling to its first heartbeat; then it is given up and
+# another one started. Above a start on a loaded machine (3 s on a free one).
+FLEET_START_S = 60.0
+# Seconds that a worker may take to end once it was asked to: what is under way is finished and
+# stored first. Then it is killed, and what it held is fetched again. Above DOWNLOAD_TIMEOUT, twice.
+FLEET_DRAIN_S = 120.0
+# Resident bytes of a worker with its processes from which on it is ended in order and another one
+# started, one at a time; 0 = no limit. Four times what a worker has at full speed.
+FLEET_WORKER_MEMORY_BYTES = 2 * 1024**3
+# Bytes of memory that a node must have free to be given one more worker: what one has at full
+# speed, or what the running ones have, if that is less.
+FLEET_WORKER_NEED_BYTES = 500 * 1024**2
 
 # ---------------------------------------------------------------- search page and API
 # Loopback only; another address needs API_TOKEN_SECRET in the environment.

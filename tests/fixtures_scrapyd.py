@@ -3,8 +3,10 @@ it as a user would."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -23,6 +25,46 @@ BIN = Path(sys.executable).parent
 PROJECT = "newscrawler"
 
 
+def free_port() -> int:
+    """Below the range that clients' ends of connections come from: still free after a restart."""
+    while True:
+        port = random.SystemRandom().randrange(22_000, 32_000)
+        with contextlib.suppress(OSError), socket.socket() as sock:
+            sock.bind(("127.0.0.1", port))
+            return port
+
+
+def clean_env(**more: str) -> dict[str, str]:
+    """The virtual environment's programs, for scrapyd's children as well; nothing of this
+    machine's settings."""
+    keep = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(("SCRAPY", "LLM_", "REDIS_URL", "PYTHONPATH"))
+    }
+    return {**keep, "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}", **more}
+
+
+def checkout(folder: Path, targets: dict[str, str]) -> Path:
+    """A copy of the repository, as its build folders must not be shared with another test, with a
+    scrapy.cfg of these nodes (name -> url)."""
+    folder.mkdir()
+    shutil.copytree(
+        ROOT / "newscrawler",
+        folder / "newscrawler",
+        ignore=shutil.ignore_patterns("__pycache__", "_shipped"),
+    )
+    for part in ("evaluation", "selectors"):
+        shutil.copytree(ROOT / part, folder / part)
+    for name in ("setup.py", "requirements.txt", "sites.json"):
+        if (ROOT / name).is_file():
+            shutil.copy(ROOT / name, folder / name)
+    sections = [f"[deploy:{name}]\nurl = {url}\n" for name, url in targets.items()]
+    text = f"[settings]\ndefault = newscrawler.settings\n[deploy]\nproject = {PROJECT}\n"
+    (folder / "scrapy.cfg").write_text(text + "".join(sections))
+    return folder
+
+
 class Scrapyd:
     """``eggs``: those that another one was given; what is there when it starts is deployed."""
 
@@ -31,31 +73,26 @@ class Scrapyd:
         folder.mkdir(parents=True)
         if eggs is not None:
             shutil.copytree(eggs, folder / "eggs")
-        with socket.socket() as sock:
-            sock.bind(("127.0.0.1", 0))
-            self.port = sock.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/"
         (folder / "scrapyd.conf").write_text(
             f"[scrapyd]\nbind_address = 127.0.0.1\nhttp_port = {self.port}\npoll_interval = 0.2\nmax_proc = 4\n"
             "eggs_dir = eggs\nlogs_dir = logs\ndbs_dir = dbs\n"
         )
-        # The virtual environment's programs, for scrapyd's children as well; nothing of this
-        # machine's settings.
-        keep = {
-            k: v
-            for k, v in os.environ.items()
-            if not k.startswith(("SCRAPY", "LLM_", "REDIS_URL", "PYTHONPATH"))
-        }
-        self.env = {**keep, "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}", **env}
-        self.log = (folder / "scrapyd.log").open("wb")
+        self.env = clean_env(**env)
+        self.start()
+
+    def start(self) -> None:
+        """Also again, on its old port and with what it has stored, after a kill."""
+        self.log = (self.folder / "scrapyd.log").open("ab")
         self.process = subprocess.Popen(
             [str(BIN / "scrapyd"), "--pidfile=", "--logfile=-"],
-            cwd=folder,
+            cwd=self.folder,
             env=self.env,
             stdout=self.log,
             stderr=self.log,
         )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while True:
             try:
                 self.get("daemonstatus.json")
@@ -65,6 +102,12 @@ class Scrapyd:
                     f"{exc}\n{self.text()}"
                 )
                 time.sleep(0.05)
+
+    def kill(self) -> None:
+        """kill -9: its jobs live on, and it will not know them when it comes back."""
+        self.process.kill()
+        self.process.wait(10)
+        self.log.close()
 
     def text(self) -> str:
         return (self.folder / "scrapyd.log").read_text(errors="replace")
@@ -79,33 +122,6 @@ class Scrapyd:
         body = urllib.parse.urlencode(fields).encode()
         with urllib.request.urlopen(self.url + path, data=body, timeout=30) as answer:
             return dict(json.loads(answer.read()))
-
-    def deploy(self) -> subprocess.CompletedProcess[str]:
-        """`scrapyd-deploy` from a copy of the repository: its build folders must not be
-        shared with another test."""
-        source = self.folder / "source"
-        source.mkdir()
-        shutil.copytree(
-            ROOT / "newscrawler",
-            source / "newscrawler",
-            ignore=shutil.ignore_patterns("__pycache__", "_shipped"),
-        )
-        for folder in ("evaluation", "selectors"):
-            shutil.copytree(ROOT / folder, source / folder)
-        for name in ("setup.py", "requirements.txt", "sites.json"):
-            if (ROOT / name).is_file():
-                shutil.copy(ROOT / name, source / name)
-        (source / "scrapy.cfg").write_text(
-            f"[settings]\ndefault = newscrawler.settings\n[deploy]\nurl = {self.url}\nproject = {PROJECT}\n"
-        )
-        return subprocess.run(
-            [str(BIN / "scrapyd-deploy")],
-            cwd=source,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
 
     def schedule(self, job: str, settings: dict[str, str], **args: str) -> str:
         fields = [("project", PROJECT), ("spider", "news"), ("jobid", job), *args.items()]
@@ -122,6 +138,8 @@ class Scrapyd:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def stop(self) -> None:
+        if self.process.poll() is not None:
+            return
         self.process.terminate()
         try:
             self.process.wait(20)

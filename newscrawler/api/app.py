@@ -6,6 +6,7 @@ JSON below /api, pages for people (newscrawler.api.pages) at /, probes at /healt
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -100,7 +101,12 @@ def create_app(deps: Deps) -> FastAPI:
         follow = getattr(deps.store, "follow", None)  # stores of other projects have none
         if follow is not None:
             await follow(for_queries=True)
+        end = asyncio.Event()
+        beside = asyncio.ensure_future(deps.beside(end)) if deps.beside is not None else None
         yield
+        end.set()
+        if beside is not None:
+            await beside
         await deps.close()
 
     # FastAPI's /docs loads its script from a CDN; ours is a page of the package (pages.py).

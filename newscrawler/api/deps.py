@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any, Protocol
@@ -64,6 +65,8 @@ class Deps:
     settings: BaseSettings | None = None  # of the crawl, for what operators ask and change
     audit: AuditLog = field(default_factory=lambda: AuditLog(None, time.time))
     mark: str = ""  # names the data that is served, see api.probe.data_mark
+    # Work beside the page until the event (the watch over the fleet); None = none.
+    beside: Callable[[asyncio.Event], Awaitable[None]] | None = None
 
     async def close(self) -> None:
         await self.store.close()

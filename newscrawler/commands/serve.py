@@ -19,7 +19,7 @@ from newscrawler.api.access import (
 from newscrawler.api.tokens import TokenBook, TokenFileError
 from newscrawler.cli import UsageError
 from newscrawler.commands.token import create
-from newscrawler.crawl.services import data_dir
+from newscrawler.crawl.services import StartRefused, data_dir
 
 
 class Command(cli.Command):
@@ -93,14 +93,22 @@ class Command(cli.Command):
         from newscrawler.api.app import create_app
         from newscrawler.api.deps import open_deps
         from newscrawler.api.server import CannotServe, address, bind, serve
+        from newscrawler.crawl.fleet import watch_of_server
+        from newscrawler.fleet.nodes import TargetError
         from newscrawler.frontier import redis_server as embedded
 
+        try:
+            beside = watch_of_server(settings)
+        except (StartRefused, TargetError) as exc:
+            cli.refuse(f"FLEET_WATCH: {exc}")
         try:
             sock = bind(host, port)
         except CannotServe as exc:
             cli.fail(str(exc))
         try:
-            app = create_app(open_deps(settings, access))
+            deps = open_deps(settings, access)
+            deps.beside = beside
+            app = create_app(deps)
             cli.show(f"Search page: {address(sock)}", flush=True)
             serve(app, sock)
         except ValueError as exc:  # ARTICLE_STORE is none

@@ -27,7 +27,7 @@ from newscrawler.fetch import address_guard
 from newscrawler.fetch.client import FetchRules
 from newscrawler.fleet.identity import is_dead_worker as is_dead_worker
 from newscrawler.fleet.identity import worker_id as worker_id
-from newscrawler.fleet.registry import WORKERS, RegistryUnavailable, worker_key
+from newscrawler.fleet.registry import WORKERS, RegistryUnavailable, order_key, worker_key
 from newscrawler.frontier import connect_blocking
 from newscrawler.frontier import redis_server as embedded
 from newscrawler.frontier.errors import translated
@@ -343,7 +343,24 @@ def preflight(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
             " where every admitted host is in 127.0.0.0/8; set it to 1 or more seconds"
         )
     _check_redis(redis_url(settings))
+    refuse_replaced(redis_url(settings), str(spider_args.get("_job", "")))
     return sites
+
+
+def refuse_replaced(url: str, job: str) -> None:
+    """A job that waited in scrapyd's queue until the fleet gave it up must not begin beside the one
+    that was started in its place.
+
+    :raises StartRefused: the fleet has given this job up
+    """
+    if not job:
+        return
+    with connect_blocking(url, socket_connect_timeout=5, socket_timeout=5) as client:
+        if client.get(order_key(job)) is not None:
+            raise StartRefused(
+                f"job {job} was given up by the fleet before it began; another one runs in its"
+                " place, or none is wanted any more"
+            )
 
 
 def _check_redis(url: str) -> None:

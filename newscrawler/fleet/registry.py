@@ -6,12 +6,14 @@ Independent of scrapyd. A worker writes a heartbeat with an expiry and, each sec
 the alerts read one place. All keys carry one hash tag (a Redis Cluster keeps them on one node, so
 that a batch is one MULTI):
 
-    {fleet}:workers         zset  worker id -> ms of its last beat {fleet}:worker:<id>     JSON  the
-    beat, expires BEAT_TTL_S after it was written {fleet}:totals          hash  stat of metrics.py
-    (with its label) -> sum over all workers, ever {fleet}:sites           set   site ids with a
-    hash of their own {fleet}:lag:<site>:<day>  hash  step of freshness.py -> articles; expires DAYS
-    + 1 days after {fleet}:site:<site>     hash  pages, new, updated, o:<OUTCOME(reason)>,
-    last_fetch_ms, last_new_ms, last_error ...
+    {fleet}:workers           zset  worker id -> ms of its last beat
+    {fleet}:worker:<id>       JSON  the beat, expires BEAT_TTL_S after it was written
+    {fleet}:order:<job or id> text  what the worker is asked to do: ORDERS
+    {fleet}:totals            hash  stat of metrics.py (with its label) -> sum of all workers, ever
+    {fleet}:sites             set   site ids with a hash of their own
+    {fleet}:lag:<site>:<day>  hash  step of freshness.py -> articles; expires DAYS + 1 days after
+    {fleet}:site:<site>       hash  pages, new, updated, o:<OUTCOME(reason)>, last_fetch_ms,
+                                    last_new_ms, last_error ...
 """
 
 from __future__ import annotations
@@ -38,12 +40,20 @@ WORKERS = f"{TAG}:workers"
 TOTALS = f"{TAG}:totals"
 SITES = f"{TAG}:sites"
 
-#: Seconds between two heartbeats, and how long one is believed: three may be missed.
-BEAT_S = 5.0
-BEAT_TTL_S = 20
+#: Seconds between two heartbeats, and how long one is believed: three may be missed. A worker that
+#: died is found within ten seconds (docs/operations.md), so a beat is believed for less.
+BEAT_S = 2.0
+BEAT_TTL_S = 7
 #: A worker that fell silent without saying goodbye is shown as such for this long, seconds.
 SILENT_S = 3600
-
+#: What a worker is asked to do, in the answer to its beat. DRAIN: take nothing more, finish what is
+#: under way, give back the rest, end. REPLACED: the same, as the fleet has given up this worker and
+#: started another one in its place; a job that was given up before it began must not begin.
+DRAIN = "drain"
+REPLACED = "replaced"
+ORDERS = (DRAIN, REPLACED)
+#: An order is kept for so long, seconds: a job may wait in scrapyd's queue meanwhile.
+ORDER_S = 86_400
 
 #: Fields of a site's hash that are set to the newest value; the others are sums.
 NEWEST = ("last_fetch_ms", "last_new_ms", "last_error", "last_error_ms")
@@ -51,6 +61,11 @@ NEWEST = ("last_fetch_ms", "last_new_ms", "last_error", "last_error_ms")
 
 def worker_key(worker: str) -> str:
     return f"{TAG}:worker:{worker}"
+
+
+def order_key(job_or_worker: str) -> str:
+    """Of a scrapyd job by its id; of a worker that is none by the worker's id."""
+    return f"{TAG}:order:{job_or_worker}"
 
 
 def site_key(site: str) -> str:
@@ -84,6 +99,10 @@ class Beat:
     leases: int = 0  # URLs in hand
     in_flight: int = 0  # of these: being fetched
     gauges: dict[str, float] = field(default_factory=dict)  # stats of metrics.py that are gauges
+    node: str = ""  # FLEET_NODE: its name in scrapy.cfg
+    version: str = ""  # of the egg, or of the package
+    last_error: str = ""  # the newest line of level ERROR, else the newest visit that failed
+    machine: dict[str, float] = field(default_factory=dict)  # machine.Machine: what its host has
 
 
 @dataclass(slots=True)
@@ -131,12 +150,23 @@ class Registry:
 
     # ------------------------------------------------------------ workers
 
-    async def beat(self, beat: Beat) -> None:
+    async def beat(self, beat: Beat) -> str:
+        """:returns: the order for this worker, "" = none"""
         pipe = self.client.pipeline(transaction=True)
         pipe.set(worker_key(beat.id), json.dumps(asdict(beat), ensure_ascii=False), ex=BEAT_TTL_S)
         pipe.zadd(WORKERS, {beat.id: beat.beat_ms})
         pipe.zremrangebyscore(WORKERS, "-inf", self._now_ms() - SILENT_S * 1000)
-        await self._run(pipe.execute())
+        pipe.get(order_key(beat.job or beat.id))
+        order = (await self._run(pipe.execute()))[-1]
+        return _text(order) if order else ""
+
+    async def order(self, job_or_worker: str, order: str) -> None:
+        """:param order: one of ORDERS; "" takes it back"""
+        key = order_key(job_or_worker)
+        if order:
+            await self._run(self.client.set(key, order, ex=ORDER_S))
+        else:
+            await self._run(self.client.delete(key))
 
     async def leave(self, worker: str) -> None:
         """The worker ended in order: it is not shown as silent."""

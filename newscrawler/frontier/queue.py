@@ -741,6 +741,11 @@ class Frontier:
                 await self.scripts.run("give_back", keys.prefix(shard), how, packing.fences(leases))
             )
 
+    async def free_dead(self, is_dead: Callable[[str], bool]) -> int:
+        """Returns the leases of workers that are known to have ended or to be stuck: their URLs
+        come again as after a crash, under new fencing numbers. How many there were."""
+        return await self._free(own_held=True, how="lost", is_dead=is_dead)
+
     async def _free(
         self, *, own_held: bool, how: str, is_dead: Callable[[str], bool] | None = None
     ) -> int:

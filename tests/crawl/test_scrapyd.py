@@ -1,146 +1,363 @@
-"""The egg on a real scrapyd: deploy, two workers on one queue, and the refusal to crawl
-from a queue of its own."""
+"""A fleet on real scrapyds: deploy on all or none, workers on one queue that are replaced when they
+die, and the refusal to crawl from a queue of its own."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
+import signal
+import subprocess
 import zipfile
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scrapy.settings import Settings
 
-from newscrawler.fleet.registry import Registry
-from newscrawler.frontier import connect, redis_server
-from newscrawler.store import open_store
-from tests.crawl.harness import until
-from tests.fixtures_scrapyd import PROJECT, Scrapyd
+from newscrawler.crawl import fleet, fleet_control
+from newscrawler.crawl.fleet_control import Control, FleetRefused
+from newscrawler.fleet import deploy, status
+from newscrawler.fleet.nodes import Node, Target
+from newscrawler.fleet.watch import Look
+from newscrawler.frontier import connect
+from tests.crawl import chaos
+from tests.crawl.harness import TEST_SETTINGS, until
+from tests.crawl.small import QUICK, QUIET, complaints, expected, stored
+from tests.fixtures_scrapyd import BIN, PROJECT, Scrapyd, checkout, clean_env
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("fleet-redis")
-    yield redis_server.ensure(folder)
-    redis_server.stop(folder)
+@dataclass
+class Cluster:
+    """Nodes, their Redis, and a checkout from which they are commanded."""
+
+    redis: chaos.RedisServer
+    nodes: dict[str, Scrapyd]
+    folder: Path
+    watches: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def env(self) -> dict[str, str]:
+        return clean_env(REDIS_URL=self.redis.url)
+
+    def scrapy(self, *args: str) -> subprocess.CompletedProcess[str]:
+        """`scrapy fleet ...` in the checkout."""
+        return subprocess.run(
+            [str(BIN / "scrapy"), "fleet", *args],
+            cwd=self.folder,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+
+    def watch(self, *args: str) -> subprocess.Popen[bytes]:
+        log = (self.folder / f"watch-{len(self.watches)}.log").open("wb")
+        with log:
+            process = subprocess.Popen(
+                [str(BIN / "scrapy"), "fleet", "watch", *args],
+                cwd=self.folder,
+                env=self.env,
+                stdout=log,
+                stderr=log,
+            )
+        self.watches.append(process)
+        return process
+
+    def texts(self) -> str:
+        logs = sorted(self.folder.glob("watch-*.log"))
+        parts = [f"{path.name}: {path.read_text(errors='replace')[-3000:]}" for path in logs]
+        parts += [node.text()[-1500:] for node in self.nodes.values()]
+        return "\n".join(parts)
+
+    def settings(self, **more: Any) -> Settings:
+        settings = Settings()
+        settings.setmodule("newscrawler.settings", priority="project")
+        settings.setdict({"REDIS_URL": self.redis.url, **more}, priority="cmdline")
+        return settings
+
+    def look(self) -> Look:
+        """As `scrapy fleet status` looks."""
+
+        async def run() -> Look:
+            targets = {name: Node(Target(name, n.url[:-1])) for name, n in self.nodes.items()}
+            async with fleet.open_watch(self.settings(), targets) as watch:
+                return await watch.look()
+
+        return asyncio.run(run())
+
+    def status(self) -> dict[str, Any]:
+        return status.status_of(self.look())
+
+    def running(self) -> list[dict[str, Any]]:
+        return [row for row in self.status()["workers"] if row["state"] == "running"]
+
+    def processes(self) -> set[int]:
+        """Workers that are there, whoever knows of them: the pids of their main processes."""
+        found = set()
+        for path in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (path / "cmdline").read_bytes().split(b"\0")
+                environ = (path / "environ").read_bytes()
+                mine = f"REDIS_URL={self.redis.url}".encode() in environ.split(b"\0")
+                if mine and b"scrapyd.runner" in words and b"crawl" in words:
+                    found.add(int(path.name))
+        return found
+
+    def kill_leader(self) -> None:
+        """And waits until the one that stood by leads."""
+        leader = self.look().state.leader
+        next(watch for watch in self.watches if f"-{watch.pid}-" in leader).kill()
+        until(
+            lambda: self.look().state.leader not in ("", leader),
+            "the other watch to take over",
+            timeout=60,
+            every_s=0.5,
+        )
+
+    def clear(self) -> None:
+        for watch in self.watches:
+            watch.kill()
+            watch.wait(10)
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.watches.clear()
+
+        async def flush() -> None:
+            client: Any = connect(self.redis.url, single=False)
+            await client.flushall()
+            await client.aclose()
+
+        asyncio.run(flush())
 
 
 @pytest.fixture(scope="module")
-def deployed(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
-    """A node that the egg was deployed to as a user would: once, it takes five seconds of CPU."""
-    node = Scrapyd(tmp_path_factory.mktemp("node") / "scrapyd", {"REDIS_URL": redis_url})
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two nodes that got the egg as an operator would give it: once, it takes seconds of CPU."""
+    folder = tmp_path_factory.mktemp("fleet")
+    redis = chaos.RedisServer(folder / "redis")
+    nodes: dict[str, Scrapyd] = {}
     try:
-        done = node.deploy()
-        assert done.returncode == 0 and '"status": "ok"' in done.stdout, done.stdout + done.stderr
-        assert '"spiders": 1' in done.stdout, done.stdout
-        assert node.get("listspiders.json", project=PROJECT)["spiders"] == ["news"]
-        yield node
+        for name in ("a", "b"):
+            nodes[name] = Scrapyd(folder / name, {"REDIS_URL": redis.url})
+        source = checkout(folder / "source", {name: node.url for name, node in nodes.items()})
+        cluster = Cluster(redis, nodes, source)
+        done = cluster.scrapy("deploy", "--json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert json.loads(done.stdout)["nodes"] == ["a", "b"]
+        assert nodes["b"].get("listspiders.json", project=PROJECT)["spiders"] == ["news"]
+        yield cluster
+        cluster.clear()
     finally:
-        node.stop()
+        for node in nodes.values():
+            node.stop()
+        redis.stop()
 
 
-async def stored_urls(data: Path) -> list[str]:
-    store = open_store("", data)
-    await store.open()
-    try:
-        return [article.url async for article in store.scan()]
-    finally:
-        await store.close()
+@pytest.fixture
+def cluster(deployed: Cluster) -> Iterator[Cluster]:
+    """With a queue of the test's own; the eggs stay."""
+    deployed.clear()
+    yield deployed
+    deployed.clear()
 
 
-async def workers(redis_url: str) -> list[dict[str, Any]]:
-    client = connect(redis_url, single=False)
-    try:
-        return await Registry(client).workers()
-    finally:
-        await client.aclose()
-
-
-def test_two_jobs_share_the_queue_and_finish_the_web(
-    deployed: Scrapyd, newsweb: Any, redis_url: str, tmp_path: Path
-) -> None:
-    node = deployed
-    web = newsweb("ip", sites=6, articles=8, rate=0, delay=0.05, faults="none")
-    started = datetime.now(UTC)  # the web publishes further articles while it runs
+def of_web(web: Any, data: Path, **more: Any) -> list[str]:
+    """-s options of workers that crawl a simulated web."""
     settings = {
-        "DATA_DIR": str(tmp_path / "data"),
-        "SITES_FILE": str(web.sites_file),
-        "SELECTORS_DIR": str(web.selectors_dir),
-        "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8",
-        "DOWNLOAD_DELAY": "0.05",
-        "PROGRESS": "off",
-        "ARTICLE_MAX_AGE_DAYS": "0",
-        "SELECTOR_GENERATION": "off",
-        "AUTOTHROTTLE_ENABLED": "False",
-        "SCHEDULER_IDLE_BEFORE_CLOSE": "3",
+        **TEST_SETTINGS,
+        **QUICK,
+        "DATA_DIR": data,
+        "SITES_FILE": web.sites_file,
+        "SELECTORS_DIR": web.selectors_dir,
+        **more,
     }
-    for job in ("one", "two"):
-        node.schedule(job, {**settings, "STATS_FILE": str(tmp_path / f"{job}.json")})
-    jobs: set[str] = set()
-
-    def both_finished() -> bool:
-        jobs.update(row["job"] for row in asyncio.run(workers(redis_url)) if row["alive"])
-        return {"one", "two"} <= node.finished()
-
-    try:
-        until(both_finished, "both jobs to finish", timeout=150)
-    except AssertionError as exc:
-        raise AssertionError(
-            f"{exc}\n{node.job_log('one')[-3000:]}\n{node.text()[-2000:]}"
-        ) from None
-    stats = {job: json.loads((tmp_path / f"{job}.json").read_text()) for job in ("one", "two")}
-    assert jobs == {"one", "two"}, "heartbeats name scrapyd's jobs"
-    assert all(s.get("raw/bytes", 0) > 100 * s["raw/records"] > 0 for s in stats.values())
-    pages = {job: s.get("page/fetched", 0) for job, s in stats.items()}
-    assert min(pages.values()) >= 10, f"both worked on the one queue: {pages}"
-    expected = {
-        row["url"]
-        for row in web.truth()
-        if row["type"] == "article"
-        and row["should_be_found"]
-        and not row["optional"]
-        and datetime.fromisoformat(row["published"]) < started
-    }
-    assert len(expected) > 20
-    stored = asyncio.run(stored_urls(tmp_path / "data"))
-    assert not expected - set(stored), (
-        f"{len(expected - set(stored))} of {len(expected)} articles were not stored"
-    )
-    assert len(stored) == len(set(stored))
-    assert sum(s.get("article/new", 0) for s in stats.values()) == len(stored), (
-        "no article was stored twice"
-    )
-    for job in ("one", "two"):
-        assert stats[job]["finish_reason"] == "finished"
+    return [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
 
 
-def test_without_redis_url_the_worker_refuses_and_says_why(
-    deployed: Scrapyd, scrapyd: Any, newsweb: Any, tmp_path: Path
+class Watched:
+    """What is looked at while things are killed: no look may show a dead worker as running for more
+    than 15 seconds, and there are never more processes than workers were asked for."""
+
+    def __init__(self, cluster: Cluster, workers: int) -> None:
+        self.cluster = cluster
+        self.workers = workers
+        self.killed: dict[int, float] = {}
+
+    def kill(self, pid: int, number: int = signal.SIGKILL) -> None:
+        os.kill(pid, number)
+        self.killed[pid] = datetime.now(UTC).timestamp()
+
+    def running(self) -> list[dict[str, Any]]:
+        began = datetime.now(UTC).timestamp()
+        rows = self.cluster.running()
+        for row in rows:
+            dead_s = began - self.killed.get(row["pid"], began)
+            assert dead_s <= 15, f"shown as running {dead_s:.0f} s after its death: {row}"
+        left = self.cluster.processes() - set(self.killed)
+        assert len(left) <= self.workers, f"{len(left)} workers: {left}"
+        return rows
+
+    def until_healed(self, what: str) -> list[dict[str, Any]]:
+        """As many run as are wanted, none of them one that was killed."""
+
+        def healed() -> list[dict[str, Any]]:
+            rows = self.running()
+            fresh = [row for row in rows if row["pid"] not in self.killed]
+            return rows if len(fresh) == len(rows) == self.workers else []
+
+        try:
+            return list(until(healed, what, timeout=120, every_s=1))
+        except AssertionError as exc:
+            raise AssertionError(f"{exc}\n{self.cluster.texts()}") from None
+
+
+DELAY_S = 0.3
+
+
+def test_a_fleet_heals_and_stores_the_web_once(
+    cluster: Cluster, newsweb: Any, tmp_path: Path
 ) -> None:
-    """On a node that has the egg of the other one, as after a restart without the variable."""
+    """A worker, a scrapyd, Redis and the watch that leads are killed in turn, and a worker hangs."""
+    web = newsweb("ip", **{**QUIET, "sites": 4, "articles": 12, "delay": DELAY_S})
+    options = of_web(web, tmp_path / "data", DOWNLOAD_DELAY=DELAY_S)
+    for _ in range(2):
+        cluster.watch(*options)
+    until(lambda: cluster.look().state.leader, "a watch to lead", timeout=60, every_s=0.3)
+    done = cluster.scrapy("start", "2", *options)
+    assert done.returncode == 0, done.stdout + done.stderr + cluster.texts()
+    seen = Watched(cluster, 2)
+    workers = seen.until_healed("two workers to run")
+    assert {row["node"] for row in workers} == {"a", "b"}, "one went where the other was not"
+    assert all(row["job"].endswith("-fleet") and row["version"] for row in workers)
+
+    seen.kill(workers[0]["pid"])
+    workers = seen.until_healed("a worker that was killed to be replaced")
+
+    cluster.nodes["b"].kill()
+    cluster.nodes["b"].start()
+    assert pids(seen.until_healed("b to be back")) == pids(workers), (
+        "its worker lives on, though scrapyd does not know it any more"
+    )
+
+    cluster.redis.kill()
+    cluster.redis.start()
+    assert pids(seen.until_healed("Redis to be back")) == pids(workers), (
+        "nobody is given up as Redis was away"
+    )
+
+    cluster.kill_leader()
+    seen.kill(workers[0]["pid"], signal.SIGSTOP)  # stuck: its process is there and says nothing
+    seen.until_healed("a stuck worker to be replaced by the new leader")
+    gone = set(seen.killed)
+    until(lambda: not gone & cluster.processes(), "the stuck process to be killed", timeout=60)
+    finish(cluster, web, tmp_path / "data")
+
+
+def pids(rows: list[dict[str, Any]]) -> set[int]:
+    return {row["pid"] for row in rows}
+
+
+def finish(cluster: Cluster, web: Any, data: Path) -> None:
+    """The web is crawled to its end, the workers are stopped, and all is judged."""
+    wanted = expected(web)
+    assert len(wanted) > 20
+    until(
+        lambda: wanted <= {article.url for article in stored(data)},
+        f"all articles to be stored\n{cluster.texts()}",
+        timeout=300,
+        every_s=1,
+    )
+    done = cluster.scrapy("stop")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not cluster.look().state.jobs
+    until(lambda: not cluster.processes(), "the workers to end", timeout=60)
+    assert complaints(web, stored(data)) == []
+    assert chaos.too_soon(web.hits(), web.truth(), QUICK["BACKOFF_START_S"]) == [], (
+        "politeness of the whole fleet"
+    )
+
+
+def test_a_worker_that_does_not_come_up_is_tried_ever_more_rarely(
+    cluster: Cluster, scrapyd: Any, newsweb: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a node that has the egg and no REDIS_URL: each worker would crawl from a queue of its own,
+    so it refuses, and says why where the operator looks."""
+    monkeypatch.setattr(fleet_control, "MOST_CRASHES", 2)  # each start is seconds of CPU
     web = newsweb("ip", sites=1, articles=3, rate=0, faults="none")
-    node = scrapyd(deployed.folder / "eggs")
-    settings = {
-        "DATA_DIR": str(tmp_path / "data"),
-        "SITES_FILE": str(web.sites_file),
-        "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8",
-    }
-    node.schedule("alone", settings)
-    until(lambda: "alone" in node.finished(), "the job to end", timeout=60)
-    assert "REDIS_URL is not set" in node.text(), node.text()[
-        -3000:
-    ]  # scrapyd's own log takes a job's stderr
-    assert "exitstatus=1" in node.text()
+    node = scrapyd(cluster.nodes["a"].folder / "eggs")
+    args = [["setting", text] for text in of_web(web, tmp_path / "data")[1::2]]
+    said: list[str] = []
+
+    async def run() -> Look:
+        poor = {"poor": Node(Target("poor", node.url[:-1]))}
+        async with fleet.open_watch(cluster.settings(), poor) as watch:
+            with pytest.raises(FleetRefused, match="no worker stays up") as refused:
+                await Control(watch, said.append, wait_s=150).start(1, args)
+            assert "REDIS_URL is not set" in str(refused.value)
+            return await watch.round()
+
+    look = asyncio.run(run())
+    told = [text for text in said if "not started" in text]
+    assert len(told) == 2 and all("REDIS_URL is not set" in text for text in told), said
+    assert any("2 workers in a row ended within" in text for text in look.messages)
+    assert not look.state.jobs and look.state.ended[0].how == "not started"
+    assert "REDIS_URL is not set" in node.text(), "in scrapyd's own log as well"
     assert not (tmp_path / "data" / "redis").exists(), "no queue of its own was made"
     assert not web.hits()
 
 
-def test_egg_carries_what_is_read_at_run_time(deployed: Scrapyd) -> None:
-    egg = next((deployed.folder / "eggs" / PROJECT).glob("*.egg"))
+def test_a_deploy_is_on_all_nodes_or_on_none(
+    cluster: Cluster, scrapyd: Any, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "selectolax.py").write_text("raise ImportError('selectolax is not installed')")
+    poor = scrapyd(PYTHONPATH=str(broken), REDIS_URL=cluster.redis.url)
+    nodes = [Node(Target("a", cluster.nodes["a"].url[:-1]))]
+    third = Node(Target("poor", poor.url[:-1]))
+    gone = Node(Target("gone", "http://127.0.0.1:1"))
+    before = [node.versions() for node in nodes]
+    egg = next((cluster.nodes["a"].folder / "eggs" / PROJECT).glob("*.egg")).read_bytes()
+    said: list[str] = []
+    with pytest.raises(deploy.DeployFailed, match="selectolax is not installed") as failed:
+        deploy.deploy([*nodes, third], egg, "v2", (), said.append)
+    assert "1 of 2 nodes" in str(failed.value) and not failed.value.left
+    assert sum("has version v2" in text for text in said) == 1, "one had it already"
+    assert [node.versions() for node in nodes] == before and third.versions() == []
+    with pytest.raises(deploy.DeployFailed, match=r"gone .*Nothing was changed"):
+        deploy.deploy([*nodes, gone], egg, "v2", (), said.append)
+    with pytest.raises(deploy.DeployFailed, match="no egg"):
+        deploy.version_of(b"PK", datetime.now(UTC))
+    assert [node.versions() for node in nodes] == before
+    version = deploy.version_of(egg, datetime.now(UTC))
+    assert version.endswith(before[0][0][-9:]), "the same code has the same ending"
+
+
+def test_a_node_without_the_version_is_refused(cluster: Cluster, scrapyd: Any) -> None:
+    bare = scrapyd(REDIS_URL=cluster.redis.url)
+    targets = {"a": cluster.nodes["a"].url[:-1], "bare": bare.url[:-1]}
+
+    async def run() -> None:
+        nodes = {name: Node(Target(name, url)) for name, url in targets.items()}
+        async with fleet.open_watch(cluster.settings(), nodes) as watch:
+            with pytest.raises(FleetRefused, match="node bare has no egg of version"):
+                await Control(watch, print, wait_s=60).start(1, [])
+
+    asyncio.run(run())
+    assert not cluster.look().state.jobs
+    assert not cluster.processes()
+
+
+def test_egg_carries_what_is_read_at_run_time(deployed: Cluster) -> None:
+    egg = next((deployed.nodes["a"].folder / "eggs" / PROJECT).glob("*.egg"))
     names = set(zipfile.ZipFile(egg).namelist())
     root = Path(__file__).resolve().parents[2]
     package = root / "newscrawler"

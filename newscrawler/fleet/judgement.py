@@ -1,0 +1,107 @@
+"""What became of a worker, from what it says, what its node says, and how long it is silent. No
+I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from newscrawler.fleet.ledger import Job, State
+from newscrawler.fleet.nodes import NodeView
+
+#: Ms after which scrapyd must know a job that it took: it was asked before and after.
+KNOWN_MS = 8_000
+
+
+class Fate(StrEnum):
+    STARTING = "starting"
+    RUNNING = "running"
+    UNKNOWN = "unknown"  # silent, but so would be a living one: Redis has just come back
+    ENDED = "ended"  # it signed off
+    DIED = "died"
+    STUCK = "stuck"  # its process is there and says nothing
+    NOT_STARTED = "not started"
+
+
+OVER = (Fate.ENDED, Fate.DIED, Fate.STUCK, Fate.NOT_STARTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    fate: Fate
+    why: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        return self.fate in OVER
+
+
+def row_of(job: Job, rows: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The registry's row of a job. A worker that fell silent before anybody noted its id is known
+    by the end of it, which is the job's beginning (identity.worker_id).
+
+    :param rows: of Registry.workers, by the worker's id
+    """
+    if job.worker:
+        return rows.get(job.worker)
+    tail = f"-{job.id[:8]}"
+    return next(
+        (row for name, row in rows.items() if row.get("job") == job.id or name.endswith(tail)), None
+    )
+
+
+def judge(
+    job: Job,
+    row: Mapping[str, Any] | None,
+    view: NodeView,
+    now_ms: int,
+    *,
+    start_ms: int,
+    is_grace: bool,
+) -> Verdict:
+    """
+    :param row: of the registry; it must have been read after ``view``
+    :param start_ms: a job may take so long until its first heartbeat
+    :param is_grace: Redis came back so lately that no heartbeat can be expected yet
+    """
+    is_finished = not view.error and job.id in view.finished
+    if row is not None and row["alive"]:
+        if is_finished:
+            return Verdict(Fate.DIED, "its process ended without signing off")
+        return Verdict(Fate.RUNNING)
+    if row is not None:
+        return _silent(job, row, view, is_finished, is_grace)
+    if job.state is not State.STARTING:
+        return Verdict(Fate.UNKNOWN) if is_grace and not is_finished else Verdict(Fate.ENDED)
+    return _not_seen(job, view, is_finished, now_ms - job.started_ms, start_ms)
+
+
+def _silent(
+    job: Job, row: Mapping[str, Any], view: NodeView, is_finished: bool, is_grace: bool
+) -> Verdict:
+    if is_finished:
+        return Verdict(Fate.DIED, "its process ended without signing off")
+    if is_grace:
+        return Verdict(Fate.UNKNOWN)
+    silence = f"no heartbeat for {row['age_s']:.0f} s"
+    if view.error:
+        return Verdict(Fate.DIED, f"{silence}, and {view.error}")
+    if job.id in view.running:
+        return Verdict(Fate.STUCK, f"{silence} though its process {view.running[job.id]} is there")
+    return Verdict(Fate.DIED, silence)
+
+
+def _not_seen(job: Job, view: NodeView, is_finished: bool, age_ms: int, start_ms: int) -> Verdict:
+    """Scheduled, and no heartbeat was ever seen."""
+    if is_finished:
+        return Verdict(Fate.NOT_STARTED, "it ended before its first heartbeat")
+    if not view.error and job.id not in view.jobs and age_ms > KNOWN_MS:
+        return Verdict(Fate.NOT_STARTED, "scrapyd does not know it; was it started anew?")
+    if age_ms <= start_ms:
+        return Verdict(Fate.STARTING)
+    waited = f"no heartbeat within {start_ms / 1000:.0f} s of its start"
+    if job.id in view.pending:
+        return Verdict(Fate.NOT_STARTED, f"{waited}: scrapyd runs as many as max_proc allows")
+    return Verdict(Fate.NOT_STARTED, f"{waited}{f', and {view.error}' if view.error else ''}")

@@ -1,0 +1,12 @@
+-- Commands of the watch, run only while it leads: one that was stopped and woke up changes nothing.
+--
+-- KEYS[1] {fleet}:leader   KEYS[2] ... the key of each command, in their order
+-- ARGV[1] what the caller was answered when it began to lead (lead.lua)
+-- ARGV[2] JSON list of commands without their keys: [["HSET", "field", "value"], ["DEL"], ...]
+--
+-- Returns 1, or 0 when another one leads and nothing was done.
+if ARGV[1] == '' or redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+for number, command in ipairs(cjson.decode(ARGV[2])) do
+  redis.call(command[1], KEYS[number + 1], unpack(command, 2))
+end
+return 1

@@ -1,0 +1,637 @@
+"""The watch: makes the fleet what the operator asked for, and keeps it so.
+
+One process leads (ledger.py); any number may stand by. Each round looks at the nodes, the
+heartbeats and the ledger, and then acts: what is over is noted, its leases are freed and its
+process is ended; what is missing is started where there is most room; what is too much, too large
+or out of date is asked to end. `scrapy fleet watch` is this in a loop; `scrapy fleet start` and its
+kin do the rounds themselves where nobody watches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from newscrawler.fleet import placement, scaling
+from newscrawler.fleet.judgement import Fate, Verdict, judge, row_of
+from newscrawler.fleet.ledger import Batch, Ended, FleetState, Job, Ledger, NodeState, State
+from newscrawler.fleet.nodes import Node, NodeError, NodeView
+from newscrawler.fleet.registry import DRAIN, REPLACED, Registry, RegistryUnavailable
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two rounds.
+ROUND_S = 1.5
+#: How long a round waits for nodes that do not answer; what they said last is used meanwhile.
+LOOK_S = 1.5
+#: After a start of Redis workers get so long to be heard again, seconds: their heartbeats expired
+#: while it was away.
+GRACE_S = 12.0
+#: A worker that ended sooner than this after its start is a crash of its node, seconds.
+YOUNG_S = 60.0
+#: The first crash costs no wait: a worker that was killed by hand is started again at once. From
+#: the second in a row on, seconds, doubling.
+BACKOFF_S = 5.0
+LONGEST_BACKOFF_S = 300.0
+#: Starts of a new version that may fail before a restart is rolled back.
+MOST_FAILED = 2
+#: Rounds in a row in which a worker is over its memory limit before it is recycled.
+OVER_ROUNDS = 3
+#: Seconds between two looks at the queue, and how long fewer workers must be enough before some
+#: are ended.
+DEMAND_S = 15.0
+CALM_S = 60.0
+#: A worker that runs for less has not reached its load yet, ms: what it will need is taken off
+#: what its node has free.
+SETTLED_MS = 30_000
+#: The end of a job that the fleet started: a job of that name which the ledger has lost is taken
+#: over, any other belongs to somebody else.
+JOB_MARK = "-fleet"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """By the settings FLEET_*."""
+
+    start_s: float = 60.0
+    drain_s: float = 120.0
+    worker_memory_bytes: int = 0  # over it a worker is recycled; 0 = no limit
+    need_bytes: int = 500 * 1024**2  # that a node must have free for one more
+
+
+@dataclass(slots=True)
+class Look:
+    """One look at everything."""
+
+    state: FleetState
+    views: dict[str, NodeView]
+    rows: dict[str, dict[str, Any]]  # of the registry, by the worker's id
+    leads: bool = False
+    verdicts: dict[str, Verdict] = field(default_factory=dict)  # by job
+    messages: list[str] = field(default_factory=list)
+    target: int = 0
+
+
+class Watch:
+    """
+    :param free_leases: returns the leases of workers that are dead to the queue
+    :param demand: what the frontier has to do
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        registry: Registry,
+        nodes: Mapping[str, Node],
+        free_leases: Callable[[Collection[str]], Awaitable[int]],
+        demand: Callable[[], Awaitable[scaling.Demand]],
+        limits: Limits | None = None,
+    ) -> None:
+        self.ledger = ledger
+        self.registry = registry
+        self.nodes = nodes
+        self.limits = limits or Limits()
+        self._free_leases = free_leases
+        self._demand = demand
+        self._views: dict[str, NodeView] = {}
+        self._asking: dict[str, asyncio.Task[NodeView]] = {}
+        self._freed: set[str] = set()  # silent workers that the fleet did not start
+        self._over: dict[str, int] = {}  # job -> rounds over its memory limit
+        self._known_demand = scaling.Demand()
+        self._demand_at = float("-inf")
+        self._calm_since: float | None = None
+
+    # ------------------------------------------------------------ a round
+    async def round(self) -> Look:
+        """Looks, and acts if it leads.
+
+        :raises RegistryUnavailable: nothing can be done without Redis
+        """
+        await self.ledger.lead()
+        look = await self.look()
+        look.leads = self.ledger.leads
+        if look.leads:
+            await self._act(look)
+        return look
+
+    async def look(self) -> Look:
+        await self._ask_nodes()  # before the heartbeats, see judgement.judge
+        rows = {row["id"]: row for row in await self.registry.workers()}
+        state = await self.ledger.read()
+        is_grace = await self.ledger.up_s() < GRACE_S
+        look = Look(state, dict(self._views), rows)
+        for job in state.jobs.values():
+            look.verdicts[job.id] = judge(
+                job,
+                row_of(job, rows),
+                self._view(job.node),
+                state.now_ms,
+                start_ms=round(self.limits.start_s * 1000),
+                is_grace=is_grace,
+            )
+        return look
+
+    async def close(self) -> None:
+        """The lead goes to one that stands by, at once."""
+        for task in self._asking.values():
+            task.cancel()
+        try:
+            await self.ledger.resign()
+        except RegistryUnavailable:
+            pass  # it runs out by itself
+
+    def _view(self, node: str) -> NodeView:
+        if node not in self.nodes:
+            return NodeView(node, f"node {node} is not in scrapy.cfg any more")
+        return self._views.get(node) or NodeView(node, f"node {node} did not answer yet")
+
+    async def _ask_nodes(self) -> None:
+        """All at once. One that hangs is waited for in the next rounds, and holds up none."""
+        for name, node in self.nodes.items():
+            if name not in self._asking:
+                self._asking[name] = asyncio.ensure_future(asyncio.to_thread(node.view))
+        if not self._asking:
+            return
+        done, _ = await asyncio.wait(self._asking.values(), timeout=LOOK_S)
+        for name, task in list(self._asking.items()):
+            if task in done:
+                self._views[name] = self._asking.pop(name).result()
+            elif name not in self._views or not self._views[name].error:
+                where = f"node {name} ({self.nodes[name].target.url})"
+                self._views[name] = NodeView(name, f"{where} does not answer in time")
+
+    async def _act(self, look: Look) -> None:
+        batch = Batch()
+        self._note_nodes(look)
+        await self._adopt(look, batch)
+        await self._bury(look, batch)
+        self._note_running(look, batch)
+        await self._set_target(look)
+        self._end_some(look, batch)
+        for node in look.state.nodes.values():
+            batch.node(node)
+        if not await self.ledger.write(batch):
+            return
+        await self._start_missing(look)
+        self._tell_nodes(look)
+        said = Batch()
+        said.say(look.state.now_ms, look.target, look.messages)
+        await self.ledger.write(said)
+
+    # ------------------------------------------------------------ what is there
+    def _note_nodes(self, look: Look) -> None:
+        """Each heartbeat says what its host has free, which holds for all nodes of that host."""
+        state = look.state
+        machines: dict[str, Any] = {}
+        for row in sorted(look.rows.values(), key=lambda row: row.get("beat_ms", 0)):
+            if row["alive"] and row.get("machine"):
+                machines[row["host"]] = row["machine"]
+                if row.get("node") in self.nodes:
+                    state.node(row["node"]).host = row["host"]
+        for node in state.nodes.values():
+            if machine := machines.get(node.host):
+                node.cores, node.free_cores = machine["cores"], machine["free_cores"]
+                node.memory_bytes = int(machine["memory_bytes"])
+                node.free_memory_bytes = int(machine["free_memory_bytes"])
+                node.seen_ms = state.now_ms
+
+    async def _adopt(self, look: Look, batch: Batch) -> None:
+        """Jobs that the fleet started and the ledger does not know: a Redis that was killed forgets
+        its last second."""
+        state = look.state
+        found = {
+            job: name
+            for name, view in look.views.items()
+            for job in view.jobs
+            if job.endswith(JOB_MARK) and job not in state.jobs
+        }
+        for row in look.rows.values():
+            job = row.get("job", "")
+            if row["alive"] and row.get("node") and job.endswith(JOB_MARK):
+                if job not in state.jobs:
+                    found[job] = row["node"]
+        given_up = await self.ledger.orders(found)
+        for name, node in found.items():
+            if given_up.get(name) == REPLACED:
+                await self._end_again(look, name, node)
+                continue
+            row = next((row for row in look.rows.values() if row.get("job") == name), {})
+            job = Job(
+                id=name,
+                node=node,
+                version=row.get("version") or state.wanted.version,
+                generation=state.wanted.generation,
+                started_ms=state.now_ms,
+                since_ms=state.now_ms,
+            )
+            state.jobs[name] = job
+            look.verdicts[name] = Verdict(Fate.RUNNING if row else Fate.STARTING)
+            batch.put(job)
+            logger.warning(
+                "A job that the ledger had lost is taken over job=%s node=%s", name, node
+            )
+
+    # ------------------------------------------------------------ what is over
+    async def _bury(self, look: Look, batch: Batch) -> None:
+        over = [job for job in look.state.jobs.values() if look.verdicts[job.id].is_over]
+        late = [job for job in look.state.jobs.values() if self._ends_too_slowly(look, job)]
+        for job in late:
+            waited = f"it did not end within {self.limits.drain_s:.0f} s after it was asked to"
+            look.verdicts[job.id] = Verdict(Fate.STUCK, waited)
+        workers = set()
+        for job in [*over, *late]:
+            verdict = look.verdicts[job.id]
+            row = row_of(job, look.rows)
+            job.worker = job.worker or (row["id"] if row else "")
+            if verdict.fate is not Fate.ENDED:
+                await self._kill(job.id, job.node)
+                workers.add(job.worker)
+            await self._note_end(look, batch, job, verdict)
+        workers |= self._strangers(look)
+        workers.discard("")
+        if workers:
+            freed = await self._free_leases(workers)
+            logger.info("Leases of dead workers are freed leases=%d workers=%s", freed, workers)
+
+    def _ends_too_slowly(self, look: Look, job: Job) -> bool:
+        """Only where its node can end it: of any other there would be two."""
+        waited_s = (look.state.now_ms - job.since_ms) / 1000
+        return (
+            job.state is State.DRAINING
+            and look.verdicts[job.id].fate is Fate.RUNNING
+            and waited_s > self.limits.drain_s
+            and job.id in self._view(job.node).jobs
+        )
+
+    def _strangers(self, look: Look) -> set[str]:
+        """Silent workers that the fleet did not start: nobody replaces them, but their leases
+        are freed, once."""
+        known = {job.worker for job in look.state.jobs.values()}
+        silent = {name for name, row in look.rows.items() if not row["alive"]}
+        is_judged = all(v.fate is not Fate.UNKNOWN for v in look.verdicts.values())
+        fresh = silent - known - self._freed if is_judged else set()
+        self._freed = (self._freed & silent) | fresh
+        return fresh
+
+    async def _kill(self, job: str, name: str) -> None:
+        """Its process, if scrapyd still knows it: two for one would share the sites' leases."""
+        node = self.nodes.get(name)
+        if node is None or self._view(name).error:
+            return
+        try:
+            if await asyncio.to_thread(node.cancel, job, "KILL"):
+                logger.info("Job is killed job=%s node=%s", job, name)
+        except NodeError as exc:
+            logger.warning("Job cannot be killed, tried again job=%s error=%s", job, exc)
+
+    async def _end_again(self, look: Look, name: str, node: str) -> None:
+        """A job that was given up and whose process is there still: its node did not answer when it
+        was to be killed. One that signed off, or hears of it by its heartbeat, gets time to end."""
+        ended = next((ended for ended in look.state.ended if ended.id == name), None)
+        if ended is None:
+            return
+        is_heard = any(row["alive"] and row.get("job") == name for row in look.rows.values())
+        is_ending = is_heard or ended.how == Fate.ENDED
+        waited_s = (look.state.now_ms - ended.at_ms) / 1000
+        if not is_ending or waited_s > self.limits.drain_s:
+            await self._kill(name, node)
+
+    async def _note_end(self, look: Look, batch: Batch, job: Job, verdict: Verdict) -> None:
+        state = look.state
+        lived_s = (state.now_ms - job.started_ms) / 1000
+        why = job.why if verdict.fate is Fate.ENDED and job.why else verdict.why
+        is_asked = job.state is State.DRAINING
+        if not is_asked:
+            why = await self._with_log(job, why or "it ended by itself")
+        ended = Ended(
+            id=job.id,
+            node=job.node,
+            version=job.version,
+            at_ms=state.now_ms,
+            lived_s=round(lived_s),
+            how=str(verdict.fate),
+            why=why,
+            worker=job.worker,
+        )
+        batch.end(ended)
+        state.ended.insert(0, ended)
+        del state.jobs[job.id]
+        self._over.pop(job.id, None)
+        logger.log(
+            logging.INFO if is_asked else logging.WARNING,
+            "Worker is over job=%s node=%s how=%s lived_s=%d why=%s",
+            job.id,
+            job.node,
+            ended.how,
+            ended.lived_s,
+            why,
+        )
+        if not is_asked:
+            self._note_crash(look, batch, job, lived_s, why)
+
+    def _note_crash(self, look: Look, batch: Batch, job: Job, lived_s: float, why: str) -> None:
+        node = look.state.node(job.node)
+        node.last_error = why
+        is_forgiven = node.crashed_ms < look.state.wanted.asked_ms
+        if lived_s >= YOUNG_S or is_forgiven:
+            node.crashes, node.until_ms = 0, 0
+        if lived_s >= YOUNG_S:
+            return
+        node.crashes += 1
+        node.crashed_ms = look.state.now_ms
+        node.until_ms = look.state.now_ms + round(backoff_s(node.crashes) * 1000)
+        wanted = look.state.wanted
+        if wanted.previous and job.version == wanted.version:
+            wanted.failed += 1
+            batch.wanted(wanted)
+
+    async def _with_log(self, job: Job, why: str) -> str:
+        """With the last error of its log, if it has one."""
+        node = self.nodes.get(job.node)
+        if node is None or self._view(job.node).error:
+            return why
+        try:
+            text, _ = await asyncio.to_thread(node.log, job.id, 16_384)
+        except NodeError:
+            return f"{why}; it left no log, see scrapyd's own on node {job.node}"
+        error = last_error(text.decode("utf-8", "replace"))
+        return f"{why}; its last error: {error}" if error else why
+
+    # ------------------------------------------------------------ what runs
+    def _note_running(self, look: Look, batch: Batch) -> None:
+        state, wanted = look.state, look.state.wanted
+        for job in state.jobs.values():
+            row = row_of(job, look.rows)
+            if look.verdicts[job.id].fate is not Fate.RUNNING or row is None:
+                continue
+            if job.state is State.STARTING:
+                job.state, job.since_ms, job.worker = State.RUNNING, state.now_ms, row["id"]
+                batch.put(job)
+            if wanted.previous and job.version == wanted.version:
+                wanted.previous, wanted.failed = "", 0  # it comes up: nothing to go back to
+                batch.wanted(wanted)
+            if state.now_ms - job.started_ms > YOUNG_S * 1000:
+                node = state.node(job.node)
+                node.crashes, node.until_ms = 0, 0
+        if wanted.previous and wanted.failed >= MOST_FAILED:
+            self._roll_back(look, batch)
+
+    def _roll_back(self, look: Look, batch: Batch) -> None:
+        wanted = look.state.wanted
+        logger.error(
+            "No worker of the new version comes up, back to the one before new=%s before=%s",
+            wanted.version,
+            wanted.previous,
+        )
+        for node in look.state.nodes.values():
+            node.crashes, node.until_ms = 0, 0  # of the version that is given up
+        wanted.version, wanted.previous, wanted.failed = wanted.previous, "", 0
+        batch.wanted(wanted)
+
+    # ------------------------------------------------------------ how many
+    async def _set_target(self, look: Look) -> None:
+        wanted, running = look.state.wanted, len(look.state.jobs)
+        if wanted.most:
+            await self._read_demand()
+        if wanted.least == wanted.most:
+            look.target = wanted.most
+        else:
+            look.target = self._by_demand(look, running)
+        if text := scaling.waste(min(look.target, running), self._known_demand):
+            look.messages.append(text)
+
+    def _by_demand(self, look: Look, running: int) -> int:
+        wanted = look.state.wanted
+        useful = scaling.useful(self._known_demand, _pages_per_s(look.rows.values()))
+        target = scaling.within(useful.workers, wanted.least, wanted.most)
+        now = asyncio.get_running_loop().time()
+        if target >= running:
+            self._calm_since = None
+        else:
+            self._calm_since = self._calm_since or now
+            if now - self._calm_since < CALM_S:
+                target = scaling.within(running, wanted.least, wanted.most)
+        look.messages.append(
+            f"{target} of {wanted.least} to {wanted.most} workers: {useful.workers} would do"
+            f" ({useful.why})"
+        )
+        return target
+
+    async def _read_demand(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._demand_at >= DEMAND_S:
+            self._known_demand = await self._demand()
+            self._demand_at = now
+
+    # ------------------------------------------------------------ too many, too large, too old
+    def _end_some(self, look: Look, batch: Batch) -> None:
+        state = look.state
+        here = [job for job in state.jobs.values() if job.state is not State.DRAINING]
+        for job in here:
+            if job.node in state.drained:
+                self._ask_to_end(look, batch, job, f"node {job.node} is drained")
+        here = [job for job in here if job.state is not State.DRAINING]
+        for job in sorted(here, key=lambda job: -job.started_ms)[: max(0, len(here) - look.target)]:
+            self._ask_to_end(look, batch, job, f"{look.target} workers are wanted")
+        self._recycle(look, batch)
+        self._renew(look, batch)
+
+    def _ask_to_end(self, look: Look, batch: Batch, job: Job, why: str) -> None:
+        job.state, job.since_ms, job.why = State.DRAINING, look.state.now_ms, why
+        batch.put(job)
+        batch.order(job.id, DRAIN)
+        logger.info("Worker is asked to end job=%s node=%s why=%s", job.id, job.node, why)
+
+    def _recycle(self, look: Look, batch: Batch) -> None:
+        """One at a time: a fleet whose workers all grow is not stopped at once."""
+        limit = self.limits.worker_memory_bytes
+        for job in look.state.jobs.values():
+            row = row_of(job, look.rows)
+            size = row.get("memory_bytes", 0) if row else 0
+            is_over = bool(limit) and size > limit and job.state is State.RUNNING
+            self._over[job.id] = self._over.get(job.id, 0) + 1 if is_over else 0
+        if any(job.state is State.DRAINING for job in look.state.jobs.values()):
+            return
+        for job in look.state.jobs.values():
+            if self._over[job.id] >= OVER_ROUNDS:
+                row = row_of(job, look.rows) or {}
+                used = f"{row.get('memory_bytes', 0) / 1024**2:,.0f} MiB"
+                why = f"memory: {used}, over the limit of {limit / 1024**2:,.0f} MiB"
+                self._ask_to_end(look, batch, job, why)
+                return
+
+    def _renew(self, look: Look, batch: Batch) -> None:
+        """A restart: one worker after the other, each when the one before runs."""
+        jobs = list(look.state.jobs.values())
+        wanted = look.state.wanted
+        old = [
+            job
+            for job in jobs
+            if (job.generation, job.version) != (wanted.generation, wanted.version)
+        ]
+        if not old:
+            return
+        look.messages.append(
+            f"restart to version {wanted.version}: {len(jobs) - len(old)} of {look.target} done"
+        )
+        is_calm = all(job.state is State.RUNNING for job in jobs) and len(jobs) >= look.target
+        if is_calm:
+            self._ask_to_end(look, batch, old[0], "restart")
+
+    # ------------------------------------------------------------ starting
+    async def _start_missing(self, look: Look) -> None:
+        """Jobs that are asked to end count until they have ended: never two for one."""
+        state = look.state
+        missing = look.target - len(state.jobs)
+        if missing <= 0:
+            return
+        need = self._need(look)
+        rooms = self._rooms(look, need)
+        if not rooms:
+            look.messages.append(f"{missing} workers are missing: no node can take one now")
+        for _ in range(missing if rooms else 0):
+            node = placement.place(rooms, need)
+            if node is None:
+                need_mib = f"{need.memory_bytes / 1024**2:,.0f} MiB"
+                free = ", ".join(
+                    f"{room.name} {room.free_memory_bytes / 1024**2:,.0f} MiB" for room in rooms
+                )
+                look.messages.append(
+                    f"no node has {need_mib} of memory for another worker; free: {free}"
+                )
+                return
+            rooms = placement.taken(rooms, node, need)
+            if not await self._start(look, node):
+                rooms = [room for room in rooms if room.name != node]
+            if not rooms or not self.ledger.leads:
+                return
+
+    def _need(self, look: Look) -> placement.Need:
+        """Of one worker: what those that run have, or what the settings say."""
+        sizes = [row["memory_bytes"] for row in look.rows.values() if row.get("memory_bytes")]
+        measured = sum(sizes) // len(sizes) if sizes else 0
+        return placement.Need(1.0, min(max(1, self.limits.need_bytes), measured or 1 << 62))
+
+    def _rooms(self, look: Look, need: placement.Need) -> list[placement.NodeRoom]:
+        state = look.state
+        rooms = []
+        for name in self.nodes:
+            view, node = self._view(name), state.node(name)
+            jobs = [job for job in state.jobs.values() if job.node == name]
+            is_usable = not view.error and name not in state.drained
+            if not is_usable or waits(node, state):
+                continue
+            if state.wanted.version not in view.versions:
+                continue
+            room = placement.NodeRoom(name, workers=len(jobs))
+            if node.cores:
+                room = placement.NodeRoom(
+                    name, node.host, node.free_cores, node.free_memory_bytes, len(jobs)
+                )
+            rooms.append(room)
+        for job in state.jobs.values():
+            if state.now_ms - job.started_ms < SETTLED_MS:
+                rooms = placement.taken(rooms, job.node, need)
+                rooms = [_with_workers(room, job.node, -1) for room in rooms]  # counted above
+        return rooms
+
+    async def _start(self, look: Look, name: str) -> bool:
+        """Noted first and then scheduled: whoever leads next knows of it. False: nothing more is to
+        be started there in this round."""
+        state, wanted = look.state, look.state.wanted
+        if not await self.ledger.keep():  # a node may take seconds to answer
+            return False
+        job = Job(
+            id=f"{secrets.token_hex(4)}{JOB_MARK}",
+            node=name,
+            version=wanted.version,
+            generation=wanted.generation,
+            started_ms=state.now_ms,
+            since_ms=state.now_ms,
+        )
+        batch = Batch()
+        batch.put(job)
+        if not await self.ledger.write(batch):
+            return False
+        state.jobs[job.id] = job
+        look.verdicts[job.id] = Verdict(Fate.STARTING)
+        args = [("setting", f"FLEET_NODE={name}"), *((a, b) for a, b in wanted.args)]
+        try:
+            await asyncio.to_thread(self.nodes[name].schedule, job.id, wanted.version, args)
+        except NodeError as exc:
+            if exc.is_late:  # it may start yet, and is judged as any that is starting
+                return False
+            over = Batch()
+            await self._note_end(look, over, job, Verdict(Fate.NOT_STARTED, str(exc)))
+            over.node(state.node(name))
+            await self.ledger.write(over)
+            return False
+        logger.info("Worker is started job=%s node=%s version=%s", job.id, name, wanted.version)
+        return True
+
+    # ------------------------------------------------------------ what people are told
+    def _tell_nodes(self, look: Look) -> None:
+        state = look.state
+        for name in self.nodes:
+            view, node = self._view(name), state.node(name)
+            if view.error:
+                look.messages.append(view.error)
+            elif state.wanted.most and state.wanted.version not in view.versions:
+                has = f"it has {view.versions[-1]}" if view.versions else "it has none"
+                look.messages.append(
+                    f"node {name} has no egg of version {state.wanted.version} ({has}) and gets no"
+                    " workers: `scrapy fleet deploy`"
+                )
+            if waits(node, state):
+                look.messages.append(crash_text(node, state.now_ms))
+
+
+def _with_workers(room: placement.NodeRoom, name: str, more: int) -> placement.NodeRoom:
+    if room.name != name:
+        return room
+    return placement.NodeRoom(
+        room.name, room.host, room.free_cores, room.free_memory_bytes, room.workers + more
+    )
+
+
+def backoff_s(crashes: int) -> float:
+    """Until the next start on a node whose last ``crashes`` workers ended soon after theirs."""
+    if crashes <= 1:
+        return 0.0
+    return float(min(LONGEST_BACKOFF_S, BACKOFF_S * 2 ** min(crashes - 2, 20)))
+
+
+def waits(node: NodeState, state: FleetState) -> bool:
+    """Nothing is started there for a while. What crashed before the operator's last word does not
+    count: he may have mended it."""
+    return node.until_ms > state.now_ms and node.crashed_ms >= state.wanted.asked_ms
+
+
+def crash_text(node: NodeState, now_ms: int) -> str:
+    wait_s = (node.until_ms - now_ms) / 1000
+    return (
+        f"node {node.name}: {node.crashes} workers in a row ended within {YOUNG_S:.0f} s of their"
+        f" start; the next start is in {wait_s:.0f} s. The last: {node.last_error}"
+    )
+
+
+def last_error(log: str) -> str:
+    """The text of the last line of level ERROR or CRITICAL in a log of Scrapy, "" = none."""
+    for line in reversed(log.splitlines()):
+        for level in (" ERROR: ", " CRITICAL: "):
+            if level in line:
+                return line.partition(level)[2].strip()[:300]
+    return ""
+
+
+def _pages_per_s(rows: Collection[Mapping[str, Any]]) -> float:
+    """Of a worker with a whole core, by those that are at work; the assumed figure without any."""
+    pages = sum(row.get("pages_per_s", 0) for row in rows if row["alive"])
+    cores = sum(row.get("cpu_percent", 0) for row in rows if row["alive"]) / 100
+    if cores < 0.2 or pages <= 0:
+        return scaling.PAGES_PER_S
+    return max(1.0, float(pages / cores))

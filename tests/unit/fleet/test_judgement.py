@@ -1,0 +1,94 @@
+"""What became of a worker: every combination of heartbeat, node and time that differs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from newscrawler.fleet.judgement import KNOWN_MS, Fate, judge, row_of
+from newscrawler.fleet.ledger import Job, State
+from newscrawler.fleet.nodes import NodeView
+
+NOW = 1_000_000
+START_MS = 60_000
+ALIVE = {"id": "h-1-job", "alive": True, "age_s": 1.0}
+SILENT = {"id": "h-1-job", "alive": False, "age_s": 9.0}
+RUNS = NodeView("a", running={"job": 1})
+QUEUED = NodeView("a", pending=frozenset({"job"}))
+DONE = NodeView("a", finished=frozenset({"job"}))
+FORGOT = NodeView("a")
+AWAY = NodeView("a", "node a cannot be reached")
+
+
+def job(state: State = State.RUNNING, age_ms: int = 30_000) -> Job:
+    return Job("job", "a", "v1", 0, NOW - age_ms, state)
+
+
+@pytest.mark.parametrize(
+    ("row", "view", "fate"),
+    [
+        (ALIVE, RUNS, Fate.RUNNING),
+        (ALIVE, FORGOT, Fate.RUNNING),  # scrapyd was started anew and knows nothing of it
+        (ALIVE, AWAY, Fate.RUNNING),
+        (ALIVE, DONE, Fate.DIED),  # kill -9: its last heartbeat has not run out yet
+        (SILENT, RUNS, Fate.STUCK),
+        (SILENT, DONE, Fate.DIED),
+        (SILENT, FORGOT, Fate.DIED),
+        (SILENT, AWAY, Fate.DIED),  # the machine is gone
+        (None, DONE, Fate.ENDED),
+        (None, RUNS, Fate.ENDED),  # it signed off and is about to end
+    ],
+)
+def test_a_worker_that_ran(row: Any, view: NodeView, fate: Fate) -> None:
+    for state in (State.RUNNING, State.DRAINING):
+        verdict = judge(job(state), row, view, NOW, start_ms=START_MS, is_grace=False)
+        assert verdict.fate is fate
+        assert bool(verdict.why) == (fate in (Fate.DIED, Fate.STUCK))
+
+
+@pytest.mark.parametrize(
+    ("view", "age_ms", "fate"),
+    [
+        (QUEUED, 1000, Fate.STARTING),
+        (RUNS, START_MS, Fate.STARTING),
+        (FORGOT, KNOWN_MS, Fate.STARTING),  # the node was asked before it was scheduled
+        (FORGOT, KNOWN_MS + 1, Fate.NOT_STARTED),
+        (AWAY, START_MS, Fate.STARTING),
+        (AWAY, START_MS + 1, Fate.NOT_STARTED),
+        (RUNS, START_MS + 1, Fate.NOT_STARTED),
+        (QUEUED, START_MS + 1, Fate.NOT_STARTED),
+        (DONE, 1000, Fate.NOT_STARTED),
+    ],
+)
+def test_a_worker_that_was_never_heard(view: NodeView, age_ms: int, fate: Fate) -> None:
+    started = job(State.STARTING, age_ms)
+    verdict = judge(started, None, view, NOW, start_ms=START_MS, is_grace=False)
+    assert verdict.fate is fate
+    if fate is Fate.NOT_STARTED:
+        assert verdict.why
+
+
+def test_a_full_node_is_named_as_the_reason() -> None:
+    late = job(State.STARTING, START_MS + 1)
+    verdict = judge(late, None, QUEUED, NOW, start_ms=START_MS, is_grace=False)
+    assert "max_proc" in verdict.why
+
+
+def test_after_a_restart_of_redis_silence_proves_nothing() -> None:
+    for row in (SILENT, None):
+        verdict = judge(job(), row, RUNS, NOW, start_ms=START_MS, is_grace=True)
+        assert verdict.fate is Fate.UNKNOWN
+    ended = judge(job(), SILENT, DONE, NOW, start_ms=START_MS, is_grace=True)
+    assert ended.fate is Fate.DIED, "its node says so, whatever Redis forgot"
+
+
+def test_a_worker_is_known_by_its_job_before_its_id_was_noted() -> None:
+    fresh = Job("12345678-fleet", "a", "v1", 0, NOW, State.STARTING)
+    rows = {
+        "h-7-00000000": {"id": "h-7-00000000", "alive": True, "job": ""},
+        "h-8-12345678": {"id": "h-8-12345678", "alive": False},
+    }
+    assert row_of(fresh, rows) is rows["h-8-12345678"]
+    fresh.worker = "h-9-12345678"
+    assert row_of(fresh, rows) is None, "it was another process"

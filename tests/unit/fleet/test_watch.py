@@ -1,0 +1,329 @@
+"""What the watch does about heartbeats that it sees in a real Redis. The nodes are gone here, so it
+starts nothing: tests/crawl/test_scrapyd.py has real ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings as ScrapySettings
+
+from newscrawler.crawl.fleet import FrontierSide
+from newscrawler.fleet import watch as watch_module
+from newscrawler.fleet.ledger import Batch, Job, Ledger, NodeState, State, Wanted
+from newscrawler.fleet.registry import BEAT_TTL_S, DRAIN, REPLACED, Beat, Registry, worker_key
+from newscrawler.fleet.scaling import Demand
+from newscrawler.fleet.status import headline, status_of
+from newscrawler.fleet.watch import Limits, Look, Watch, backoff_s, last_error
+from tests.redis.helpers import frontier, links
+
+MIB = 1024**2
+
+
+def settings() -> ScrapySettings:
+    found = ScrapySettings()
+    found.setmodule("newscrawler.settings", priority="project")
+    return found
+
+
+class Fleet:
+    """Workers that beat as they are told, and a watch over them."""
+
+    def __init__(self, r: Any, **limits: Any) -> None:
+        self.r = r
+        self.registry = Registry(r)
+        self.ledger = Ledger(r, "watch")
+        self.freed: list[set[str]] = []
+        self.demand = Demand()
+        self.watch = Watch(
+            self.ledger, self.registry, {}, self.free, self.ask, Limits(**limits)
+        )  # fmt: skip
+
+    async def free(self, workers: Collection[str]) -> int:
+        self.freed.append(set(workers))
+        return 0
+
+    async def ask(self) -> Demand:
+        return self.demand
+
+    async def want(self, **values: Any) -> None:
+        await self.ledger.want(Wanted(**values), 1)
+
+    async def start(self, number: int, state: State = State.RUNNING, **values: Any) -> Job:
+        """A job of the ledger, begun two minutes ago."""
+        now_ms = (await self.ledger.read()).now_ms
+        job = Job(f"{number:08x}-fleet", "a", "v1", 0, now_ms - 120_000 + number, state, now_ms)
+        for name, value in values.items():
+            setattr(job, name, value)
+        job.worker = f"host-{number}-{number:08x}"
+        batch = Batch()
+        batch.put(job)
+        await self.ledger.lead()
+        assert await self.ledger.write(batch)
+        return job
+
+    async def beat(self, *jobs: Job, **values: Any) -> str:
+        for job in jobs:
+            given = {"version": job.version, "node": "a", "beat_ms": int(time.time() * 1000)}
+            beat = Beat(job.worker, "host", 1, job=job.id, **{**given, **values})
+            order = await self.registry.beat(beat)
+        return order
+
+    async def silence(self, job: Job) -> None:
+        """What the expiry of its heartbeat does."""
+        await self.r.delete(worker_key(job.worker))
+
+    async def round(self) -> Look:
+        look = await self.watch.round()
+        assert look.leads
+        return look
+
+
+@pytest.fixture
+def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Redis of the tests has only just begun."""
+    monkeypatch.setattr(watch_module, "GRACE_S", 0)
+
+
+def test_a_dead_worker_is_found_within_ten_seconds() -> None:
+    """Its last heartbeat may come just before its death, and a round just before its expiry."""
+    assert BEAT_TTL_S + watch_module.ROUND_S + 1 < 10
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_a_silent_worker_loses_its_leases_and_its_place(r: Any) -> None:
+    fleet = Fleet(r)
+    await fleet.want(least=2, most=2, version="v1")
+    live, dead = await fleet.start(1), await fleet.start(2)
+    await fleet.beat(live, dead)
+    assert not (await fleet.round()).state.ended
+    await fleet.silence(dead)
+    await fleet.round()
+    state = await fleet.ledger.read()
+    assert list(state.jobs) == [live.id]
+    assert (state.ended[0].id, state.ended[0].how) == (dead.id, "died")
+    assert fleet.freed == [{dead.worker}]
+    assert await fleet.beat(dead) == REPLACED, "should it only have been stuck"
+    await fleet.round()
+    assert fleet.freed == [{dead.worker}], "once"
+
+
+async def test_silence_after_a_restart_of_redis_proves_nothing(
+    r: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_module, "GRACE_S", 10**9)
+    fleet = Fleet(r)
+    await fleet.want(least=1, most=1, version="v1")
+    job = await fleet.start(1)
+    await fleet.beat(job)
+    await fleet.silence(job)
+    look = await fleet.round()
+    assert list(look.state.jobs) == [job.id] and not fleet.freed
+    assert status_of(look)["workers"][0]["state"] == "silent"
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_leases_of_a_silent_stranger_are_freed_once(r: Any) -> None:
+    fleet = Fleet(r)
+    stranger = Job("x", "a", "v1", 0, 0, worker="host-9-x")
+    await fleet.registry.beat(Beat("host-9-x", "host", 9, beat_ms=int(time.time() * 1000)))
+    await fleet.round()
+    await fleet.silence(stranger)
+    await fleet.round()
+    await fleet.round()
+    assert fleet.freed == [{"host-9-x"}]
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_too_many_workers_are_asked_to_end_the_youngest_first(r: Any) -> None:
+    fleet = Fleet(r)
+    await fleet.want(least=1, most=1, version="v1")
+    jobs = [await fleet.start(number) for number in (1, 2, 3)]
+    await fleet.beat(*jobs)
+    await fleet.round()
+    assert [await fleet.beat(job) for job in jobs] == ["", DRAIN, DRAIN]
+    look = await fleet.round()
+    rows = status_of(look)["workers"]
+    assert [row["state"] for row in rows] == ["running", "draining", "draining"]
+    for job in jobs[1:]:
+        await fleet.registry.leave(job.worker)
+    state = (await fleet.round()).state
+    assert list(state.jobs) == [jobs[0].id]
+    assert {ended.how for ended in (await fleet.ledger.read()).ended} == {"ended"}
+    assert not fleet.freed, "they gave back their leases themselves"
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_workers_of_a_drained_node_are_asked_to_end(r: Any) -> None:
+    fleet = Fleet(r)
+    await fleet.want(least=2, most=2, version="v1")
+    here, there = await fleet.start(1), await fleet.start(2, node="b")
+    await fleet.beat(here, there)
+    await fleet.ledger.drain("b", True)
+    await fleet.round()
+    assert [await fleet.beat(job) for job in (here, there)] == ["", DRAIN]
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_a_worker_over_its_memory_is_recycled_one_at_a_time(r: Any) -> None:
+    fleet = Fleet(r, worker_memory_bytes=100 * MIB)
+    await fleet.want(least=2, most=2, version="v1")
+    jobs = [await fleet.start(1), await fleet.start(2)]
+    await fleet.beat(*jobs, memory_bytes=100 * MIB)
+    for _ in range(watch_module.OVER_ROUNDS + 1):
+        await fleet.round()
+    assert await fleet.beat(*jobs, memory_bytes=101 * MIB) == "", "the limit itself is allowed"
+    for _ in range(watch_module.OVER_ROUNDS - 1):
+        await fleet.round()
+    assert [await fleet.beat(job, memory_bytes=101 * MIB) for job in jobs] == ["", ""]
+    await fleet.round()
+    await fleet.round()
+    assert [await fleet.beat(job, memory_bytes=101 * MIB) for job in jobs] == [DRAIN, ""]
+    job = (await fleet.ledger.read()).jobs[jobs[0].id]
+    assert "over the limit of 100 MiB" in job.why
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_a_restart_ends_one_worker_and_waits_for_the_next(r: Any) -> None:
+    fleet = Fleet(r)
+    jobs = [await fleet.start(number) for number in (1, 2)]
+    await fleet.beat(*jobs)
+    await fleet.want(least=2, most=2, version="v2", generation=1)
+    look = await fleet.round()
+    assert [await fleet.beat(job) for job in jobs] == [DRAIN, ""]
+    assert any("0 of 2 done" in text for text in look.messages)
+    await fleet.registry.leave(jobs[0].worker)
+    for _ in range(3):
+        await fleet.round()
+    assert await fleet.beat(jobs[1]) == "", "the new one does not run yet"
+    new = await fleet.start(3, State.STARTING, version="v2", generation=1)
+    await fleet.beat(new)
+    await fleet.round()
+    await fleet.round()
+    assert await fleet.beat(jobs[1]) == DRAIN
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_a_version_that_does_not_come_up_is_rolled_back(r: Any) -> None:
+    fleet = Fleet(r)
+    good = await fleet.start(1)
+    await fleet.want(least=2, most=2, version="v2", previous="v1", generation=1)
+    for number in range(2, 2 + watch_module.MOST_FAILED):
+        await fleet.beat(good)
+        now_ms = (await fleet.ledger.read()).now_ms
+        bad = await fleet.start(number, version="v2", generation=1, started_ms=now_ms)
+        await fleet.beat(bad)
+        await fleet.silence(bad)
+        await r.hset("{fleet}:nodes", "a", '{"name": "a"}')
+        await fleet.round()
+    wanted = (await fleet.ledger.read()).wanted
+    assert (wanted.version, wanted.previous) == ("v1", "")
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_a_job_that_redis_forgot_is_taken_over(r: Any) -> None:
+    fleet = Fleet(r)
+    await fleet.want(least=1, most=1, version="v1")
+    job = await fleet.start(1)
+    await r.hdel("{fleet}:jobs", job.id)
+    await fleet.beat(job)
+    await fleet.beat(Job("by-hand", "a", "v1", 0, 0, worker="host-5-by-hand"))
+    look = await fleet.round()
+    assert list((await fleet.ledger.read()).jobs) == [job.id], "what is not the fleet's stays so"
+    rows = status_of(look)["workers"]
+    assert [row["managed"] for row in rows] == [True, False]
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_more_workers_than_due_domains_is_said(r: Any) -> None:
+    fleet = Fleet(r)
+    fleet.demand = Demand(queued=9, due_domains=1, rate=0.5)
+    await fleet.want(least=2, most=2, version="v1")
+    jobs = [await fleet.start(1), await fleet.start(2)]
+    await fleet.beat(*jobs)
+    look = await fleet.round()
+    assert any("2 workers for 1 due domains" in text for text in look.messages)
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_between_least_and_most_the_queue_decides(
+    r: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_module, "DEMAND_S", 0)
+    fleet = Fleet(r)
+    await fleet.want(least=1, most=4, version="v1")
+    for demand, target in (
+        (Demand(), 1),
+        (Demand(100_000, 500, 110.0), 3),
+        (Demand(100_000, 500, 500.0), 4),
+        (Demand(100_000, 2, 500.0), 2),
+    ):
+        fleet.demand = demand
+        assert (await fleet.round()).target == target
+    jobs = [await fleet.start(number) for number in (1, 2, 3)]
+    await fleet.beat(*jobs)
+    fleet.demand = Demand()
+    assert (await fleet.round()).target == 3, "fewer only when it was calm for a while"
+    monkeypatch.setattr(watch_module, "CALM_S", 0)
+    assert (await fleet.round()).target == 1
+
+
+async def test_freed_leases_come_again_to_another_worker(r: Any) -> None:
+    dead = await frontier(r, "host-1-dead")
+    await dead.add(links(3))
+    [lease] = (await dead.step(1)).leases
+    assert (await dead.counts()).leased == 1
+    side = FrontierSide(r, settings())
+    assert await side.free({"host-2-other"}) == 0
+    assert await side.free({"host-1-dead"}) == 1
+    assert (await dead.counts()).leased == 0
+    assert await dead.renew([lease]) == [lease.url_id], "should it wake up, it holds nothing"
+
+
+async def test_the_demand_is_of_domains_that_may_be_fetched(r: Any) -> None:
+    f = await frontier(r, "w", ("a.vn", "b.vn", "c.vn"), floor_ms=500)
+    await f.add([*links(3, "a.vn"), *links(5, "b.vn")])
+    side = FrontierSide(r, settings())
+    assert (await side.demand()).due_domains == 2
+    await f.operator.pause("b.vn")
+    demand = await side.demand()
+    assert (demand.due_domains, demand.rate, demand.queued) == (1, 2.0, 3)
+
+
+@pytest.mark.parametrize(
+    ("crashes", "seconds"), [(0, 0), (1, 0), (2, 5), (3, 10), (7, 160), (8, 300), (99, 300)]
+)
+def test_crashes_are_followed_by_longer_waits(crashes: int, seconds: float) -> None:
+    assert backoff_s(crashes) == seconds
+
+
+def test_the_last_error_of_a_log() -> None:
+    log = "2026 [a] INFO: x\n2026 [a] ERROR: first\nTraceback\n2026 [b] CRITICAL: second: y\n"
+    assert last_error(log) == "second: y"
+    assert last_error("nothing\n") == ""
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_the_headline_says_who_watches_and_what_is_newer(r: Any) -> None:
+    fleet = Fleet(r)
+    await fleet.want(least=1, most=3, version="v1", deployed="v2")
+    job = await fleet.start(1)
+    await fleet.beat(job)
+    await fleet.round()
+    found = status_of(await fleet.watch.look())
+    text = headline(found["fleet"])
+    assert "1 of 1 (1 to 3) workers run version v1" in text and "v2 is deployed" in text
+    assert text.endswith("watched by watch")
+    assert found["fleet"]["versions"] == {"v1": 1}
+
+
+async def test_back_off_ends_when_the_operator_speaks(r: Any) -> None:
+    fleet = Fleet(r)
+    await fleet.want(least=1, most=1, version="v1")
+    state = await fleet.ledger.read()
+    node = NodeState("a", crashes=4, crashed_ms=state.now_ms, until_ms=state.now_ms + 60_000)
+    assert watch_module.waits(node, state)
+    state.wanted.asked_ms = state.now_ms + 1
+    assert not watch_module.waits(node, state)
