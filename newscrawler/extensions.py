@@ -271,6 +271,9 @@ class CrawlReporter:
         lag = freshness.lag(article.published, article.discovered, article.fetched, now_ms)
         published_ms = round(article.published.timestamp() * 1000) if article.published else 0
         if self.rows.note_lag(site, lag, published_ms, now_ms) and lag is not None:
+            for stage in freshness.STAGES:
+                name = metrics.labelled(metrics.ARTICLE_LAG, stage)
+                metrics.observe(self.crawler.stats, name, getattr(lag, stage))
             logger.debug("Article searchable url=%s site=%s lag_s=%.0f", visit.url, site, lag.total)
 
     # -- for the display
@@ -447,14 +450,15 @@ class MetricsExtension:
         self._knows_sites = True
 
     def counters(self) -> dict[str, int]:
-        """The declared counters of this worker, labelled ones included."""
+        """The declared counters of this worker, labelled ones and buckets of histograms
+        included."""
         found: dict[str, int] = {}
         stats = metrics.stats_of(self.crawler)
         for name, value in stats.items():
             if (
                 isinstance(value, int)
                 and (stat := metrics.stat_of(name))
-                and stat.kind == "counter"
+                and stat.kind in ("counter", "histogram")
             ):
                 found[name] = value
         return found

@@ -6,6 +6,7 @@ what /metrics and the tests read.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +19,31 @@ class Stat:
     name: str
     unit: str
     meaning: str
-    kind: str = "counter"  # or "gauge"
+    kind: str = "counter"  # or "gauge", "histogram"
+    bounds: tuple[float, ...] = ()  # of a histogram: upper bounds of its buckets, rising
 
 
 def _stat(name: str, unit: str, meaning: str, kind: str = "counter") -> str:
     STATS[name] = Stat(name, unit, meaning, kind)
     return name
+
+
+def _histogram(name: str, meaning: str, bounds: tuple[float, ...]) -> str:
+    STATS[name] = Stat(name, "seconds", meaning, "histogram", bounds)
+    return name
+
+
+def observe(stats: Any, name: str, seconds: float) -> None:
+    """Counts one value of a histogram: in its bucket ("fetch/time/4") and in the sum of all
+    ("fetch/time/ms"), which are counters and can be added up over a fleet.
+
+    :param stats: a crawl's stats collector
+    :param name: of the histogram, with its label where it has one
+    """
+    stat = stat_of(name)
+    assert stat is not None, name
+    stats.inc_value(labelled(name, str(bisect_left(stat.bounds, seconds))))
+    stats.inc_value(labelled(name, "ms"), round(seconds * 1000))
 
 
 def labelled(name: str, label: str) -> str:
@@ -60,6 +80,17 @@ PAGE_REASON = _stat(
 PAGE_BYTES = _stat("page/bytes", "bytes", "bytes of body received, decompressed")
 PAGE_STATUS = _stat("page/status", "pages", "answers by HTTP status; label: status")
 
+FETCH_TIME = _histogram(
+    "fetch/time",
+    "from the request to the head of the answer",
+    (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+)
+PARSE_TIME = _histogram(
+    "page/parse_time",
+    "from an answer to what is known of the page, the wait for a parse process included",
+    (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10),
+)
+
 # under Scrapy's names, for monitors made for any Scrapy project: the frontier tries again,
 # not RetryMiddleware
 RETRIES = _stat("retry/count", "pages", "visits after which a URL is queued again")
@@ -83,6 +114,12 @@ ARTICLE_CONTESTED = _stat(
     "article/contested",
     "articles",
     "articles with a field that a good witness of the page contradicts; label: field",
+)
+ARTICLE_LAG = _histogram(
+    "article/lag",
+    "the way of new articles that came out after their site was first visited; label: total, or"
+    " its stage: discovered, fetched or searchable",
+    (10, 30, 60, 120, 180, 300, 480, 600, 720, 900, 1200, 1800, 3600, 7200, 21_600, 86_400),
 )
 ARTICLE_DATE_DROPPED = _stat(
     "article/date_dropped", "articles", "publication times in the future, taken out"

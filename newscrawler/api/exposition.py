@@ -7,16 +7,23 @@ those of the registry, so they go on when a worker ends; what is away is missing
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 
 from newscrawler import metrics
 from newscrawler.api.data import DataReader
-from newscrawler.fleet.freshness import DAYS, figures
+from newscrawler.fleet.freshness import DAYS, STAGES, figures
 from newscrawler.fleet.registry import SiteSums
+from newscrawler.items import Outcome
 
 PREFIX = "newscrawler_"
 #: What the labels of a stat are called where "label" would say too little.
@@ -29,7 +36,19 @@ LABELS = {
     metrics.ARTICLE_CONTESTED: ("field",),
     metrics.LINKS_REFUSED: ("reason",),
     metrics.LINKS_LOCAL_HIT: ("filter",),
+    metrics.ARTICLE_LAG: ("stage",),
 }
+#: Labels that are known beforehand are told from the start, as 0: Prometheus takes the first value
+#: of a series that appears later for its beginning, and the first alarm would be seen by nobody.
+KNOWN: dict[str, tuple[str, ...]] = {
+    metrics.PAGE_OUTCOME: tuple(Outcome),
+    metrics.SELECTOR_ALARMS: ("drift", "ready", "blocked", "open"),
+    metrics.LLM_TOKENS: ("in", "out"),
+    metrics.ARTICLE_LAG: tuple(STAGES),
+}
+#: Sites with series of their own, those with the most visits; the rest is summed as "other".
+MOST_SITES = 200
+OTHER = "other"
 
 
 class _Families:
@@ -61,7 +80,8 @@ def fleet_counters(totals: dict[str, int]) -> Iterator[Metric]:
     for stat in metrics.STATS.values():
         if stat.kind != "counter":
             continue
-        samples = by_stat.get(stat.name, [])
+        counted = dict(by_stat.get(stat.name, ()))
+        samples = list((dict.fromkeys(KNOWN.get(stat.name, ()), 0) | counted).items())
         is_labelled = "label:" in stat.meaning or any(label for label, _ in samples)
         names = LABELS.get(stat.name, ("label",)) if is_labelled else ()
         family = CounterMetricFamily(name_of(stat.name), _help(stat), labels=names)
@@ -71,7 +91,48 @@ def fleet_counters(totals: dict[str, int]) -> Iterator[Metric]:
         yield family
 
 
+def fleet_histograms(totals: dict[str, int]) -> Iterator[Metric]:
+    """One family per declared histogram, also while it is empty and has no label."""
+    for stat in metrics.STATS.values():
+        if stat.kind != "histogram":
+            continue
+        counts: dict[str, dict[str, int]] = {label: {} for label in KNOWN.get(stat.name, ())}
+        for name, value in totals.items():
+            if name.startswith(f"{stat.name}/"):
+                label, _, step = name[len(stat.name) + 1 :].rpartition("/")
+                counts.setdefault(label, {})[step] = value
+        names = LABELS.get(stat.name, ())
+        family = HistogramMetricFamily(f"{name_of(stat.name)}_seconds", _help(stat), labels=names)
+        for label, steps in counts.items() or ([] if names else [("", {})]):
+            buckets, before = [], 0
+            for number, bound in enumerate((*map(str, stat.bounds), "+Inf")):
+                before += steps.get(str(number), 0)
+                buckets.append((bound, float(before)))
+            family.add_metric([label] if names else [], buckets, steps.get("ms", 0) / 1000)
+        yield family
+
+
+def bounded(sums: dict[str, SiteSums]) -> dict[str, SiteSums]:
+    """The sites with the most visits, and the sum of all others as a site "other": a fleet with
+    10,000 sites must not make 100,000 series."""
+    if len(sums) <= MOST_SITES:
+        return sums
+    ranked = sorted(sums, key=lambda site: -sums[site].pages)
+    rest = SiteSums(OTHER)
+    for site in ranked[MOST_SITES:]:
+        row = sums[site]
+        rest.pages += row.pages
+        rest.new += row.new
+        rest.updated += row.updated
+        rest.outcomes = dict(Counter(rest.outcomes) + Counter(row.outcomes))
+        rest.lags = dict(Counter(rest.lags) + Counter(row.lags))
+        rest.last_fetch_ms = max(rest.last_fetch_ms, row.last_fetch_ms)
+        rest.last_new_ms = max(rest.last_new_ms, row.last_new_ms)
+    return {site: sums[site] for site in ranked[:MOST_SITES]} | {OTHER: rest}
+
+
 def site_families(sums: dict[str, SiteSums]) -> Iterator[Metric]:
+    sums = bounded(sums)
     visits = CounterMetricFamily(
         f"{PREFIX}site_visits", "ended visits by site and outcome", labels=("site", "outcome")
     )
@@ -169,7 +230,9 @@ async def exposition(reader: DataReader) -> bytes:
             families.append(_gauge(f"store_{name}", text, stored[name]))
     for name, value in counts.items():
         families.append(_gauge(f"frontier_{name}", f"{name} in the whole frontier", value))
-    families += fleet_counters(await reader.totals())
+    totals = await reader.totals()
+    families += fleet_counters(totals)
+    families += fleet_histograms(totals)
     families += site_families(await reader.sums())
     families += worker_families(workers)
     registry = CollectorRegistry()

@@ -257,6 +257,7 @@ class LeaseLoop:
         latency_s = request.meta.get("download_latency") or (time.monotonic() - held.started)
         after_s = retry_after_s(retry_after, self.now_ms)
         held.fetched = True
+        metrics.observe(self.stats, metrics.FETCH_TIME, latency_s)
         self.fetches.append(Fetched(held.lease, latency_s * 1000, status, after_s, size))
         self.wake.set()
 

@@ -182,8 +182,11 @@ class NewsSpider(Spider):
 
     async def _visit(self, response: Response, lease: Lease) -> Visit:
         page = self._page(response, lease)
+        started = time.monotonic()
         result = await self.parser.parse(page)
         visit = decide(page, result, self.rules)
+        if result is not None:
+            metrics.observe(self.crawler.stats, metrics.PARSE_TIME, time.monotonic() - started)
         self._count(result, visit)
         if lease.wanted:
             links = result.found.admitted if isinstance(result, (HtmlRead, ListRead)) else ()

@@ -12,7 +12,12 @@ import pytest
 from scrapy.settings import default_settings
 
 from newscrawler import metrics, settings
-from newscrawler.api.exposition import fleet_counters, site_families, worker_families
+from newscrawler.api.exposition import (
+    fleet_counters,
+    fleet_histograms,
+    site_families,
+    worker_families,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRAPY_COMMANDS = {
@@ -118,6 +123,8 @@ def exported() -> set[str]:
     sums = worker_families([])
     names = {f.name for f in (*fleet_counters({}), *site_families({}), *sums)}
     names |= {f"newscrawler_{n.replace('/', '_')}" for n in metrics.STATS}
+    for histogram in fleet_histograms({}):
+        names |= {f"{histogram.name}{end}" for end in ("", "_bucket", "_sum", "_count")}
     # of the exposition itself, see ``exposition``
     names |= {f"newscrawler_{n}" for n in ("up", "store_articles", "store_gone")}
     names |= {

@@ -12,7 +12,14 @@ from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from newscrawler import metrics
-from newscrawler.api.exposition import _Families, fleet_counters, site_families, worker_families
+from newscrawler.api.exposition import (
+    MOST_SITES,
+    _Families,
+    fleet_counters,
+    fleet_histograms,
+    site_families,
+    worker_families,
+)
 from newscrawler.fleet.registry import SiteSums
 
 TOTALS = {
@@ -20,6 +27,8 @@ TOTALS = {
     "page/fetched": 9,
     "article/origin/title/json-ld": 3,
     "raw/bytes": 12345,
+    **{"fetch/time/0": 4, "fetch/time/3": 2, "fetch/time/11": 1, "fetch/time/ms": 70_500},
+    **{"article/lag/total/2": 3, "article/lag/total/ms": 120_000},
 }
 SITES = {
     'a"\\\n.vn': SiteSums(
@@ -38,7 +47,12 @@ WORKERS = [
 @pytest.fixture(scope="module")
 def text() -> str:
     registry = CollectorRegistry()
-    made = [*fleet_counters(TOTALS), *site_families(SITES), *worker_families(WORKERS)]
+    made = [
+        *fleet_counters(TOTALS),
+        *fleet_histograms(TOTALS),
+        *site_families(SITES),
+        *worker_families(WORKERS),
+    ]
     registry.register(_Families(made))  # type: ignore[arg-type]
     return generate_latest(registry).decode()
 
@@ -60,8 +74,11 @@ def test_every_declared_counter_is_a_counter(families: dict[str, Metric]) -> Non
 
 def test_names_types_and_labels_keep_the_rules(families: dict[str, Metric]) -> None:
     for family in families.values():
-        assert family.type in ("counter", "gauge"), family.name
+        assert family.type in ("counter", "gauge", "histogram"), family.name
         assert family.documentation, family.name
+        if family.type == "histogram":
+            assert family.name.endswith("_seconds")
+            continue
         for sample in family.samples:
             # "le" and "quantile" are those of histograms and summaries
             assert not {"le", "quantile", "job", "instance"} & set(sample.labels), sample
@@ -81,6 +98,54 @@ def test_what_only_grows_is_a_counter_and_what_falls_is_none(families: dict[str,
     for name in ("worker_memory_bytes", "worker_pages_per_s", "site_last_fetch_seconds", "workers"):
         assert families[f"newscrawler_{name}"].type == "gauge"
     assert only("newscrawler_raw_bytes") == 12345
+
+
+def test_buckets_of_a_histogram_hold_all_that_took_no_longer(families: dict[str, Metric]) -> None:
+    fetch = families["newscrawler_fetch_time_seconds"]
+    values = {s.labels.get("le", s.name.rpartition("_")[2]): s.value for s in fetch.samples}
+    assert values["0.025"] == values["0.1"] == 4 and values["0.25"] == 6 == values["60"]
+    assert values["+Inf"] == values["count"] == 7 and values["sum"] == 70.5
+    lag = families["newscrawler_article_lag_seconds"].samples
+    of = {s.labels["stage"]: s.value for s in lag if s.name.endswith("_count")}
+    assert of == {"total": 3, "discovered": 0, "fetched": 0, "searchable": 0}
+    parse = families["newscrawler_page_parse_time_seconds"].samples
+    assert {s.value for s in parse} == {0.0} and len(parse) > 10
+
+
+def test_a_value_is_counted_in_its_bucket() -> None:
+    class Stats(dict[str, int]):
+        def inc_value(self, name: str, count: int = 1) -> None:
+            self[name] = self.get(name, 0) + count
+
+    stats = Stats()
+    for seconds in (0.01, 0.025, 0.03, 59.0, 61.0):
+        metrics.observe(stats, metrics.FETCH_TIME, seconds)
+    assert stats == {
+        **{"fetch/time/0": 2, "fetch/time/1": 1, "fetch/time/10": 1, "fetch/time/11": 1},
+        "fetch/time/ms": 120_065,
+    }
+    assert {metrics.stat_of(name) for name in stats} == {metrics.STATS[metrics.FETCH_TIME]}
+
+
+def test_what_is_to_be_watched_is_told_before_it_happens(families: dict[str, Metric]) -> None:
+    alarms = families["newscrawler_selector_alarms"].samples
+    assert {s.labels["label"]: s.value for s in alarms}["drift"] == 0
+    done = families["newscrawler_page_outcome"].samples
+    assert {s.labels["outcome"]: s.value for s in done}["DONE"] == 7
+
+
+def test_sites_beyond_a_bound_are_one_series() -> None:
+    sums = {
+        f"s{i}.vn": SiteSums(f"s{i}.vn", i, 2, 1, {"DONE": i, "RETRY(dns)": 1}, i, lags={"t:3": 1})
+        for i in range(MOST_SITES + 50)
+    }
+    families = {family.name: family for family in site_families(sums)}
+    new = {s.labels["site"]: s.value for s in families["newscrawler_site_articles_new"].samples}
+    assert len(new) == MOST_SITES + 1
+    assert new["other"] == 100 and "s49.vn" not in new and new["s50.vn"] == 2
+    visits = families["newscrawler_site_visits"].samples
+    rest = {s.labels["outcome"]: s.value for s in visits if s.labels["site"] == "other"}
+    assert rest == {"DONE": sum(range(50)), "RETRY(dns)": 50}
 
 
 def test_labels_of_any_text_come_back(families: dict[str, Metric]) -> None:

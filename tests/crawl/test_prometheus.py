@@ -1,0 +1,238 @@
+"""A real Prometheus beside a real crawl: every rule and every panel has data to work on."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests import warm
+from tests.crawl.harness import until
+from tests.crawl.small import QUIET, Queue, crawler
+from tests.crawl.test_run import free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+PROMETHEUS, GRAFANA = ROOT / "deploy/prometheus", ROOT / "deploy/grafana"
+pytestmark = pytest.mark.skipif(
+    shutil.which("prometheus") is None, reason="needs Prometheus (Debian: prometheus)"
+)
+#: Seconds of this test for what are minutes and hours of an operator.
+SHORT = {"5m": "20s", "15m": "20s", "1h": "20s", "$__rate_interval": "20s"}
+#: The last comparison of a condition: what stands before it is measured.
+COMPARISON = re.compile(r"\s*(==|>=|<=|>|<)\s*-?[\d.]+\s*$")
+
+
+def shortened(expression: str) -> str:
+    return re.sub(r"\[([^\]]+)\]", lambda m: f"[{SHORT.get(m[1], m[1])}]", expression)
+
+
+def rules() -> list[dict[str, Any]]:
+    groups = yaml.safe_load((PROMETHEUS / "rules.yml").read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def measured(condition: str) -> list[str]:
+    """What an alert compares, without the comparisons: it has data while nothing is wrong."""
+    parts = re.split(r"\s+and on \(\)\s+", condition)
+    found = [COMPARISON.sub("", part) for part in parts]
+    assert all(before != after for before, after in zip(parts, found, strict=True)), condition
+    return found
+
+
+def panels() -> Iterator[tuple[str, str]]:
+    for path in sorted(GRAFANA.glob("*.json")):
+        board = json.loads(path.read_text())
+        for panel in board["panels"]:
+            assert panel["type"] == "row" or panel["targets"], panel["title"]
+            for target in panel.get("targets", ()):
+                yield f"{board['title']}: {panel['title']}", target["expr"]
+
+
+class Prometheus:
+    """The real one, with our files, every wait of them in seconds."""
+
+    def __init__(self, folder: Path, target: int) -> None:
+        self.port = free_port()
+        text = (PROMETHEUS / "rules.yml").read_text()
+        folder.mkdir()
+        (folder / "rules.yml").write_text(shortened(text))
+        config = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
+        config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+        config["scrape_configs"][0]["static_configs"][0]["targets"] = [f"127.0.0.1:{target}"]
+        (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+        self.log = (folder / "log").open("wb")
+        self.process = subprocess.Popen(
+            [
+                "prometheus",
+                "--config.file=prometheus.yml",
+                "--storage.tsdb.path=data",
+                f"--web.listen-address=127.0.0.1:{self.port}",
+            ],
+            cwd=folder,
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+        )
+
+    def ask(self, expression: str) -> list[Any]:
+        answer = httpx.get(
+            f"http://127.0.0.1:{self.port}/api/v1/query",
+            params={"query": shortened(expression)},
+            timeout=30,
+        )
+        said = answer.json()
+        assert said["status"] == "success", (expression, said)
+        found: list[Any] = said["data"]["result"]
+        return [row for row in found if row["value"][1] != "NaN"]
+
+    def is_ready(self) -> bool:
+        try:
+            return bool(self.ask("newscrawler_workers"))
+        except (httpx.HTTPError, ValueError):  # it says "Service Unavailable" at first
+            return False
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+        self.log.close()
+
+
+def test_every_rule_and_every_panel_has_data(newsweb: Any, tmp_path: Path, queue: Queue) -> None:
+    """On a clock that runs 60 times as fast, an article comes out every few seconds."""
+    web = newsweb("ip", sites=2, articles=15, **{**QUIET, "rate": 60, "delay": 0.1, "factor": 60})
+    queue.set_clock(web.about["clock"])
+    scrapy = crawler(tmp_path, web, CRAWL_FOREVER=True)
+    port = free_port()
+    serve = scrapy.start("serve", "--port", str(port))
+    prometheus = None
+    try:
+        until(lambda: "Search page" in serve.text(), "the search page", 60)
+        prometheus = Prometheus(tmp_path / "prometheus", port)
+        until(prometheus.is_ready, "the first scrape", 60)
+        crawl = scrapy.start("crawl", "news")
+        asked = {expression: what for what, expression in panels()}
+        asked |= {rule["expr"]: rule["record"] for rule in rules() if "record" in rule}
+        for rule in rules():
+            if "alert" in rule:
+                asked |= dict.fromkeys(measured(rule["expr"]), rule["alert"])
+        missing = dict(asked)
+        end = time.monotonic() + 90
+        while missing and time.monotonic() < end:
+            time.sleep(2)
+            missing = {e: what for e, what in missing.items() if not prometheus.ask(e)}
+        crawl.interrupt()
+        crawl.wait(60)
+        assert not missing, missing
+        assert len(asked) > 40
+    finally:
+        if prometheus is not None:
+            prometheus.stop()
+        serve.kill()
+
+
+def test_promtool_accepts_rules_and_configuration(tmp_path: Path) -> None:
+    for args in (["rules", "rules.yml"], ["config", "prometheus.yml"]):
+        done = subprocess.run(
+            ["promtool", "check", *args], cwd=PROMETHEUS, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+#: Series of an hour and a half in steps of a minute, and the alerts they must raise after it.
+HEALTHY = {
+    'up{job="newscrawler", instance="a"}': "1x90",
+    'newscrawler_up{part="redis"}': "1x90",
+    "newscrawler_workers": "3x90",
+    "newscrawler_workers_silent": "0x90",
+    "newscrawler_page_fetched_total": "0+600x90",
+    'newscrawler_page_outcome_total{outcome="DONE"}': "0+550x90",
+    'newscrawler_page_outcome_total{outcome="RETRY"}': "0+20x90",
+    'newscrawler_page_reason_total{reason="RETRY(timeout)"}': "0+10x90",
+    'newscrawler_page_outcome_total{outcome="CHALLENGE"}': "0+1x90",
+    "newscrawler_article_new_total": "0+30x90",
+    "newscrawler_article_twin_total": "0+2x90",
+    'newscrawler_article_lag_seconds_bucket{stage="total", le="300"}': "0+29x90",
+    'newscrawler_article_lag_seconds_bucket{stage="total", le="3600"}': "0+30x90",
+    'newscrawler_article_lag_seconds_bucket{stage="total", le="+Inf"}': "0+30x90",
+    "newscrawler_frontier_queued": "500x90",
+    "newscrawler_frontier_quarantined": "10+1x90",
+    'newscrawler_site_last_new_seconds{site="a.vn"}': "0+60x90",
+    'newscrawler_selector_alarms_total{label="drift"}': "0x90",
+    'newscrawler_llm_tokens_total{label="in"}': "0+1000x90",
+}
+FAULTS: dict[str, dict[str, str]] = {
+    "NewscrawlerNotScraped": {'up{job="newscrawler", instance="a"}': "0x90"},
+    "NewscrawlerPartAway": {'newscrawler_up{part="redis"}': "0x90"},
+    "NewscrawlerNoWorker": {"newscrawler_workers": "0x90"},
+    "NewscrawlerWorkerSilent": {"newscrawler_workers_silent": "1x90"},
+    "NewscrawlerStandsStill": {"newscrawler_page_fetched_total": "5000x90"},
+    "NewscrawlerSlowToSearch": {
+        'newscrawler_article_lag_seconds_bucket{stage="total", le="300"}': "0+5x90"
+    },
+    "NewscrawlerManyFail": {'newscrawler_page_outcome_total{outcome="RETRY"}': "0+400x90"},
+    "NewscrawlerManyTimeouts": {
+        'newscrawler_page_reason_total{reason="RETRY(timeout)"}': "0+200x90"
+    },
+    "NewscrawlerManyChallenges": {
+        'newscrawler_page_outcome_total{outcome="CHALLENGE"}': "0+100x90"
+    },
+    "NewscrawlerManyDuplicates": {"newscrawler_article_twin_total": "0+40x90"},
+    "NewscrawlerSiteSilent": {'newscrawler_site_last_new_seconds{site="a.vn"}': "-90000x90"},
+    "NewscrawlerSetFails": {'newscrawler_selector_alarms_total{label="drift"}': "0x60 1x30"},
+    "NewscrawlerQuarantineGrows": {"newscrawler_frontier_quarantined": "10+20x90"},
+    "NewscrawlerModelSpends": {'newscrawler_llm_tokens_total{label="in"}': "0+40000x90"},
+}
+
+
+def alerts_of(folder: Path, name: str, series: dict[str, str], raised: set[str]) -> None:
+    """promtool fails unless exactly these alerts are raised at the end of the series."""
+    tests = [
+        {
+            "interval": "1m",
+            "input_series": [{"series": s, "values": v} for s, v in series.items()],
+            "promql_expr_test": [
+                {
+                    "expr": 'count by (alertname) (ALERTS{alertstate="firing"})',
+                    "eval_time": "90m",
+                    "exp_samples": [
+                        {"labels": f'{{alertname="{alert}"}}', "value": 1} for alert in raised
+                    ],
+                }
+            ],
+        }
+    ]
+    file = folder / f"{name}.yml"
+    file.write_text(yaml.safe_dump({"rule_files": [str(PROMETHEUS / "rules.yml")], "tests": tests}))
+    done = subprocess.run(
+        ["promtool", "test", "rules", str(file)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_each_fault_raises_its_alert_and_a_healthy_fleet_none(tmp_path: Path) -> None:
+    assert set(FAULTS) == {rule["alert"] for rule in rules() if "alert" in rule}
+    alerts_of(tmp_path, "healthy", HEALTHY, set())
+    for alert, series in FAULTS.items():
+        assert set(series) <= set(HEALTHY)
+        alerts_of(tmp_path, alert, HEALTHY | series, {alert})
+
+
+def test_commands_that_alerts_name_exist(tmp_path: Path) -> None:
+    named = set()
+    for rule in rules():
+        if "alert" in rule:
+            named |= set(
+                re.findall(r"scrapy ([a-z]+)(?: ([a-z]+))?", rule["annotations"]["explain"])
+            )
+    assert len(named) > 5
+    for command, verb in named:
+        help_text = warm.run([command, "--help"], text=True, timeout=60).stdout
+        assert "Usage" in help_text and verb in help_text, (command, verb)
