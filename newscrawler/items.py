@@ -201,6 +201,10 @@ class Article:
             meta=("article:tag", "news_keywords", "parsely-tags", "sailthru.tags", "keywords"),
         ),
     )  # fmt: skip
+    # Paragraphs of the content that are headings of what follows them.
+    subheadings: list[str] = field(
+        default_factory=list, metadata=declared("texts", label="Sub-headings", read=True)
+    )
     image: str | None = field(
         default=None,
         metadata=declared(

@@ -231,11 +231,11 @@ def news(many: int, seed: int = 9) -> Iterator[Article]:
         when = NOW - timedelta(
             days=ago + days - shape if ago else shape, minutes=rng.randint(5, 900)
         )
-        title, content, _subs, summary = _story(topic, rng)
+        title, content, subs, summary = _story(topic, rng)
         site = rng.choice(list(SITES))
         values: dict[str, Any] = {
             "title": title, "content": content, "section": topic["section"], "summary": summary,
-            "keywords": topic["keywords"],
+            "keywords": topic["keywords"], "subheadings": subs,
             "authors": [rng.choice(PEOPLE)] if rng.random() < 0.8 else [],
             "credits": [] if rng.random() < 0.8 else ["TTXVN"],
         }  # fmt: skip

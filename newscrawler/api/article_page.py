@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import pairwise
 from typing import Any
 
@@ -14,12 +15,17 @@ from newscrawler.api.byline import byline_of
 from newscrawler.api.data import DataReader
 from newscrawler.api.rendering import error_page, render
 from newscrawler.items import FIELDS, Article
+from newscrawler.rawstore import RawNotFound, RawStoreUnavailable
+from newscrawler.rawstore.record import RecordError
 from newscrawler.store import citation
 from newscrawler.store.labels import labels_of
+from newscrawler.web import charset
 
 #: Stored articles whose whole text would make the diff of two versions slow are cut
 #: here, characters.
 DIFF_MOST = 60_000
+#: Characters of a stored page that are shown.
+SOURCE_MOST = 1_000_000
 
 _LABELLED = tuple(f for f in FIELDS if f.label)
 #: What the page of an article shows of a change: what makes a version, and the lists beside it; the
@@ -84,6 +90,10 @@ def add_article(app: FastAPI, reader: DataReader) -> None:
     async def article_page(article_id: ArticleId) -> Response:
         return await _article_page(article_id, reader)
 
+    @app.get("/article/{article_id}/source", include_in_schema=False)
+    async def source_page(article_id: ArticleId) -> Response:
+        return await _source_page(article_id, reader)
+
 
 async def _article_page(article_id: str, reader: DataReader) -> Response:
     store = reader.deps.store
@@ -104,7 +114,9 @@ async def _article_page(article_id: str, reader: DataReader) -> Response:
         article=article,
         byline=byline,
         url=text.web_url(article.url),
-        paragraphs=[p for p in article.content.split("\n\n") if p.strip()],
+        paragraphs=_paragraphs(article),
+        image=text.web_url(article.image),
+        has_source=bool(article.raw_ref) and reader.deps.raw is not None,
         modified=text.moment(article.modified, zone),
         discovered=text.moment(article.discovered, zone),
         fetched=text.moment(article.fetched, zone),
@@ -123,4 +135,42 @@ async def _article_page(article_id: str, reader: DataReader) -> Response:
         ],
         is_first=article.cluster == article.id,
         asked=Asked(),
+    )
+
+
+def _paragraphs(article: Article) -> list[dict[str, Any]]:
+    subheadings = set(article.subheadings)
+    return [
+        {"text": one, "is_heading": one in subheadings}
+        for one in article.content.split("\n\n")
+        if one.strip()
+    ]
+
+
+async def _source_page(article_id: str, reader: DataReader) -> Response:
+    """The page that the article was read from, as text: its markup is never rendered."""
+    article = await reader.deps.store.get(article_id.lower())
+    if article is None:
+        return error_page(404, "There is no article with this id.")
+    raw = reader.deps.raw
+    if raw is None or not article.raw_ref:
+        return error_page(404, "The page of this article is not kept.")
+    try:
+        found = await asyncio.to_thread(raw.read, article.raw_ref)
+    except (RawNotFound, RecordError):
+        return error_page(404, "The page of this article is not kept any more.")
+    except RawStoreUnavailable as exc:
+        return error_page(503, str(exc))
+    source = await asyncio.to_thread(charset.decode, found.body, found.content_type)
+    facts = reader.deps.sites.get(article.site)
+    zone = text.zone_of(facts.zone) if facts else text.UTC
+    return render(
+        "source.html",
+        article=article,
+        url=found.url,
+        status=found.status,
+        fetched=text.moment(found.fetched, zone),
+        size=len(found.body),
+        source=source[:SOURCE_MOST],
+        is_cut=len(source) > SOURCE_MOST,
     )

@@ -21,6 +21,7 @@ from newscrawler.extraction import (
     metadata_rules,
     page_metadata,
     published,
+    subheadings,
     title,
 )
 from newscrawler.extraction import selectors as selectors_
@@ -106,6 +107,7 @@ def extract(
     if out.is_article:  # what is not stored needs no language of its text
         out.language = language.find(out.title.value, out.content.value, out.language)
         out.keywords = keywords.find(doc, context, out)
+        out.subheadings = subheadings.find(doc, out.content.value or "")
         if not by_set:
             _doubt(out, doc, context)
     return out

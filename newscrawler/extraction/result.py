@@ -32,6 +32,7 @@ class Extraction:
     summary: FieldValue = field(default_factory=_none)
     section: FieldValue = field(default_factory=_none)
     keywords: FieldValue = field(default_factory=lambda: FieldValue([]))
+    subheadings: FieldValue = field(default_factory=lambda: FieldValue([]))
     image: FieldValue = field(default_factory=_none)
     language: FieldValue = field(default_factory=_none)
     canonical_url: FieldValue = field(default_factory=_none)
