@@ -94,8 +94,8 @@ bench-frontier: $(DEV_STAMP)  ## links/s, leases/s, bytes per URL
 bench-extract: $(DEV_STAMP)  ## extraction beside trafilatura and newspaper4k
 	@$(BIN)/python -m benchmarks.bench_extract $(ARGS)
 
-bench-search: $(DEV_STAMP)  ## index rate and search latency
-	@$(BIN)/python -m benchmarks.bench_search $(ARGS)
+bench-search: $(DEV_STAMP)  ## search beside plain FTS5 and plain Elasticsearch: quality and cost per kind of query
+	@$(BIN)/python -m benchmarks.bench_search_beside $(ARGS)
 
 browser-deps:  ## Debian/Ubuntu, root: the Chromium of the browser test
 	apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium
