@@ -22,6 +22,11 @@ DEEPEST = 10_000
 
 #: Copies of one article that are shown below it.
 MOST_COPIES = 20
+#: Nearest articles that are looked at for related ones, copies among them.
+RELATED_LOOKED_AT = 60
+#: Cosine (without the mean of all) from which on an article is called related. Chosen by looking at
+#: a few hundred pairs, not measured.
+LEAST_RELATED = 0.25
 
 PutStatus = Literal["new", "updated", "unchanged", "twin"]
 Sort = Literal["relevance", "date"]

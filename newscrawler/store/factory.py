@@ -31,15 +31,19 @@ def open_store(
     path that file. Nothing is opened yet.
 
     ``must_exist``: readers do not create an empty store. ``elsewhere``: what a file is written by,
-    when it is not to be this process. ``embedder``: for the search by meaning of a file, or why
-    there is none; a search waits ``query_s`` for it. Raises ValueError for another scheme and
+    when it is not to be this process. ``embedder``: for the search by meaning, or why there
+    is none; a search waits ``query_s`` for it. Raises ValueError for another scheme and
     StoreUnavailable when a store that must exist does not."""
     if uri.startswith(("http://", "https://")):
         from newscrawler.store.elasticsearch.article_store import ElasticStore
 
         # A secret, hence no setting. Only needed where the server asks for one.
         return ElasticStore(
-            uri, index=index, api_key=os.environ.get("ARTICLE_STORE_API_KEY") or None
+            uri,
+            index=index,
+            api_key=os.environ.get("ARTICLE_STORE_API_KEY") or None,
+            embedder=embedder,
+            query_s=query_s,
         )
     if "://" in uri and not uri.startswith("sqlite:///"):
         raise ValueError(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from newscrawler.items import Article
+from newscrawler.store.base import ArticleStore
 from newscrawler.store.fold import exact_words
 from newscrawler.store.semantic.embedder import EmbedderError, Model
 from newscrawler.store.semantic.meaning import Meaning
@@ -85,7 +86,7 @@ def meaning_of(embedder: Any, **more: Any) -> Callable[[Path], Meaning]:
     return of
 
 
-async def caught_up(store: LocalStore, count: int, limit_s: float = 60) -> dict[str, Any]:
+async def caught_up(store: ArticleStore, count: int, limit_s: float = 60) -> dict[str, Any]:
     """Waits until so many articles have vectors and none is missing."""
     end = time.monotonic() + limit_s
     while True:

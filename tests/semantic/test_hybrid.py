@@ -3,13 +3,15 @@ the answer says."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from newscrawler.store.base import Query, QueryError, SearchResult, StoreUnavailable
+from newscrawler.store.base import ArticleStore, Query, QueryError, SearchResult, StoreUnavailable
+from newscrawler.store.elasticsearch.article_store import ElasticStore
 from newscrawler.store.semantic import fusion
 from newscrawler.store.semantic.embedder import EmbedderError
 from newscrawler.store.semantic.fusion import fused
@@ -22,7 +24,7 @@ COPY = "The storm came at night and took the roofs of forty houses near the rive
 class Made:
     """A store with vectors and the embedder behind it."""
 
-    def __init__(self, store: LocalStore, embedder: Thesaurus) -> None:
+    def __init__(self, store: LocalStore | ElasticStore, embedder: Thesaurus) -> None:
         self.store, self.embedder = store, embedder
 
     async def search(self, text: str, **more: object) -> SearchResult:
@@ -45,15 +47,40 @@ ARTICLES = [
 ]
 
 
-@pytest.fixture
-async def made(tmp_path: Path) -> AsyncIterator[Made]:
+async def fill(store: ArticleStore) -> None:
+    await store.put(ARTICLES)
+    await store.refresh()
+    await store.follow()  # type: ignore[attr-defined]
+    await caught_up(store, len(ARTICLES))
+
+
+#: Server -> name of an index that has the articles and their vectors: filled once.
+FILLED: dict[str, str] = {}
+
+
+async def filled_index(server: str) -> str:
+    if server not in FILLED:
+        index = f"t{uuid.uuid4().hex[:12]}"
+        store = ElasticStore(server, index=index, embedder=Thesaurus())
+        try:
+            await fill(store)
+        finally:
+            await store.close()
+        FILLED[server] = index
+    return FILLED[server]
+
+
+@pytest.fixture(params=["sqlite", "elasticsearch"])
+async def made(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Made]:
     embedder = Thesaurus()
-    store = open_with(tmp_path / "articles.db", embedder, deadline_s=5.0)
+    store: LocalStore | ElasticStore
+    if request.param == "sqlite":
+        store = open_with(tmp_path / "articles.db", embedder, deadline_s=5.0)
+        await fill(store)
+    else:
+        url = request.getfixturevalue("elasticsearch_server")
+        store = ElasticStore(url, index=await filled_index(url), embedder=embedder, query_s=30.0)
     try:
-        await store.put(ARTICLES)
-        await store.refresh()
-        await store.follow()
-        await caught_up(store, len(ARTICLES))
         yield Made(store, embedder)
     finally:
         await store.close()

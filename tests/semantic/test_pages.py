@@ -117,14 +117,16 @@ def test_the_command_finds_by_meaning_with_the_model_that_is_shipped(
     assert done.returncode != 0 and "SEMANTIC=off" in done.stderr + done.stdout
 
 
-def test_elasticsearch_refuses_meaning_alone() -> None:
+def test_elasticsearch_without_a_model_refuses_meaning_alone() -> None:
     from newscrawler.store import Query, QueryError
     from newscrawler.store.elasticsearch.article_store import ElasticStore
 
     async def ask() -> None:
         store = ElasticStore("http://127.0.0.1:9")
         try:
-            with pytest.raises(QueryError, match="not built for Elasticsearch"):
+            with pytest.raises(
+                QueryError, match="there is no search by meaning: no model is given"
+            ):
                 await store.search(Query("gold", mode="semantic"))
             assert await store.related("f" * 16) == []
         finally:

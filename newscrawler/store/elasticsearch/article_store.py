@@ -13,9 +13,9 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from newscrawler.store import canonical_duplicates, codec, highlight, near_dupli
 from newscrawler.store import cursor as cursors
 from newscrawler.store.base import (
     COUNT_CAP,
+    LEAST_RELATED,
+    MOST_COPIES,
+    RELATED_LOOKED_AT,
     Headline,
     Hit,
     Kept,
@@ -47,6 +50,10 @@ from newscrawler.store.labels import matched_values
 from newscrawler.store.ladder import Ask, Count, Counts, Frequencies, Near, Scores, ladder
 from newscrawler.store.query_language import Plan, parse
 from newscrawler.web.urls import canonicalize
+
+if TYPE_CHECKING:
+    from newscrawler.store.elasticsearch.vectors import Meaning
+    from newscrawler.store.semantic.embedder import Embedder
 
 _VERIFIED = 4
 _SCAN = 200
@@ -94,8 +101,18 @@ class ElasticStore:
         index: str = "articles",
         api_key: str | None = None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        embedder: Embedder | str = "no model is given",
+        query_s: float = 0.15,
     ) -> None:
+        """``embedder``: for the search by meaning, or why there is none; a search waits
+        ``query_s`` for it."""
         self._server = Server(uri, index, api_key)
+        self._no_meaning = embedder if isinstance(embedder, str) else ""
+        self._meaning: Meaning | None = None
+        if not isinstance(embedder, str):
+            from newscrawler.store.elasticsearch.vectors import Meaning
+
+            self._meaning = Meaning(self._server, embedder, now_ms, query_s)
         self._index, self._old_versions = self._server.index, self._server.old_versions
         self._now_ms = now_ms
         self._outbox: ElasticOutbox | None = None
@@ -111,10 +128,20 @@ class ElasticStore:
         await self._server.open()
 
     async def close(self) -> None:
+        if self._meaning is not None:
+            await self._meaning.close()
         await self._server.close()
+
+    async def follow(self, *, for_queries: bool = False) -> None:
+        """See LocalStore.follow."""
+        if self._meaning is not None:
+            await self._meaning.follow(for_queries=for_queries)
 
     async def refresh(self) -> None:
         await self._server.refresh()
+        if self._meaning is not None:
+            await self._meaning.vectors.make()
+            await self._server.refresh(self._meaning.vectors.index)
 
     async def reindex(self, say: Callable[[str], None] = lambda _: None) -> Reindexed:
         """A new index of this program's schema behind the alias, while others read and write.
@@ -369,14 +396,31 @@ class ElasticStore:
 
     # ------------------------------------------------------------------ search
     async def related(self, article_id: str, size: int = 6) -> list[Article]:
-        return []  # no vectors here yet
+        from newscrawler.store.semantic.meaning import NoVectors
+
+        if self._meaning is None:
+            return []
+        try:
+            near = await self._meaning.near(article_id, RELATED_LOOKED_AT)
+        except NoVectors:
+            return []
+        clusters = await self.clusters([article_id, *(one for one, _ in near)])
+        seen = {clusters.get(article_id)}
+        chosen: list[str] = []
+        for one, score in near:
+            if score < LEAST_RELATED or len(chosen) == size:
+                break
+            if one in clusters and clusters[one] not in seen:
+                seen.add(clusters[one])
+                chosen.append(one)
+        docs = {d["_id"]: d for d in await self._server.look(self._index, chosen, _FIELDS)}
+        found = await self._articles([docs[one] for one in chosen if one in docs])
+        return [article for article, _ in found]
 
     async def search(self, query: Query) -> SearchResult:
         first = parse(query)
-        if query.mode == "semantic":
-            raise QueryError(
-                "mode=semantic: search by meaning is not built for Elasticsearch; use mode=keyword"
-            )
+        if query.mode == "semantic" and self._meaning is None:
+            raise QueryError(f"mode=semantic: there is no search by meaning: {self._no_meaning}")
         if query.limit_s is None:
             return await self._search(first, query)
         try:
@@ -388,9 +432,25 @@ class ElasticStore:
             raise SearchTimeout(query.limit_s) from exc
 
     async def _search(self, first: Plan, query: Query) -> SearchResult:
+        from newscrawler.store.elasticsearch.hybrid import Hybrid
+        from newscrawler.store.semantic.meaning import NoVectors
+
         started = time.perf_counter()
         plan = first if query.strict else await self._settle(first, query.limit_s)
-        typed = first if first.is_exact and not plan.is_exact and not plan.relaxed else None
+        if self._meaning is None or query.mode == "keyword":
+            result = await self.page(plan, query, first)
+        else:
+            words = _ByWords(self, first)
+            try:
+                result = await Hybrid(words, self._meaning, query, first).page(plan)
+            except NoVectors as exc:  # only of a search by meaning alone
+                raise StoreUnavailable(f"search by meaning: {exc}") from exc
+        result.took_ms = (time.perf_counter() - started) * 1000
+        return result
+
+    async def page(self, plan: Plan, query: Query, first: Plan) -> SearchResult:
+        """Of a search by words. ``first``: the plan as typed, of which ``plan`` was made."""
+        typed = _typed(plan, first)
         by_date = query.sort == "date" or plan.is_filter_only
         body = dsl.search_body(plan, typed, query) | {"_source": _FIELDS}
         moved: dict[int, str] = {}
@@ -413,18 +473,26 @@ class ElasticStore:
         if plan.row is not None and not query.collapse:
             result.in_a_row = found["aggregations"]["row"]["doc_count"]
         hits = await self._with_moved(found["hits"]["hits"], moved, query)
-        groups = [_first_published(hit) for hit in hits]
-        hits = [group[0] for group in groups]
+        result.hits = await self._hits([_first_published(hit) for hit in hits], plan)
+        for hit in result.hits if by_date else ():
+            hit.score = 0.0
+        if query.facets:
+            result.facets = dsl.facets_of(found["aggregations"], query.zone)
+        return result
+
+    async def _hits(self, groups: Sequence[list[dict[str, Any]]], plan: Plan) -> list[Hit]:
+        """Of documents, each with its copies behind it."""
         copies = [await self._articles(group[1:]) for group in groups]
-        for hit, (article, others), below in zip(
-            hits, await self._articles(hits), copies, strict=True
+        firsts = [group[0] for group in groups]
+        made = []
+        for doc, (article, others), below in zip(
+            firsts, await self._articles(firsts), copies, strict=True
         ):
             text, marks = highlight.snippet(article.content, plan)
-            score = 0.0 if by_date else round(hit.get("_score") or 0.0, 4)
-            result.hits.append(
+            made.append(
                 Hit(
                     article,
-                    score,
+                    round(doc.get("_score") or 0.0, 4),
                     text,
                     marks,
                     highlight.title_marks(article.title, plan),
@@ -432,10 +500,71 @@ class ElasticStore:
                     copies=[copy for copy, _ in below],
                 )
             )
-        if query.facets:
-            result.facets = dsl.facets_of(found["aggregations"], query.zone)
-        result.took_ms = (time.perf_counter() - started) * 1000
-        return result
+        return made
+
+    # ------------------------------------------------------------------ for the search by meaning
+    async def first_ids(self, plan: Plan, query: Query, first: Plan, many: int) -> list[str]:
+        """Of the first so many hits by words."""
+        body = dsl.search_body(plan, _typed(plan, first), replace(query, page=0, facets=False))
+        body |= {"from": 0, "size": many, "_source": False, "aggs": {}}
+        found = await self._server.search(body, query.limit_s)
+        return [hit["_id"] for hit in found["hits"]["hits"]]
+
+    async def among(self, plan: Plan, ids: Sequence[str]) -> set[str]:
+        """Those that match."""
+        if not ids:
+            return set()
+        found = await self._server.search(dsl.among_body(plan, ids))
+        return {hit["_id"] for hit in found["hits"]["hits"]}
+
+    async def clusters(self, ids: Sequence[str]) -> dict[str, str]:
+        """Label of the near-duplicates of each of these articles that is not gone."""
+        docs = await self._server.look(self._index, list(ids), ["cluster", "gone"])
+        return {d["_id"]: d["_source"]["cluster"] for d in docs if not d["_source"].get("gone")}
+
+    async def members(self, plan: Plan, labels: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+        """Of each cluster the articles that match, the first published first."""
+        if not labels:
+            return {}
+        body = dsl.members_body(plan, labels, min(COUNT_CAP, 2 * MOST_COPIES * len(labels)))
+        found: dict[str, list[dict[str, Any]]] = {}
+        for hit in (await self._server.search(body))["hits"]["hits"]:
+            found.setdefault(hit["_source"]["cluster"], []).append(hit)
+        return found
+
+    async def hits_of(
+        self,
+        scored: Sequence[tuple[str, float]],
+        plan: Plan,
+        only_near: set[str],
+        collapse: bool,
+    ) -> list[Hit]:
+        """Articles by their ids, as hits. One that went meanwhile is left out."""
+        looked = await self._server.look(self._index, [one for one, _ in scored], _FIELDS)
+        docs = {d["_id"]: d for d in looked if not d["_source"]["gone"]}
+        labels = {d["_source"]["cluster"] for d in docs.values()}
+        members = await self.members(plan, sorted(labels)) if collapse else {}
+        groups, scores, near = [], [], []
+        for one, score in scored:
+            if one in docs:
+                group = members.get(docs[one]["_source"]["cluster"]) or [docs[one]]
+                groups.append(group)
+                scores.append(score)
+                near.append(one in only_near)
+        hits = await self._hits(groups, plan)
+        for hit, score, is_near in zip(hits, scores, near, strict=True):
+            hit.score, hit.by_meaning = round(score, 4), is_near
+        return hits
+
+    async def frequencies(self, plan: Plan) -> dict[str, int]:
+        """Of the words of a plan: how many articles have each, see dsl.word_frequencies_body."""
+        words = sorted({word for term in plan.terms for word in term.folded})
+        if not words or any(term.has_diacritics for term in plan.terms):
+            return {}
+        found = await self._server.search(dsl.word_frequencies_body(words))
+        return {
+            key: of["doc_count"] for key, of in found["aggregations"]["with"]["buckets"].items()
+        }
 
     async def _moved(self, plan: Plan) -> dict[int, str]:
         """Place -> id of the newest articles about a subject that stand further down."""
@@ -530,6 +659,7 @@ class ElasticStore:
         both = [self._index, self._old_versions]
         size = await self._server.ask(lambda es: es.indices.stats(index=both, metric="store"))
         newest = sums["newest"]["at"]["value"]
+        meaning = {} if self._meaning is None else await self._meaning.state()
         return {
             "kind": "elasticsearch",
             "articles": every - sums["gone"]["doc_count"],
@@ -540,6 +670,7 @@ class ElasticStore:
             "newest": (
                 None if newest is None else datetime.fromtimestamp(newest / 1000, UTC).isoformat()
             ),
+            **meaning,
         }
 
     async def portion(self, query: Query, cursor: str = "", size: int = 100) -> Portion:
@@ -623,7 +754,16 @@ class ElasticStore:
         return await whole.headlines(self._server, after, before)
 
     async def inspect(self) -> list[str]:
-        return await whole.inspect(self._server)
+        lines = await whole.inspect(self._server)
+        if self._meaning is not None:
+            await self.refresh()
+            state = await self.stats()
+            stored, made = int(state["articles"] or 0), int(state["vectors"] or 0)
+            if made < stored:
+                lines.append(f"{stored - made:,} of {stored:,} articles have no vector yet")
+            elif made > stored:
+                lines.append(f"{made - stored:,} vectors belong to no article")
+        return lines
 
     async def scan(self, since: datetime | None = None) -> AsyncIterator[Article]:
         await self.refresh()
@@ -650,6 +790,33 @@ class ElasticStore:
                 body["search_after"] = hits[-1]["sort"]
         finally:
             await self._server.ask(lambda es: es.close_point_in_time(id=view["id"]))
+
+
+class _ByWords:
+    """See hybrid.Words. ``first``: the query as typed."""
+
+    def __init__(self, store: ElasticStore, first: Plan) -> None:
+        self._store, self._first = store, first
+        self.among, self.clusters = store.among, store.clusters
+        self.hits = store.hits_of
+
+    async def page(self, plan: Plan, query: Query) -> SearchResult:
+        return await self._store.page(plan, query, self._first)
+
+    async def ids(self, plan: Plan, query: Query, many: int) -> list[str]:
+        return await self._store.first_ids(plan, query, self._first, many)
+
+    async def matching_clusters(self, plan: Plan, labels: set[str]) -> set[str]:
+        return set(await self._store.members(plan, sorted(labels)))
+
+    async def frequency(self, plan: Plan) -> Callable[[str, bool], int]:
+        found = await self._store.frequencies(plan)
+        return lambda word, exact: found.get(("e" if exact else "f") + word, 0)
+
+
+def _typed(plan: Plan, first: Plan) -> Plan | None:
+    """The plan as typed, where its matches come before those of ``plan``."""
+    return first if first.is_exact and not plan.is_exact and not plan.relaxed else None
 
 
 def _refuse_meaning(query: Query) -> None:

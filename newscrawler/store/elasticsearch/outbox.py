@@ -6,18 +6,14 @@ a sequence number, which a shard gives out in order, and says up to which number
 document that is written again before anybody looked brings its earlier events along in ``before``,
 and is found by their sequence numbers; their texts are in the index of old versions.
 
-Cursors, dead letters and the claim of the process that delivers are documents of one small index,
-written with external versions: of two that write at once, one is refused.
+Cursors, dead letters and the claim of the process that delivers are documents of one small index
+(notes.py).
 """
 
 from __future__ import annotations
 
-import os
-import socket
-import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from secrets import token_hex
 from typing import Any, TypedDict
 
 import orjson
@@ -25,10 +21,9 @@ import orjson
 from newscrawler.store import codec
 from newscrawler.store.base import StoreUnavailable
 from newscrawler.store.elasticsearch.connection import Server
+from newscrawler.store.elasticsearch.notes import CLAIM_S, Notes
 from newscrawler.store.events import Batch, Event, Kind, Letter, event_id
 
-#: Seconds that a claim which is not renewed stands, by the clock of who waits for it.
-CLAIM_S = 20.0
 #: Of an index that a cursor does not know (the articles were copied into a new one): what was
 #: stored since the cursor's time, and so much before, is told again, ms.
 _OVERLAP_MS = 600_000
@@ -36,17 +31,7 @@ _OVERLAP_MS = 600_000
 _MOST_BEFORE = 500
 #: Documents that were written again, of which earlier events are read at once.
 _MOST_AGAIN = 1_000
-_MOST_LETTERS = 10_000
 _FIELDS = ["data", "version", "gone", "stored", "before"]
-MAPPING: dict[str, Any] = {
-    "dynamic": "strict",
-    "_meta": {"schema": 1},
-    "properties": {
-        "kind": {"type": "keyword"},  # cursor, claim or letter
-        "at": {"type": "date", "format": "epoch_millis"},
-        "body": {"type": "object", "enabled": False},
-    },
-}
 
 
 class Before(TypedDict):
@@ -111,12 +96,7 @@ class ElasticOutbox:
     def __init__(self, server: Server, now_ms: Callable[[], int], claim_s: float = CLAIM_S) -> None:
         self._server = server
         self._now_ms = now_ms
-        self._claim_s = claim_s
-        self._index = f"{server.index}-events"
-        self._is_made = False
-        self._holder = f"{socket.gethostname()}-{os.getpid()}-{token_hex(4)}"
-        self._seen: tuple[int, float] = (0, 0.0)  # version of another's claim, since when
-        self._claim = 0  # version of our own, 0 = we have none
+        self._notes = Notes(server, f"{server.index}-events", now_ms, claim_s)
 
     # ------------------------------------------------------------------ cursors
     async def begin(self, sinks: Sequence[str]) -> None:
@@ -124,28 +104,27 @@ class ElasticOutbox:
         new = [name for name in sinks if name not in known]
         if not new:
             return
-        shards = {key: checkpoint for key, _, _, checkpoint in await self._shards()}
+        shards = {key: checkpoint for key, _, _, checkpoint in await shards_of(self._server)}
         end = _Position(orjson.dumps({"ms": self._now_ms(), "shards": shards}).decode()).text()
         for name in new:
-            await self._write(f"cursor:{name}", {"sink": name, "position": end}, "cursor", 1)
+            await self._notes.write(f"cursor:{name}", {"sink": name, "position": end}, "cursor", 1)
 
     async def cursors(self) -> dict[str, str]:
-        await self._refresh()
-        found = await self._all("cursor")
+        found = await self._notes.all("cursor")
         return {d["_source"]["body"]["sink"]: d["_source"]["body"]["position"] for d in found}
 
     async def move(self, sink: str, position: str) -> None:
-        found = await self._get(f"cursor:{sink}")
+        found = await self._notes.get(f"cursor:{sink}")
         if found is None:
             return
         body = {"sink": sink, "position": position}
-        if not await self._write(f"cursor:{sink}", body, "cursor", found["_version"] + 1):
+        if not await self._notes.write(f"cursor:{sink}", body, "cursor", found["_version"] + 1):
             raise StoreUnavailable(f"{self._server.name}: another process tells events as well")
 
     # ------------------------------------------------------------------ events
     async def after(self, position: str, limit: int) -> Batch:
         at = _Position(position)
-        shards = await self._shards()
+        shards = await shards_of(self._server)
         if any(checkpoint > at.shards.get(key, -1) for key, _, _, checkpoint in shards):
             await self._server.ask(lambda es: es.indices.refresh(index=[self._server.index]))
         started = self._now_ms()
@@ -165,59 +144,26 @@ class ElasticOutbox:
             at.ms = started
         return Batch(events, at.text())
 
-    async def _shards(self) -> list[tuple[str, str, str, int]]:
-        """Key, index, number and global checkpoint of each shard of the articles."""
-        await self._make()
-        stats = await self._server.ask(
-            lambda es: es.indices.stats(index=self._server.index, metric="docs", level="shards")
-        )
-        found = []
-        for name, index in stats["indices"].items():
-            for number, copies in index["shards"].items():
-                primary = next((c for c in copies if c["routing"]["primary"]), copies[0])
-                checkpoint = primary["seq_no"]["global_checkpoint"]
-                found.append((f"{index['uuid']}/{number}", name, number, checkpoint))
-        return sorted(found)
-
     # ------------------------------------------------------------------ the claim
     async def hold(self) -> bool:
-        found = await self._get("claim")
-        version = found["_version"] if found else 0
-        is_ours = found is not None and found["_source"]["body"]["holder"] == self._holder
-        if found is not None and not is_ours and found["_source"]["body"]["holder"]:
-            now = time.monotonic()
-            if self._seen[0] != version:
-                self._seen = (version, now)
-            if now - self._seen[1] < self._claim_s:
-                return False
-        return await self._write("claim", {"holder": self._holder}, "claim", version + 1)
+        return await self._notes.hold()
 
     async def close(self) -> None:
         """Lets go of the claim, so that nobody has to wait for its end."""
-        try:
-            found = await self._get("claim") if self._is_made else None
-            if found is not None and found["_source"]["body"]["holder"] == self._holder:
-                await self._write("claim", {"holder": ""}, "claim", found["_version"] + 1)
-        except StoreUnavailable:
-            pass  # it ends by itself
+        await self._notes.let_go()
 
     # ------------------------------------------------------------------ dead letters
     async def keep(self, letters: Sequence[Letter]) -> None:
-        await self._make()
-        operations: list[dict[str, Any]] = []
-        for x in letters:
-            body = {name: getattr(x, name) for name in Letter.__slots__}
-            operations += [
-                {"index": {"_id": _letter_id(x)}},
-                {"kind": "letter", "at": x.refused_ms, "body": body},
-            ]
-        for status, reason in await self._server.bulk(self._index, operations):
+        bodies = {
+            _letter_id(x): (x.refused_ms, {name: getattr(x, name) for name in Letter.__slots__})
+            for x in letters
+        }
+        for status, reason in await self._notes.write_all(bodies, "letter"):
             if status >= 300:
                 raise StoreUnavailable(f"{self._server.name}: a dead letter is refused: {reason}")
 
     async def letters(self) -> list[Letter]:
-        await self._refresh()
-        return [Letter(**d["_source"]["body"]) for d in await self._all("letter")]
+        return [Letter(**d["_source"]["body"]) for d in await self._notes.all("letter")]
 
     async def read(self, letter: Letter) -> Event | None:
         docs = await self._server.look(self._server.index, [letter.article_id], ["data", "version"])
@@ -230,47 +176,24 @@ class ElasticOutbox:
         return _event(docs[0]["_source"]["data"], letter.kind, letter.version, letter.at_ms)
 
     async def forget(self, letters: Sequence[Letter]) -> None:
-        operations = [{"delete": {"_id": _letter_id(x)}} for x in letters]
-        if operations:
-            await self._server.ask(lambda es: es.bulk(index=self._index, operations=operations))
+        await self._notes.forget([_letter_id(x) for x in letters])
 
     async def tidy(self, sinks: Sequence[str]) -> None:
         """Nothing is kept for the events alone."""
 
-    # ------------------------------------------------------------------ documents
-    async def _make(self) -> None:
-        if not self._is_made:
-            await self._server.make(self._index, MAPPING)
-            self._is_made = True
 
-    async def _refresh(self) -> None:
-        await self._make()
-        await self._server.ask(lambda es: es.indices.refresh(index=self._index))
-
-    async def _get(self, name: str) -> dict[str, Any] | None:
-        await self._make()
-        found = await self._server.look(self._index, [name])
-        return found[0] if found else None
-
-    async def _all(self, kind: str) -> list[dict[str, Any]]:
-        await self._make()
-        body = {
-            "size": _MOST_LETTERS, "query": {"term": {"kind": kind}}, "sort": [{"at": "asc"}],
-        }  # fmt: skip
-        found = await self._server.ask(lambda es: es.search(index=self._index, body=body))
-        hits: list[dict[str, Any]] = found["hits"]["hits"]
-        return hits
-
-    async def _write(self, name: str, body: dict[str, Any], kind: str, version: int) -> bool:
-        """False: another process was first."""
-        operations: list[dict[str, Any]] = [
-            {"index": {"_id": name, "version": version, "version_type": "external"}},
-            {"kind": kind, "at": self._now_ms(), "body": body},
-        ]
-        ((status, reason),) = await self._server.bulk(self._index, operations)
-        if status >= 300 and status != 409:
-            raise StoreUnavailable(f"{self._server.name}: {name} is refused: {reason}")
-        return status < 300
+async def shards_of(server: Server) -> list[tuple[str, str, str, int]]:
+    """Key, index, number and global checkpoint of each shard of the articles."""
+    stats = await server.ask(
+        lambda es: es.indices.stats(index=server.index, metric="docs", level="shards")
+    )
+    found = []
+    for name, index in stats["indices"].items():
+        for number, copies in index["shards"].items():
+            primary = next((c for c in copies if c["routing"]["primary"]), copies[0])
+            checkpoint = primary["seq_no"]["global_checkpoint"]
+            found.append((f"{index['uuid']}/{number}", name, number, checkpoint))
+    return sorted(found)
 
 
 def _letter_id(letter: Letter) -> str:

@@ -202,6 +202,11 @@ def matching(plan: Plan) -> dict[str, Any]:
     return {"bool": {"must": must, "filter": conditions, "must_not": without, "should": scored}}
 
 
+def condition(one: Condition) -> dict[str, Any]:
+    """One without words: of values and times, which vectors have as well."""
+    return _condition(one, None)
+
+
 def _condition(one: Condition, exact: bool | None) -> dict[str, Any]:
     """``exact`` None: as each word was typed."""
     if isinstance(one, AllOf):
@@ -414,6 +419,43 @@ def frequencies_body(terms: tuple[Term, ...]) -> dict[str, Any]:
 
 def count_body(plan: Plan, enough: int) -> dict[str, Any]:
     return {"size": 0, "track_total_hits": enough, "query": matching(plan)}
+
+
+def word_frequencies_body(words: Sequence[str]) -> dict[str, Any]:
+    """How many articles have each word, as it stands ("e...") and folded ("f...")."""
+    asked = {}
+    for word in words:
+        for key, fields in (("e", ("t", "b")), ("f", ("ft", "fb"))):
+            asked[key + word] = _one_of([{"term": {name: word}} for name in fields])
+    return {
+        "size": 0,
+        "query": {"term": {"gone": False}},
+        "aggs": {"with": {"filters": {"filters": asked}}},
+    }
+
+
+def among_body(plan: Plan, ids: Sequence[str]) -> dict[str, Any]:
+    """Those of some articles that match."""
+    conditions = [matching(plan), {"ids": {"values": list(ids)}}]
+    return {
+        "size": len(ids),
+        "_source": False,
+        "track_total_hits": False,
+        "query": {"bool": {"filter": conditions}},
+    }
+
+
+def members_body(plan: Plan | None, labels: Sequence[str], size: int) -> dict[str, Any]:
+    """Articles of some clusters that match, the first published first."""
+    conditions: list[dict[str, Any]] = [{"terms": {"cluster": list(labels)}}]
+    conditions.append({"term": {"gone": False}} if plan is None else matching(plan))
+    return {
+        "size": size,
+        "_source": [*SOURCE, "version", "gone", "cluster"],
+        "track_total_hits": False,
+        "query": {"bool": {"filter": conditions}},
+        "sort": [{"at": "asc"}, {"stored": "asc"}],
+    }
 
 
 def best_body(plan: Plan) -> dict[str, Any]:

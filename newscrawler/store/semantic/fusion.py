@@ -8,13 +8,14 @@ which counts twice (docs/search.md has the measurements).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable, Hashable, Sequence
+from typing import Literal, TypeVar
 
 from newscrawler.store.base import Query
 from newscrawler.store.fold import exact_words
 from newscrawler.store.query_language import AllOf, AnyOf, Condition, NoneOf, Plan, Words
 
+K = TypeVar("K", bound=Hashable)
 #: Hits of either order that are looked at.
 DEPTH = 100
 #: Weights of words and of vectors, and how soon a rank stops to count.
@@ -77,9 +78,9 @@ def joined(plan: Plan, total: int) -> Joined:
     return "words first" if plan.relaxed or total < FEW else "words"
 
 
-def fused(words: Sequence[int], near: Sequence[int]) -> list[tuple[int, float]]:
-    """(number, score), the best first; of equal ones the better by words."""
-    scores: dict[int, float] = {}
+def fused(words: Sequence[K], near: Sequence[K]) -> list[tuple[K, float]]:
+    """(number or id, score), the best first; of equal ones the better by words."""
+    scores: dict[K, float] = {}
     for weight, order in ((WORDS, words), (VECTORS, near)):
         for rank, n in enumerate(order):
             scores[n] = scores.get(n, 0.0) + weight / (RANK + 1 + rank)

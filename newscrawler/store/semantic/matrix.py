@@ -21,6 +21,18 @@ _BLOCK = 256
 _FEW = 50
 
 
+def mean_of(vectors: Any) -> Any:
+    """What vectors have in common, one a row."""
+    mean = vectors.mean(axis=0, dtype=np.float32)
+    return mean * np.float32(len(vectors) / (len(vectors) + _FEW))
+
+
+def centred(vectors: Any, mean: Any) -> Any:
+    """Directions without the mean, of length 1."""
+    rows = np.asarray(vectors, np.float32) - mean
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+
+
 class Matrix:
     """Used by one thread at a time where it is changed; ``nearest`` by any number meanwhile."""
 
@@ -45,13 +57,13 @@ class Matrix:
         made = cls(vectors.shape[1])
         made.made_of = len(vectors)
         if len(vectors):
-            made.mean = vectors.mean(axis=0) * np.float32(len(vectors) / (len(vectors) + _FEW))
+            made.mean = mean_of(vectors)
         made.put(numbers, vectors)
         return made
 
     def put(self, numbers: Sequence[int], vectors: Any) -> None:
         """Adds vectors, or replaces those of the same numbers."""
-        rows = self._centred(vectors)
+        rows = centred(vectors, self.mean)
         most = np.maximum(np.abs(rows).max(axis=1, initial=0.0), 1e-9)
         small = np.round(rows * (127.0 / most)[:, None]).astype(np.int8)
         self._reserve(len(numbers))
@@ -72,7 +84,7 @@ class Matrix:
     ) -> list[tuple[int, float]]:
         """(number, cosine of what is left without the mean), the nearest first."""
         used, numbers = self._used, self._numbers
-        asked = self._centred(np.asarray(vector, np.float32)[None, :])[0]
+        asked = centred(np.asarray(vector, np.float32)[None, :], self.mean)[0]
         if among is not None:
             places = np.array(
                 sorted(p for n in among if (p := self._place.get(n)) is not None), int
@@ -103,10 +115,6 @@ class Matrix:
             np.dot(part, asked, out=scores[start:end])
         scores *= scales[:used]
         return scores
-
-    def _centred(self, vectors: Any) -> Any:
-        rows = np.asarray(vectors, np.float32) - self.mean
-        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
     def _reserve(self, more: int) -> None:
         needed = self._used + more

@@ -15,7 +15,9 @@ import apsw
 from newscrawler.items import Article
 from newscrawler.store import codec, cursor, highlight
 from newscrawler.store.base import (
+    LEAST_RELATED,
     MOST_COPIES,
+    RELATED_LOOKED_AT,
     Hit,
     Portion,
     Query,
@@ -43,11 +45,6 @@ _KIND, _ABOVE_ALL = "sqlite", 1 << 62
 #: Steps of SQLite's machine between two looks at the clock: a millisecond or less.
 _STEPS = 20_000
 _CLUSTER = "SELECT cluster FROM article WHERE n = ? AND gone = 0"
-#: Nearest articles that are looked at for related ones, copies among them.
-_RELATED_LOOKED_AT = 60
-#: Cosine (without the mean of all) from which on an article is called related. Chosen by looking at
-#: a few hundred pairs, not measured.
-LEAST_RELATED = 0.25
 _ARTICLE = "a.data, a.version, a.gone, a.cluster"
 _BY_NUMBER = f"SELECT {_ARTICLE} FROM article a WHERE a.n = ? AND a.gone = 0"
 _MEMBERS = "SELECT n FROM article WHERE cluster = ? AND gone = 0 ORDER BY order_ms, n LIMIT ?"
@@ -309,7 +306,7 @@ class Reader:
         if row is None:
             return []
         try:
-            near = meaning.near(row[0], _RELATED_LOOKED_AT)
+            near = meaning.near(row[0], RELATED_LOOKED_AT)
         except NoVectors:
             return []
         clusters = self.clusters_of([n for n, _ in near])
