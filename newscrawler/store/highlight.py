@@ -4,11 +4,12 @@ both stores use it."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from newscrawler.store.base import Marks
 from newscrawler.store.fold import exact, folded, has_marks, word_spans
 from newscrawler.store.query_language import Plan, Term
+from newscrawler.store.spellings import ways
 
 SNIPPET = 240  # characters
 #: Highlighting looks for the best place in so many characters of a content; further down only for
@@ -64,24 +65,29 @@ def _as_typed(text: str, terms: tuple[Term, ...], plan: Plan) -> Marks:
     typed = any(t.has_diacritics for t in terms)
     if not has_marks(text):
         if plan.is_exact or typed:
-            found = _search(exact(text), [t.exact for t in terms])
+            found = _search(exact(text), _written(t.exact for t in terms))
             if found or plan.is_exact:
                 return found
-        return _search(folded(text), [t.folded for t in terms])
+        return _search(folded(text), _written(t.folded for t in terms))
     found = _slowly(text[:LOOKED_AT_MARKED], terms, plan, typed)
     if len(text) > LOOKED_AT_MARKED and not found:
         found = _slowly(text, terms, plan, typed)
     return found
 
 
+def _written(phrases: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """In each way that finds them."""
+    return [way for phrase in phrases for way in ways(phrase)]
+
+
 def _slowly(text: str, terms: tuple[Term, ...], plan: Plan, typed: bool) -> Marks:
     """For texts with marks inside of words and with characters that are words by themselves."""
     spans = list(word_spans(text))
     if plan.is_exact or typed:
-        found = _find([(a, b, e) for a, b, e, _ in spans], [t.exact for t in terms])
+        found = _find([(a, b, e) for a, b, e, _ in spans], _written(t.exact for t in terms))
         if found or plan.is_exact:
             return found
-    return _find([(a, b, f) for a, b, _, f in spans if f], [t.folded for t in terms])
+    return _find([(a, b, f) for a, b, _, f in spans if f], _written(t.folded for t in terms))
 
 
 def _search(text: str, phrases: list[tuple[str, ...]]) -> Marks:

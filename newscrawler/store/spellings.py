@@ -4,6 +4,7 @@
     500000 = 500.000 = 500 000           groups of three digits
     saigon = sài gòn                     a word of another language's papers is several syllables
     TPHCM = TP.HCM = thành phố Hồ Chí Minh
+    Mỹ = Mĩ, bác sỹ = bác sĩ, quý = quí      see ``ways``
 
 All of it is compared folded. Of a word that stands beside others the spelling is given to each of
 them: (sài or saigon) and (gòn or saigon) is what (sài and gòn) or saigon is.
@@ -14,12 +15,14 @@ from __future__ import annotations
 import importlib.resources
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
+from newscrawler.store.fold import exact, folded
 from newscrawler.store.query_language import Term
 
 Spelling = tuple[str, ...]
@@ -28,6 +31,10 @@ Spelling = tuple[str, ...]
 MOST_SYLLABLES, MOST_SPELLINGS = 3, 8
 #: Neighbours are joined in queries of so many terms: of a longer one the other words are enough.
 MOST_JOINED = 6
+#: Syllables of one row that are looked for with i and with y.
+MOST_I_OR_Y = 3
+#: Folded syllables that are written with either.
+_I_OR_Y = re.compile("(?:qu|[hklmstv])?[iy]")
 _LETTERS_AND_DIGITS = re.compile(r"([a-z]+)(\d+)")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(\d{3})+")
 _GROUP = re.compile(r"\d{3}")
@@ -90,6 +97,33 @@ def _abbreviated(terms: Sequence[Term]) -> Iterator[tuple[list[int], list[Spelli
             if others := by_form.get(tuple(word for _, word in row)):
                 yield list(dict.fromkeys(place for place, _ in row)), others
                 break
+
+
+@lru_cache(maxsize=1_000)
+def ways(words: Spelling) -> tuple[Spelling, ...]:
+    """Words in a row, exact or folded, as they stand and with i for y and y for i where Vietnamese
+    writes both: a paper has one of them, a reader types the other. At most ``MOST_SPELLINGS``."""
+    other = [_with_i_or_y(word) for word in words]
+    places = [i for i, word in enumerate(other) if word][:MOST_I_OR_Y]
+    found = []
+    for taken in product((False, True), repeat=len(places)):
+        changed = {place for place, is_taken in zip(places, taken, strict=True) if is_taken}
+        found.append(tuple(other[i] if i in changed else w for i, w in enumerate(words)))
+    return tuple(found)
+
+
+def _with_i_or_y(word: str) -> str:
+    """The other one of two spellings, "" where there is none. After qu the exact form has the tone
+    on the u where a y follows, on the i otherwise."""
+    if len(word) > 3 or not _I_OR_Y.fullmatch(folded(word)):
+        return ""
+    letters = unicodedata.normalize("NFD", word)
+    tone = "".join(c for c in letters if unicodedata.combining(c))
+    base = "".join(c for c in letters if not unicodedata.combining(c))
+    if len(base) == 1 and not tone:
+        return ""  # "i" and "y" alone are letters
+    swapped = base[:-1] + ("i" if base[-1] == "y" else "y") + tone
+    return exact(unicodedata.normalize("NFC", swapped))
 
 
 @lru_cache(maxsize=1_000)

@@ -604,6 +604,9 @@ SPELLINGS = [
     ("500000", "500.000"),
     ("1 200 000", "1.200.000"),
     ("oto", "ô tô"),
+    ("nước Mỹ", "nước Mĩ"),
+    ("bac sy", "bác sĩ"),
+    ("quý ba", "quí ba"),
 ]
 
 
@@ -625,6 +628,29 @@ async def test_words_are_found_however_they_are_joined_split_or_abbreviated(
         assert all("[" in w or "]" in w or w in marked.partition("[")[2] for w in words), marked
     for typed in ("2 9", "to a"):  # not 29, not toa
         assert (await store.search(Query(f'"{typed}"'))).total == 0
+
+
+async def test_i_and_y_are_one_where_both_are_written(store: ArticleStore) -> None:
+    await store.put(
+        [
+            article("y", "Kỹ sư Lý ở nước Mỹ", "Ông nói về công ty."),
+            article("i", "Kĩ sư Lí ở nước Mĩ", "Ông nói về công ti."),
+            article("noodles", "Quán mì", "Bát mì ở nước ta, của kỳ thủ."),
+        ]
+    )
+    await store.refresh()
+    both = {article_id("y"), article_id("i")}
+    for typed in ("nước Mỹ", "nước Mĩ", '"kỹ sư lý"', '"kĩ sư lí"', "title:mĩ", "title:mỹ"):
+        result = await store.search(Query(typed))
+        hits = result.hits[:2]  # "mì" follows below, as of any query with few matches
+        assert {h.article.id for h in hits} == both and not result.relaxed, typed
+        assert all(h.title_marks for h in hits), typed
+    assert (await store.search(Query("nước mĩ"))).in_a_row == 2
+    for typed, name in (("Kĩ sư Lí ở nước Mĩ", "i"), ("Kỹ sư Lý ở nước Mỹ", "y")):
+        hits = (await store.search(Query(typed))).hits
+        assert hits[0].article.id == article_id(name), "as it was typed"
+        assert {h.article.id for h in hits} == both
+    assert (await store.search(Query("ông -mỹ"))).total == 0
 
 
 async def test_another_word_is_no_spelling(store: ArticleStore) -> None:

@@ -30,6 +30,7 @@ from newscrawler.store.query_language import (
     Term,
     Value,
 )
+from newscrawler.store.spellings import ways
 
 #: 2: the fields of an article are fields of the document, for Kibana and others.
 SCHEMA = 2
@@ -47,6 +48,8 @@ ROW_BOOST, TYPED_FIRST, SAME_TITLE = 1_000.0, 10_000.0, 100_000.0
 BYLINE_BOOST, PART_BOOST, TYPED_BOOST = 500.0, 300.0, 10.0
 #: Around a title, so that a whole one is found: words that no text can contain.
 FIRST, LAST = "\ue003", "\ue004"
+#: Of a word with i for y: the rarer of the two would score more than the one that was typed.
+OTHER_WAY = 0.5
 RECENT, HALF_LIFE = 0.25, "3d"
 #: Characters; a longer one is stored but not found by. A term may have 32,766 bytes.
 LONGEST_URL = 8_000
@@ -560,6 +563,14 @@ def _spelt(
 
 
 def _in(field: str, words: tuple[str, ...], boost: float = 1.0) -> dict[str, Any]:
+    """In a row, also with i for y where both are written (spellings.ways)."""
+    own, *others = (
+        _row(field, way, boost * (1.0 if way == words else OTHER_WAY)) for way in ways(words)
+    )
+    return {"dis_max": {"queries": [own, *others]}} if others else own
+
+
+def _row(field: str, words: tuple[str, ...], boost: float) -> dict[str, Any]:
     if len(words) == 1:
         return {"term": {field: {"value": words[0], "boost": boost}}}
     return {"match_phrase": {field: {"query": " ".join(words), "boost": boost}}}

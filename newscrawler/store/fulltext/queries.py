@@ -22,6 +22,7 @@ from itertools import pairwise
 from typing import Any
 
 from newscrawler.store.codec import ms
+from newscrawler.store.fold import folded
 from newscrawler.store.fulltext import schema
 from newscrawler.store.fulltext.engine import tantivy
 from newscrawler.store.fulltext.schema import FIRST, LAST, time_key
@@ -38,6 +39,7 @@ from newscrawler.store.query_language import (
     Value,
     Words,
 )
+from newscrawler.store.spellings import ways
 
 TITLE, EXACT, PAIR, WHOLE = 2.0, 0.5, 0.5, 1.5
 #: Neighbouring words anywhere, where a part of the query stands in a row.
@@ -50,6 +52,10 @@ RECENT, HALF_LIFE_DAYS, RECENT_DAYS = 1.0, 7.0, 10
 RECENT_FOR_KNOWN = 0.3
 #: Matches above which pairs of words do not count: looking for them costs more than the words.
 MANY = 20_000
+
+
+#: Words of the index that no text has, around a title.
+_MARKS = frozenset((FIRST, LAST))
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +292,7 @@ class Queries:
         ]
 
     def _idf(self, term: Term) -> float:
-        return sum(self._scale.idf(self._frequency(word)) for word in term.folded)
+        return sum(map(self._idf_of, term.folded))
 
     # ------------------------------------------------------------------ parts of queries
     def _anywhere(self, term: Term, exact: bool) -> Any:
@@ -302,6 +308,25 @@ class Queries:
         return self._any_of([own, *(self._in(folded_field, s) for s in known)])
 
     def _in(self, field: str, words: Sequence[str]) -> Any:
+        """In a row, also with i for y where both are written (spellings.ways)."""
+        own = self._row(field, words)
+        others = [way for way in ways(tuple(words))[1:] if all(map(self._is_known, way))]
+        if not others:
+            return own
+        return self._any_of([own, *(self._other_way(field, words, way) for way in others)])
+
+    def _other_way(self, field: str, words: Sequence[str], way: Sequence[str]) -> Any:
+        """Scored as if it were as frequent as what it stands for, where it is rarer."""
+        asked, found = (sum(map(self._idf_of, map(folded, some))) for some in (words, way))
+        return self._q.boost_query(self._row(field, way), min(1.0, asked / max(found, 1e-9)))
+
+    def _is_known(self, word: str) -> bool:
+        return word in _MARKS or self._frequency(folded(word)) > 0
+
+    def _idf_of(self, word: str) -> float:
+        return self._scale.idf(self._frequency(word))
+
+    def _row(self, field: str, words: Sequence[str]) -> Any:
         if not words:
             return self._q.empty_query()
         if len(words) == 1:
