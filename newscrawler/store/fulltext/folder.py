@@ -104,12 +104,12 @@ class View:
         return found
 
     def time_of_latest(self, many: int) -> int:
-        """Place in time of the last of so many newest articles; 0: there are fewer."""
+        """Value of ``newest`` of the last of so many newest articles; 0: there are fewer."""
         if many not in self._times:
             query = tantivy().Query.term_query(schema.schema(), "kind", schema.ARTICLE)
             with reading():
                 hits = self.searcher.search(
-                    query, limit=1, count=False, order_by_field="at", offset=many - 1
+                    query, limit=1, count=False, order_by_field="newest", offset=many - 1
                 ).hits
             self._times[many] = int(hits[0][0]) if hits else 0
         return self._times[many]

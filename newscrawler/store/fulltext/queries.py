@@ -140,8 +140,8 @@ class Queries:
         return [term.folded for term in terms if len(term.folded) > 1]
 
     def not_before(self, query: Any, time: int) -> Any:
-        """Matches at or after a place in time (schema.time_key)."""
-        since = self._q.range_query(self._schema, "at", self._numeric, lower_bound=time)
+        """Matches at or before a place in the order of the newest (field ``newest``)."""
+        since = self._q.range_query(self._schema, "newest", self._numeric, lower_bound=time)
         return self._both([self._silent(since), query], [])
 
     def is_one_walk(self, plan: Plan) -> bool:

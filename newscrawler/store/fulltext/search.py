@@ -263,12 +263,14 @@ class Search:
         walk = self._walk(plan)
         if walk is not None and walk.is_complete:
             places = [place for _, place in walk.best]
-            times: list[_Place] = list(zip(self._view.values("at", places), places, strict=True))
+            times: list[_Place] = list(
+                zip(self._view.values("newest", places), places, strict=True)
+            )
             return sorted(times, key=lambda hit: (-hit[0], _key(hit)))[:limit]
         for many in _LATEST if walk is not None else ():
             if count * many > 4 * limit * self._articles:
                 latest = self._queries.not_before(query, self._view.time_of_latest(many))
-                found = self._view.best(latest, limit, by="at")
+                found = self._view.best(latest, limit, by="newest")
                 if len(found) == limit:
                     return found
         return self._view.best(query, limit, by="newest")
