@@ -396,6 +396,13 @@ API_PORT: int | str = _env(
 # could read the API by DNS rebinding.
 API_ALLOWED_HOSTS = _env("API_ALLOWED_HOSTS", "")
 
+# Requests that one token may make in a minute (429 with Retry-After above it), and an address that
+# shows no good one. 0 = any number. Where no token is asked for, on loopback, nobody is counted.
+API_REQUESTS_PER_MINUTE = 600
+# Origins whose pages may read the API from a browser ("https://a.example, https://b.example:8443",
+# or *), and change something where they show a bearer token. Cookies are never taken from them.
+API_CORS_ORIGINS = _env("API_CORS_ORIGINS", "")
+
 # Whose days are meant by "after:31/8/2026" and counted beside a search, on the page, in the API
 # (zone= there asks for another) and by scrapy search. The shipped sites are Vietnamese.
 READER_ZONE = _env("READER_ZONE", "Asia/Ho_Chi_Minh")

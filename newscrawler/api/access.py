@@ -27,8 +27,9 @@ PREVIOUS_SECRET_ENV = "API_TOKEN_SECRET_PREVIOUS"
 #: for a real key).
 SECRET_LEAST = 32
 COOKIE = "newscrawler_token"
-#: Roles by rank. A token of a higher role may do all that a lower one may.
-ROLES = ("reader", "operator", "admin")
+#: Roles by rank. A token of a higher role may do all that a lower one may; "feed" reads /feed.* and
+#: nothing else, and may stand in their addresses (api.guard).
+ROLES = ("feed", "reader", "operator", "admin")
 #: Ours to choose, never the token's ("alg": "none").
 _ALGORITHM = "HS256"
 #: Times are compared with the server's own clock.
@@ -173,13 +174,6 @@ def make_token(
     if token_id:
         claims["jti"] = token_id
     return jwt.encode(claims, secret, algorithm=_ALGORITHM)
-
-
-def check_token(
-    secret: str, token: str, *, role: str = "reader", clock: Callable[[], float] = time.time
-) -> None:
-    """Raises TokenError unless ``token`` is ours, not expired and of ``role`` or higher."""
-    _claims(token, (secret,), role, clock)
 
 
 def _claims(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from newscrawler.api.access import Access
 from newscrawler.api.audit import AuditLog
+from newscrawler.api.cors import Cors
 from newscrawler.api.limits import Limits
 from newscrawler.api.probe import data_mark
 from newscrawler.fleet.registry import Registry
@@ -54,6 +55,7 @@ class Deps:
     store: ArticleStore
     access: Access = field(default_factory=Access)
     limits: Limits = field(default_factory=Limits)
+    cors: Cors = field(default_factory=Cors)
     sites: dict[str, SiteFacts] = field(default_factory=dict)
     frontier: FrontierReader | None = None
     registry: Registry | None = None
@@ -109,6 +111,8 @@ def open_deps(settings: BaseSettings, access: Access) -> Deps:
     deps = Deps(
         store=services.open_article_store(settings),
         access=access,
+        limits=Limits(per_minute=settings.getint("API_REQUESTS_PER_MINUTE")),
+        cors=Cors.parse(settings.get("API_CORS_ORIGINS") or ""),
         settings=settings,
         audit=AuditLog(services.data_dir(settings), time.time),
         mark=mark_of(settings),

@@ -88,7 +88,7 @@ def _add_feed(
         channel = Channel(
             f"{query.text} – newscrawler" if query.text else "newscrawler",
             _home(request, query),
-            str(request.url),
+            str(request.url.remove_query_params("token")),
             max(
                 (_changed(hit.article, now) for hit in result.hits),
                 default=datetime.fromtimestamp(0, UTC),

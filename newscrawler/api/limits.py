@@ -28,6 +28,7 @@ class Limits:
     searches: int = 2  # at work at once; the store has threads left for articles then
     searches_waiting: int = 8
     listeners: int = 32  # of /api/events at once
+    per_minute: int = 0  # requests of one token; 0 = any number
 
     def body_of(self, path: str) -> int:
         return self.login_bytes if path == "/login" else self.body_bytes

@@ -25,9 +25,13 @@ class _Open(BaseModel):
 
 
 class Error(_Exact):
-    """Every error has this shape."""
+    """Every error has this shape (RFC 9457)."""
 
-    error: str
+    type: str = Field(description="about:blank: the status says it all")
+    title: str = Field(description="the status in words")
+    status: int
+    detail: str = Field(description="what was wrong, for people")
+    error: str = Field(description="the same as detail")
 
 
 def _json_types() -> dict[str, Any]:
@@ -275,8 +279,12 @@ class SelectorRow(_Exact):
 
 
 class PartRow(_Exact):
-    part: str = Field(description="article store, redis, worker")
-    name: str = Field(description="class, version or id")
+    part: str = Field(
+        description="server, data folder, article store, article store node, search index, meaning,"
+        " raw pages, redis, frontier, workers, worker"
+    )
+    name: str = Field(description="class, address or id")
+    version: str = Field(description="empty: it has none, or does not answer")
     reachable: bool
     problem: str
     load: dict[str, Any]
@@ -367,11 +375,12 @@ _ERRORS = {
     413: "the body is larger than this route takes",
     421: "the Host header names another server",
     422: "a parameter is not what it must be",
-    429: "too many searches at work; Retry-After says when to come again",
+    429: "too many requests of this caller, or searches at work; Retry-After says when to come",
+    500: "a fault of this program, which is in its log",
     503: "a service behind this one does not answer, or not in time",
 }
 #: Answered before any route is looked at.
-_OF_THE_GATE = (401, 403, 413, 421)
+_OF_THE_GATE = (401, 403, 413, 421, 429, 500)
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -15,7 +15,7 @@ from fastapi import FastAPI, HTTPException, Path, Request
 from fastapi import Query as Parameter
 from pydantic import BaseModel, ConfigDict, Field
 
-from newscrawler.api import guard, models
+from newscrawler.api import guard, models, parts
 from newscrawler.api.access import Principal
 from newscrawler.api.data import DataReader, plain
 from newscrawler.crawl import services
@@ -30,9 +30,6 @@ from newscrawler.web.urls import domain_of
 Domain = Annotated[str, Path(max_length=253, pattern=r"^[a-z0-9.:_-]+$")]
 Url = Annotated[str, Field(max_length=2_000, pattern=r"^https?://")]
 SEED_KINDS = {"feed": Kind.FEED, "sitemap": Kind.SITEMAP, "section": Kind.SECTION}
-WORKER_LOAD = ("cpu_percent", "memory_bytes")
-#: Seconds after which a part that has not answered counts as away.
-PART_S = 5.0
 
 
 class Body(BaseModel):
@@ -87,13 +84,13 @@ def _add_views(app: FastAPI, reader: DataReader) -> None:
 
     @app.get(
         "/api/check",
-        summary="Every part: whether it answers, its version, what it holds",
+        summary="Every node and part: whether it answers, its version, its load",
         tags=["probes"],
         response_model=list[models.PartRow],
         responses=models.errors(),
     )
     async def check() -> list[dict[str, Any]]:
-        return await parts(reader)
+        return await parts.parts(reader)
 
     @app.get(
         "/api/audit",
@@ -190,43 +187,6 @@ def _keep_seed(reader: DataReader, who: Principal, site: Site, link: Link) -> No
         overlay.write(folder, state)
     except (SitesError, OSError) as exc:
         raise HTTPException(503, f"the seed cannot be kept: {exc}") from exc
-
-
-# ---------------------------------------------------------------- the parts
-async def parts(reader: DataReader) -> list[dict[str, Any]]:
-    """A row for each part that the fleet consists of, those that do not answer too."""
-    stored, store_problem = await reader.store_stats()
-    rows = [
-        _part("article store", type(reader.deps.store).__name__, store_problem, stored),
-        await _redis_part(reader),
-    ]
-    workers, problem = await reader.workers()
-    if problem:
-        rows.append(_part("workers", "", problem, {}))
-    for row in workers:
-        silent = "" if row["alive"] else f"silent for {row['age_s']:.0f} s"
-        load = {name: value for name, value in row.items() if name in WORKER_LOAD}
-        rows.append(_part("worker", row["id"], silent, load))
-    return rows
-
-
-async def _redis_part(reader: DataReader) -> dict[str, Any]:
-    registry = reader.deps.registry
-    if registry is None:
-        return _part("redis", "", reader.deps.redis_error or "no Redis", {})
-    client: Any = registry.client
-    try:
-        async with asyncio.timeout(PART_S):
-            info = await client.info()
-    except Exception as exc:  # whatever keeps it from answering is the finding
-        return _part("redis", "", f"does not answer: {exc or type(exc).__name__}", {})
-    names = ("used_memory", "maxmemory", "connected_clients", "instantaneous_ops_per_sec")
-    load = {name: info[name] for name in names if name in info}
-    return _part("redis", str(info.get("redis_version", "")), "", load)
-
-
-def _part(part: str, name: str, problem: str, load: dict[str, Any]) -> dict[str, Any]:
-    return {"part": part, "name": name, "reachable": not problem, "problem": problem, "load": load}
 
 
 # ---------------------------------------------------------------- what the routes work with

@@ -43,7 +43,8 @@ class Command(cli.Command):
     def long_desc(self) -> str:
         verbs = [f"  {f'{verb} {usage}':<52} {text}" for verb, (usage, text) in VERBS.items()]
         tail = [
-            "Roles: reader (search, status), operator (pause, recheck, seeds, selector sets), admin"
+            "Roles: feed (/feed.rss, .atom, .json alone; may stand in their address as token=),"
+            " reader (search, status), operator (pause, recheck, seeds, selector sets), admin"
             " (the audit log).",
             "Tokens are known to the servers of the same DATA_DIR. To change the secret, move it to"
             " API_TOKEN_SECRET_PREVIOUS and set a new API_TOKEN_SECRET: tokens of before are good"

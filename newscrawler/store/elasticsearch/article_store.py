@@ -673,6 +673,14 @@ class ElasticStore:
             **meaning,
         }
 
+    async def nodes(self) -> list[dict[str, Any]]:
+        """A row for each node of the cluster: name, version, and its load as texts of numbers."""
+        load = "heap.percent,cpu,load_1m,disk.used_percent"
+        found: Any = await self._server.ask(
+            lambda es: es.cat.nodes(format="json", h=f"name,version,{load}")
+        )
+        return [dict(row) for row in found]
+
     async def portion(self, query: Query, cursor: str = "", size: int = 100) -> Portion:
         """Of a view of the index that the server keeps for some minutes after each portion."""
         if cursor:

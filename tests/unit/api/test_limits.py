@@ -121,7 +121,7 @@ def test_a_body_that_is_announced_too_large_is_not_read(guarded: Running, path: 
     assert sent == 0
     assert answer.split(b" ")[1] == (b"413" if is_open else b"401"), answer
     if is_open:
-        assert b'{"error": "the body of this request may have 8,192 bytes"}' in answer
+        assert b'"detail": "the body of this request may have 8,192 bytes"' in answer
 
 
 def test_a_chunked_body_is_stopped_where_it_is_too_large(guarded: Running) -> None:

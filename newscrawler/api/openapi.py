@@ -1,0 +1,80 @@
+"""What /openapi.json says beyond the routes themselves: how to sign in, the form of errors, an
+example of an answer of each route."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+
+from newscrawler.api import problem
+from newscrawler.api.access import COOKIE
+from newscrawler.api.examples import EXAMPLES
+from newscrawler.api.guard import FEED_PATHS, OPEN_PATHS
+
+_SCHEMES = {
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "JWT",
+        "description": "made by `scrapy token create`; only where API_TOKEN_SECRET is set",
+    },
+    "cookie": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": COOKIE,
+        "description": "the same token, set by /login",
+    },
+    "feed": {
+        "type": "apiKey",
+        "in": "query",
+        "name": "token",
+        "description": "a token of the role feed, for readers of feeds that know no headers",
+    },
+}
+
+
+def describe(app: FastAPI) -> None:
+    """Replaces ``app.openapi``."""
+    original = app.openapi
+
+    def described() -> dict[str, Any]:
+        if app.openapi_schema:
+            return app.openapi_schema
+        document = original()
+        document.setdefault("components", {})["securitySchemes"] = _SCHEMES
+        for path, methods in document["paths"].items():
+            for method, operation in methods.items():
+                operation["security"] = _security(path)
+                _with_problems(operation["responses"])
+                _with_example(operation["responses"], f"{method.upper()} {path}")
+        return document
+
+    app.openapi = described  # type: ignore[method-assign]  # as FastAPI's documentation does it
+
+
+def _security(path: str) -> list[dict[str, list[str]]]:
+    """Any of these. Without a secret none is asked for, which the empty one says."""
+    if path.startswith(OPEN_PATHS):
+        return []
+    names = ["bearer", "cookie", *(["feed"] if path.startswith(FEED_PATHS) else [])]
+    found: list[dict[str, list[str]]] = [{}]
+    return found + [{name: []} for name in names]
+
+
+def _with_problems(responses: dict[str, Any]) -> None:
+    for answer in responses.values():
+        content = answer.get("content", {})
+        schema = content.get("application/json", {}).get("schema", {})
+        if schema.get("$ref", "").endswith("/Error"):
+            answer["content"] = {problem.MEDIA: content["application/json"]}
+
+
+def _with_example(responses: dict[str, Any], name: str) -> None:
+    example = EXAMPLES.get(name)
+    if example is None:
+        return
+    for status in ("200", "201"):
+        content = responses.get(status, {}).get("content", {}).get("application/json")
+        if content is not None:
+            content["example"] = example
