@@ -38,6 +38,9 @@ TOLD_S = 3.0
 ALONE_S = 3.0
 #: What a test without a line is taken to need when the work is divided.
 USUAL_S = 0.02
+PROCESSORS = os.cpu_count() or 1
+#: A processor counts as busy when tests that run keep it busy for so much of their time.
+_BUSY = 0.9
 
 
 @dataclass
@@ -49,6 +52,11 @@ class Cost:
     cpu: float = 0.0
     #: Fixtures of its module or class; tests that share one stay in one process.
     shares: list[str] = field(default_factory=list)
+
+    @property
+    def processors(self) -> float:
+        """That it keeps busy, on average: near 0 it waits, at 1 it computes."""
+        return min(1.0, self.cpu / self.wall) if self.wall else 0.0
 
 
 @dataclass
@@ -85,13 +93,14 @@ class Durations:
             return nodeid
         return nodeid.partition("::")[0]
 
-    def expected_s(self, nodeids: Iterable[str]) -> float:
-        """Seconds of a unit, with each shared fixture counted once."""
-        functions = [function_of(nodeid) for nodeid in nodeids]
-        costs = [self.tests.get(name) for name in functions]
-        shared = {name for cost in costs if cost for name in cost.shares}
-        own = sum(cost.wall if cost else USUAL_S for cost in costs)
-        return own + sum(self.fixtures.get(name, 0.0) for name in shared)
+    def expected(self, nodeids: Iterable[str]) -> Cost:
+        """Of a unit, with the time of each shared fixture counted once."""
+        usual = Cost(USUAL_S, USUAL_S)
+        costs = [self.tests.get(function_of(nodeid), usual) for nodeid in nodeids]
+        shared = {name for cost in costs for name in cost.shares}
+        wall = sum(cost.wall for cost in costs)
+        fixtures = sum(self.fixtures.get(name, 0.0) for name in shared)
+        return Cost(wall + fixtures, sum(cost.cpu for cost in costs))
 
 
 def _lines(entries: dict[str, Any]) -> str:
@@ -156,25 +165,36 @@ def is_quick_item(item: pytest.Item) -> bool:
     return _known().is_quick(function_of(item.nodeid), fixtures)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Balanced | None:
     """With ``--dist loadfile``, which `make test` uses; other ways stay as they are."""
     if config.getoption("dist") != "loadfile":
         return None
-    return LongestFirst(config, log)
+    return Balanced(config, log)
 
 
-class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]
-    """Files, and long tests by themselves, handed out from the longest to the shortest.
+def next_unit(queue: dict[str, Cost], beside: Iterable[Cost], processors: int) -> str:
+    """Which unit is handed out next, while those of ``beside`` run in the other processes.
 
-    The long ones mostly wait (for delays of a crawl, for servers to start), so that several of them
-    run beside the short ones, which compute. xdist's own order, by number of tests, leaves the long
-    ones to the end, where two processors then watch them wait.
+    The longest, as long ones mostly wait (for delays of a crawl, for servers to start) and would
+    be watched by idle processors at the end. But where what runs leaves a processor idle now, the
+    one that computes most: the long ones by themselves would leave both idle at the beginning.
     """
+    others = list(beside)
+    computing = [name for name, cost in queue.items() if cost.processors > 0.5]
+    idle = sum(cost.processors for cost in others) < _BUSY * processors
+    if idle and computing and len(others) >= processors:
+        return max(computing, key=lambda name: queue[name].cpu)
+    return max(queue, key=lambda name: queue[name].wall)
+
+
+class Balanced(LoadScopeScheduling):  # type: ignore[misc]
+    """Files, and long tests by themselves, in the order of :func:`next_unit`. xdist's own, by number
+    of tests, leaves the long ones to the end."""
 
     def __init__(self, config: pytest.Config, log: Any = None) -> None:
         super().__init__(config, log)
         self.durations = Durations.read()
-        self._expected: dict[str, float] = {}
+        self._costs: dict[str, Cost] = {}
 
     def _split_scope(self, nodeid: str) -> str:
         return self.durations.unit(nodeid)
@@ -186,14 +206,24 @@ class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]
             super()._reschedule(node)
 
     def _assign_work_unit(self, node: Any) -> None:
-        longest = max(self.workqueue, key=self._expected_s)
-        self.workqueue.move_to_end(longest, last=False)  # where the base class takes the next from
+        queue = {name: self._cost(name, unit) for name, unit in self.workqueue.items()}
+        chosen = next_unit(queue, self._beside(node), PROCESSORS)
+        self.workqueue.move_to_end(chosen, last=False)  # where the base class takes the next from
         super()._assign_work_unit(node)
 
-    def _expected_s(self, unit: str) -> float:
-        if unit not in self._expected:
-            self._expected[unit] = self.durations.expected_s(self.workqueue[unit])
-        return self._expected[unit]
+    def _beside(self, node: Any) -> list[Cost]:
+        """What the other processes are at, or have before them when they end what they are at."""
+        found = []
+        for other, work in self.assigned_work.items():
+            left = [name for name, unit in work.items() if not all(unit.values())]
+            if other is not node:
+                found.append(self._costs[left[-1]] if left else Cost())
+        return found
+
+    def _cost(self, name: str, unit: Iterable[str]) -> Cost:
+        if name not in self._costs:
+            self._costs[name] = self.durations.expected(unit)
+        return self._costs[name]
 
 
 class Recorder:

@@ -12,7 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.durations import FILE, NEVER_QUICK, QUICK_S, Cost, Durations, function_of
+from tests.durations import (
+    FILE,
+    NEVER_QUICK,
+    QUICK_S,
+    USUAL_S,
+    Cost,
+    Durations,
+    function_of,
+    next_unit,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFTEST = """
@@ -118,7 +127,18 @@ def test_a_long_test_is_a_unit_of_its_own_unless_it_shares_a_fixture() -> None:
     assert durations.unit("tests/x.py::test_alone[1]") == "tests/x.py::test_alone[1]"
     assert durations.unit("tests/x.py::test_with") == "tests/x.py"
     assert durations.unit("tests/x.py::test_new") == "tests/x.py"
-    assert durations.expected_s(["tests/x.py::test_with"] * 2) == 9 + 9 + 7.0
+    cost = durations.expected([*["tests/x.py::test_with"] * 2, "tests/x.py::test_new"])
+    assert (cost.wall, cost.cpu) == (9 + 9 + 7.0 + USUAL_S, 1 + 1 + USUAL_S)
+
+
+def test_what_computes_is_handed_out_while_a_processor_is_idle() -> None:
+    waits, waits_more, computes, computes_more = Cost(20, 1), Cost(30, 1), Cost(4, 4), Cost(6, 5)
+    queue = {"w": waits, "ww": waits_more, "c": computes, "cc": computes_more}
+    assert next_unit(queue, [waits, waits], 2) == "cc"
+    assert next_unit(queue, [computes, waits], 2) == "cc"
+    assert next_unit(queue, [computes, computes_more], 2) == "ww", "both are busy"
+    assert next_unit(queue, [waits], 2) == "ww", "no more processes than processors"
+    assert next_unit({"w": waits, "ww": waits_more}, [waits] * 3, 2) == "ww", "none computes"
 
 
 @cache
