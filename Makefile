@@ -25,7 +25,7 @@ PAGES ?=
 MINUTES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick durations lint demo replay bench bench-frontier bench-extract bench-search chaos browser-deps clean distclean
+.PHONY: help run test quick durations lint demo replay bench bench-frontier bench-extract bench-search chaos pictures browser-deps clean distclean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -97,6 +97,9 @@ bench-extract: $(DEV_STAMP)  ## extraction beside trafilatura and newspaper4k
 
 bench-search: $(DEV_STAMP)  ## search beside plain FTS5 and plain Elasticsearch: quality and cost per kind of query
 	@$(BIN)/python -m benchmarks.bench_search_beside $(ARGS)
+
+pictures: $(DEV_STAMP)  ## make the pictures of README again, of simulated news (Chromium)
+	@$(BIN)/python -m tests.newsroom $(ARGS)
 
 browser-deps:  ## Debian/Ubuntu, root: the Chromium of the browser test
 	apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium
