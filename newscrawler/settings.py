@@ -372,8 +372,9 @@ FLEET_NODE = _env("FLEET_NODE", "")
 # scrapy.cfg with the nodes. Several may: one leads, the others stand by.
 FLEET_WATCH = _env("FLEET_WATCH", "0")
 # Seconds that a worker may take from its scheduling to its first heartbeat; then it is given up and
-# another one started. Above a start on a loaded machine (3 s on a free one).
-FLEET_START_S = 60.0
+# another one started. A third of it where scrapyd has not started its process yet. Above a start
+# on a loaded machine that compiles all modules (60 s were seen; 3 s on a free one).
+FLEET_START_S = 180.0
 # Seconds that a worker may take to end once it was asked to: what is under way is finished and
 # stored first. Then it is killed, and what it held is fetched again. Above DOWNLOAD_TIMEOUT, twice.
 FLEET_DRAIN_S = 120.0

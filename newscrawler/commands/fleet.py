@@ -15,7 +15,13 @@ from scrapy.utils.conf import closest_scrapy_cfg
 
 from newscrawler import cli
 from newscrawler.crawl import fleet, services
-from newscrawler.crawl.fleet_control import Control, FleetRefused, span_of, with_args
+from newscrawler.crawl.fleet_control import (
+    PATIENCE_S,
+    Control,
+    FleetRefused,
+    span_of,
+    with_args,
+)
 from newscrawler.fleet import deploy as deploying
 from newscrawler.fleet import status as tables
 from newscrawler.fleet.nodes import Node, NodeError, TargetError
@@ -178,7 +184,7 @@ def _work(verb: str, rest: list[str], opts: argparse.Namespace, nodes: dict[str,
         return _deploy(nodes, opts)
 
     async def status(watch: Watch, control: Control) -> int:
-        return show_status(await watch.look(), opts.as_json)
+        return show_status(await watch.look(PATIENCE_S), opts.as_json)
 
     async def stop(watch: Watch, control: Control) -> int:
         return _done(await control.stop(), opts)
@@ -187,7 +193,7 @@ def _work(verb: str, rest: list[str], opts: argparse.Namespace, nodes: dict[str,
         return _done(await control.restart(opts.version or ""), opts)
 
     async def version(watch: Watch, control: Control) -> int:
-        return show_versions(await watch.look(), opts.as_json)
+        return show_versions(await watch.look(PATIENCE_S), opts.as_json)
 
     return {"status": status, "stop": stop, "restart": restart, "version": version}[verb]
 

@@ -15,6 +15,9 @@ from newscrawler.fleet.watch import ROUND_S, Look, Watch, backoff_s, crash_text,
 
 #: Crashes in a row on each node that can start workers after which a command no longer waits.
 MOST_CRASHES = 3
+#: What is asked rests on what all nodes have, so that a slow one is waited for longer than by a
+#: round of the watch, seconds.
+PATIENCE_S = 15.0
 
 
 class FleetRefused(Exception):
@@ -43,13 +46,13 @@ class Control:
 
     # ------------------------------------------------------------ verbs
     async def start(self, more: int, args: list[list[str]]) -> Look:
-        look = await self.watch.look()
+        look = await self.watch.look(PATIENCE_S)
         wanted = look.state.wanted
         span = Span(wanted.least + more, wanted.most + more)
         return await self._set(look, span, args)
 
     async def scale(self, span: Span) -> Look:
-        return await self._set(await self.watch.look(), span, [])
+        return await self._set(await self.watch.look(PATIENCE_S), span, [])
 
     async def _set(self, look: Look, span: Span, args: list[list[str]]) -> Look:
         wanted = look.state.wanted
@@ -62,7 +65,7 @@ class Control:
         return await self._reach(_is_complete, look.state)
 
     async def stop(self) -> Look:
-        look = await self.watch.look()
+        look = await self.watch.look(PATIENCE_S)
         wanted = look.state.wanted
         wanted.least = wanted.most = 0
         await self.watch.ledger.want(wanted, look.state.now_ms)
@@ -70,7 +73,7 @@ class Control:
 
     async def restart(self, version: str) -> Look:
         """:raises FleetRefused: a node lacks the version, or it was rolled back"""
-        look = await self.watch.look()
+        look = await self.watch.look(PATIENCE_S)
         wanted = look.state.wanted
         if not look.state.jobs and not wanted.most:
             raise FleetRefused("no worker of the fleet runs: `scrapy fleet start N`")
@@ -90,7 +93,7 @@ class Control:
         return done
 
     async def drain(self, node: str, is_drained: bool) -> Look:
-        look = await self.watch.look()
+        look = await self.watch.look(PATIENCE_S)
         await self.watch.ledger.drain(node, is_drained)
         wanted = look.state.wanted
         await self.watch.ledger.want(wanted, look.state.now_ms)
@@ -101,7 +104,7 @@ class Control:
         )
 
     async def note_deployed(self, version: str) -> None:
-        look = await self.watch.look()
+        look = await self.watch.look(PATIENCE_S)
         wanted = look.state.wanted
         wanted.deployed = version
         if not look.state.jobs:

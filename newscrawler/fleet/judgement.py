@@ -13,6 +13,9 @@ from newscrawler.fleet.nodes import NodeView
 
 #: Ms after which scrapyd must know a job that it took: it was asked before and after.
 KNOWN_MS = 8_000
+#: A job that has no process yet, or of whose process nothing is known, gets so many times less time
+#: until its first heartbeat than one that has.
+ABSENT_PART = 3
 
 
 class Fate(StrEnum):
@@ -63,7 +66,7 @@ def judge(
 ) -> Verdict:
     """
     :param row: of the registry; it must have been read after ``view``
-    :param start_ms: a job may take so long until its first heartbeat
+    :param start_ms: a process may take so long until its first heartbeat
     :param is_grace: Redis came back so lately that no heartbeat can be expected yet
     """
     is_finished = not view.error and job.id in view.finished
@@ -99,9 +102,11 @@ def _not_seen(job: Job, view: NodeView, is_finished: bool, age_ms: int, start_ms
         return Verdict(Fate.NOT_STARTED, "it ended before its first heartbeat")
     if not view.error and job.id not in view.jobs and age_ms > KNOWN_MS:
         return Verdict(Fate.NOT_STARTED, "scrapyd does not know it; was it started anew?")
-    if age_ms <= start_ms:
+    # A process that is there is only slow: it compiles its modules, on a machine that is busy.
+    most_ms = start_ms if job.id in view.running else start_ms // ABSENT_PART
+    if age_ms <= most_ms:
         return Verdict(Fate.STARTING)
-    waited = f"no heartbeat within {start_ms / 1000:.0f} s of its start"
+    waited = f"no heartbeat within {most_ms / 1000:.0f} s of its start"
     if job.id in view.pending:
         return Verdict(Fate.NOT_STARTED, f"{waited}: scrapyd runs as many as max_proc allows")
     return Verdict(Fate.NOT_STARTED, f"{waited}{f', and {view.error}' if view.error else ''}")

@@ -21,8 +21,10 @@ from scrapyd_client.utils import get_config
 
 T = TypeVar("T")
 
-#: Seconds for a connection and for an answer. A node that hangs must not hold up the others.
+#: Seconds for a connection and for an answer to what a round of the watch waits for: a node that
+#: hangs must not hold up the others. A look is waited for beside the rounds.
 TIMEOUT_S = (3.0, 3.0)
+LOOK_S = (3.0, 15.0)
 #: scrapyd unpacks an egg and lists its spiders before it answers.
 UPLOAD_S = (3.0, 120.0)
 DEFAULT_PROJECT = "newscrawler"
@@ -140,7 +142,7 @@ class _Client(ScrapydClient):
                 params=params or {},
                 headers=HEADERS,
                 auth=self.auth,
-                timeout=TIMEOUT_S,
+                timeout=LOOK_S,
             )
         )
 

@@ -57,7 +57,7 @@ JOB_MARK = "-fleet"
 class Limits:
     """By the settings FLEET_*."""
 
-    start_s: float = 60.0
+    start_s: float = 180.0
     drain_s: float = 120.0
     worker_memory_bytes: int = 0  # over it a worker is recycled; 0 = no limit
     need_bytes: int = 500 * 1024**2  # that a node must have free for one more
@@ -118,8 +118,9 @@ class Watch:
             await self._act(look)
         return look
 
-    async def look(self) -> Look:
-        await self._ask_nodes()  # before the heartbeats, see judgement.judge
+    async def look(self, patience_s: float = LOOK_S) -> Look:
+        """:param patience_s: how long nodes that do not answer are waited for"""
+        await self._ask_nodes(patience_s)  # before the heartbeats, see judgement.judge
         rows = {row["id"]: row for row in await self.registry.workers()}
         state = await self.ledger.read()
         is_grace = await self.ledger.up_s() < GRACE_S
@@ -149,14 +150,14 @@ class Watch:
             return NodeView(node, f"node {node} is not in scrapy.cfg any more")
         return self._views.get(node) or NodeView(node, f"node {node} did not answer yet")
 
-    async def _ask_nodes(self) -> None:
+    async def _ask_nodes(self, patience_s: float) -> None:
         """All at once. One that hangs is waited for in the next rounds, and holds up none."""
         for name, node in self.nodes.items():
             if name not in self._asking:
                 self._asking[name] = asyncio.ensure_future(asyncio.to_thread(node.view))
         if not self._asking:
             return
-        done, _ = await asyncio.wait(self._asking.values(), timeout=LOOK_S)
+        done, _ = await asyncio.wait(self._asking.values(), timeout=patience_s)
         for name, task in list(self._asking.items()):
             if task in done:
                 self._views[name] = self._asking.pop(name).result()

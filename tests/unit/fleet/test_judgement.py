@@ -54,10 +54,11 @@ def test_a_worker_that_ran(row: Any, view: NodeView, fate: Fate) -> None:
         (RUNS, START_MS, Fate.STARTING),
         (FORGOT, KNOWN_MS, Fate.STARTING),  # the node was asked before it was scheduled
         (FORGOT, KNOWN_MS + 1, Fate.NOT_STARTED),
-        (AWAY, START_MS, Fate.STARTING),
-        (AWAY, START_MS + 1, Fate.NOT_STARTED),
+        (AWAY, START_MS // 3, Fate.STARTING),
+        (AWAY, START_MS // 3 + 1, Fate.NOT_STARTED),
         (RUNS, START_MS + 1, Fate.NOT_STARTED),
-        (QUEUED, START_MS + 1, Fate.NOT_STARTED),
+        (QUEUED, START_MS // 3, Fate.STARTING),
+        (QUEUED, START_MS // 3 + 1, Fate.NOT_STARTED),
         (DONE, 1000, Fate.NOT_STARTED),
     ],
 )
