@@ -3,6 +3,7 @@ read, paged through."""
 
 from __future__ import annotations
 
+import importlib.resources
 import os
 import re
 import shutil
@@ -234,3 +235,91 @@ def test_trends_fit_the_screen(screen: Screen) -> None:
     screen.page.get_by_role("link", name="Day before").click()
     expect(screen.page.get_by_role("heading", level=1)).to_contain_text("20 Nov")
     screen.check()
+
+
+def test_axe_finds_no_fault(screen: Screen) -> None:
+    """axe-core's rules of WCAG 2.1 A and AA and its good habits: names, labels, contrast, order of
+    headings; light where it is wide, dark where it is narrow."""
+    source = importlib.resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
+    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
+    screen.page.emulate_media(color_scheme="light" if screen.width > 900 else "dark")
+    faults = {}
+    for path in (
+        "/?q=c%E1%BA%A7u+s%C3%B4ng",
+        "/?q=xang&site=tuoitre.vn&after=2026-11-01",
+        "/?q=zzzz",
+        "/facet?key=author",
+        "/attention?q=tin",
+        "/trends",
+        "/sites",
+        "/frontier",
+        "/docs",
+        f"/article/{article_id('edited')}",
+    ):
+        screen.open(path)
+        screen.page.evaluate(source)
+        found = screen.page.evaluate(
+            "tags => axe.run({runOnly: {type: 'tag', values: tags}})", tags
+        )["violations"]
+        for one in found:
+            faults[path, one["id"]] = [node["html"][:120] for node in one["nodes"]][:3]
+    assert faults == {}
+
+
+def test_the_page_is_used_by_keys_alone(screen: Screen) -> None:
+    page = screen.page
+    screen.open("/?q=b%E1%BA%A3n+tin")
+    links = page.locator(".hit h2 a")
+    page.keyboard.press("j")
+    expect(links.nth(0)).to_be_focused()
+    page.keyboard.press("j")
+    expect(links.nth(1)).to_be_focused()
+    page.keyboard.press("k")
+    expect(links.nth(0)).to_be_focused()
+    outline = links.nth(0).evaluate("link => getComputedStyle(link).outlineStyle")
+    assert outline == "solid"
+    page.keyboard.press("n")
+    expect(page.locator(".numbers [aria-current]")).to_have_text("2")
+    page.keyboard.press("/")
+    box = page.get_by_role("searchbox")
+    expect(box).to_be_focused()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("jko?")  # letters, where they are typed
+    assert box.input_value() == "jko?"
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    title = links.nth(0).inner_text()
+    page.keyboard.press("j")
+    page.keyboard.press("o")
+    expect(page.locator("article h1")).to_have_text(title)
+    screen.check()
+
+
+def test_language_and_theme_are_chosen_and_kept(screen: Screen) -> None:
+    page = screen.page
+    screen.open("/?q=xang")
+    page.get_by_role("button", name="Tiếng Việt").click()
+    expect(page.get_by_role("button", name="Tìm kiếm")).to_be_visible()
+    assert page.get_by_role("searchbox").input_value() == "xang"
+    page.get_by_role("button", name="Tối").click()
+    ground = "getComputedStyle(document.documentElement).backgroundColor"
+    assert page.evaluate(ground) == "rgb(22, 21, 20)"
+    screen.open("/sites")
+    assert page.evaluate(ground) == "rgb(22, 21, 20)"
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Trang báo")
+    screen.check()
+
+
+def test_copies_are_opened(screen: Screen) -> None:
+    page = screen.page
+    screen.open("/?q=c%E1%BA%A7u+m%E1%BB%9Bi+s%C3%B4ng+H%C6%B0%C6%A1ng")
+    copies = page.locator(".copies li a")
+    expect(copies).to_be_hidden()
+    page.locator(".copies summary").click()
+    expect(copies).to_be_visible()
+    screen.check()
+    copies.click()
+    expect(page.locator(".side .near a").first).to_be_visible()
