@@ -4,7 +4,7 @@ right, the text's. Pure.
 A template's ``lang="en"`` over Vietnamese text is common, and many pages state nothing. The check
 of what is stated looks for the language's script or its most frequent words and costs some
 microseconds; only where it finds too few is the language identified by the model of py3langid,
-which takes 0.7 s and 80 MB once in a process.
+which is unpacked once for all processes (language_model.py).
 """
 
 from __future__ import annotations
@@ -158,9 +158,9 @@ def _model() -> Any:
     """Read at the first page that needs it. None where the model cannot be unpacked (it
     takes a temporary file)."""
     try:
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+        from newscrawler.extraction import language_model  # numpy and 70 MB: not before
 
-        return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+        return language_model.load(language_model.cache_folder())
     except OSError as error:
         logger.warning(
             "Languages are taken from what pages state; the model of py3langid: %s", error
