@@ -15,6 +15,7 @@ import pytest
 
 from newscrawler.store.base import Query
 from newscrawler.store.semantic import follower
+from newscrawler.store.semantic import matrix as matrices
 from newscrawler.store.semantic.matrix import Matrix
 from newscrawler.store.semantic.meaning import Meaning
 from newscrawler.store.sqlite import LocalStore
@@ -81,6 +82,30 @@ async def test_a_change_that_is_not_in_the_text_costs_no_vector(tmp_path: Path) 
         await store.put([replace(article(0, TITLES[0]), authors=["An"])])
         await caught_up(store, len(TITLES))
         assert len(made.passages) == len(TITLES)
+    finally:
+        await store.close()
+
+
+async def test_on_a_second_day_vectors_follow_and_none_is_made_twice(tmp_path: Path) -> None:
+    path = tmp_path / "articles.db"
+    store = open_with(path, Thesaurus())
+    await filled(store)
+    await store.close()
+    made = Thesaurus()
+    store = open_with(path, made)
+    try:
+        # What was stored is offered again, one has changed, one is new, one came while nobody made
+        # vectors.
+        await store.put([article(i, title) for i, title in enumerate(TITLES)])
+        await store.put([article(1, "Flood at the coast"), article(7, "Loan")])
+        await store.refresh()
+        assert (await store.stats())["vectors_behind"]
+        await store.follow()
+        await store.put([article(8, "Typhoon")])
+        await caught_up(store, len(TITLES) + 2)
+        new = sorted(text.split("\n")[0] for text in made.passages)
+        assert new == ["Flood at the coast", "Loan", "Typhoon"]
+        assert "Typhoon" in (await found(store, "storm"))[:2]
     finally:
         await store.close()
 
@@ -174,6 +199,7 @@ WORKER = """
 import asyncio, sys
 from pathlib import Path
 from newscrawler.store.semantic import follower
+from newscrawler.store.semantic import matrix as matrices
 from tests.semantic.small import Thesaurus, open_with
 follower.BATCH = 5
 class Slow(Thesaurus):
@@ -245,10 +271,18 @@ async def test_one_process_at_a_time(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------ the matrix
-def test_eight_bits_without_the_mean_find_what_the_full_vectors_find() -> None:
+@pytest.mark.parametrize("by_signs", [False, True])
+def test_eight_bits_without_the_mean_find_what_the_full_vectors_find(
+    by_signs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if by_signs:  # as of more than 300,000, here with a tenth of them as candidates
+        monkeypatch.setattr(matrices, "EXACT", 0)
+        monkeypatch.setattr(matrices, "CANDIDATES", 300)
+        monkeypatch.setattr(matrices, "CANDIDATES_A_HIT", 6)
     rng = np.random.default_rng(3)
     common = rng.standard_normal(384) * 2.0
-    vectors = common + rng.standard_normal((3_000, 384))
+    subjects = rng.standard_normal((60, 384))[rng.integers(60, size=3_000)]
+    vectors = common + (subjects if by_signs else 0.0) + rng.standard_normal((3_000, 384))
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     matrix = Matrix.of(range(len(vectors)), vectors)
     centred = vectors - matrix.mean
@@ -260,7 +294,12 @@ def test_eight_bits_without_the_mean_find_what_the_full_vectors_find() -> None:
     assert right / (40 * 50) >= 0.95
 
 
-def test_numbers_are_replaced_dropped_and_restricted() -> None:
+@pytest.mark.parametrize("by_signs", [False, True])
+def test_numbers_are_replaced_dropped_and_restricted(
+    by_signs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if by_signs:
+        monkeypatch.setattr(matrices, "EXACT", 0)
     rng = np.random.default_rng(4)
     vectors = rng.standard_normal((5_000, 8)).astype(np.float32)
     matrix = Matrix.of(range(5_000), vectors)
