@@ -195,6 +195,33 @@ async def test_a_server_that_is_away_delays_vectors_only(tmp_path: Path) -> None
         await store.close()
 
 
+class WrongLength(Thesaurus):
+    def vector(self, text: str) -> list[float]:
+        return [1.0, 2.0]
+
+
+async def test_vectors_of_another_length_are_refused_and_said(tmp_path: Path) -> None:
+    made = WrongLength()
+    store = open_with(tmp_path / "articles.db", made)
+    try:
+        await store.put([article(i, title) for i, title in enumerate(TITLES)])
+        await store.refresh()
+        await store.follow()
+        async with asyncio.timeout(30):
+            while not (await store.stats())["vectors_problem"]:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        stats = await store.stats()
+        assert "vectors of 2 numbers, 7 are declared" in str(stats["vectors_problem"])
+        assert stats["vectors"] == 0 and stats["vectors_behind"]
+        assert (await store.search(Query("gold"))).total == 1, "words answer"
+        made.__class__ = Thesaurus  # the right model is there again
+        await caught_up(store, len(TITLES))
+        assert (await found(store, "bullion cost"))[0] == TITLES[0]
+    finally:
+        made.__class__ = WrongLength
+        await store.close()
+
+
 WORKER = """
 import asyncio, sys
 from pathlib import Path
