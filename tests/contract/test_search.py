@@ -349,6 +349,8 @@ async def test_facets_count_sites_and_days(corpus: ArticleStore) -> None:
         "section": {"Thể thao": 1},
         "keyword": {"SJC": 1},
         "lang": {},
+        "author": {"Lê An": 1},
+        "without": {},
     }
 
 
