@@ -458,12 +458,24 @@ def test_all_values_of_a_facet_stand_on_a_page_of_their_own(client: httpx.Client
 
 def test_a_small_chart_leads_to_its_days_and_to_the_whole_one(client: httpx.Client) -> None:
     html = client.get("/", params={"q": "central bank"}, headers=PAGE).text
-    assert '<figure class="outline">' not in html  # too few to say anything
+    assert '<figure class="outline"' not in html  # too few to say anything
     html = client.get("/", params={"q": "giá xăng"}, headers=PAGE).text
-    chart = html.split('<figure class="outline">')[1].split("</figure>")[0]
+    chart = html.split('<figure class="outline"')[1].split("</figure>")[0]
     bars = [one for one in links(chart, "<svg") if one.startswith("/?")]
     assert bars and all("q=gi%C3%A1+x%C4%83ng" in one and "after=2026-11-" in one for one in bars)
     total = client.get("/api/search", params={"q": "giá xăng"}).json()["total"]
     assert sum(int(n) for n in re.findall(r"<title>[^<]*: (\d+)</title>", chart)) == total >= 10
     assert links(chart, "<figcaption")[0].startswith("/attention?q=")
     assert "outline" not in client.get("/", headers=PAGE).text.split("<main")[1]
+
+
+def test_what_would_be_an_empty_feed_is_not_offered(client: httpx.Client) -> None:
+    html = client.get("/", params={"q": "giá xăng"}, headers=PAGE).text.split('<dl class="take">')[
+        1
+    ]
+    assert 'href="/feed.rss?q=gi' in html
+    found = client.get("/", params={"q": "xăng dầu zzqqzz"}, headers=PAGE).text
+    assert "No article has all of these words" in found
+    take = found.split('<dl class="take">')[1].split("</dl>")[0]
+    assert "/feed." not in take and "all of the words as typed" in take
+    assert "/api/export?" in take
