@@ -125,6 +125,9 @@ BOUNDED_CRAWL_FRESH_S = 3_600
 # Queued URLs per domain; over it a URL falls one band, and below the last band it is
 # dropped and counted.
 FRONTIER_QUEUE_LIMIT = 50_000
+# Pages of each site whose links are remembered for the link graph (/graph, /api/links), in Redis:
+# some 200 bytes a page and 5 a link. 0 = none.
+LINK_GRAPH_PAGES = 2_000
 # Finished records that stay in Redis, about 64 bytes each, whole fleet; the oldest move to a file
 # beside the local article store, or to an index beside the articles in Elasticsearch, and are
 # looked up when a link asks for them. 0 = all stay. Workers that share REDIS_URL over local stores

@@ -25,6 +25,7 @@ from newscrawler.api import (
     crawl_routes,
     data,
     feeds,
+    graph_routes,
     listen,
     models,
     operator_routes,
@@ -130,6 +131,7 @@ def create_app(deps: Deps) -> FastAPI:
     selector_pages.add_selector_pages(app, reader)
     operator_routes.add_operator_routes(app, reader)
     crawl_routes.add_crawl_routes(app, reader)
+    graph_routes.add_graph(app, reader, build_query)
     describe(app)
     app.add_middleware(Unchanged)
     app.add_middleware(BodyLimit, limits=deps.limits)

@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
+from newscrawler.api.data import article_json, listed_json
+from newscrawler.items import Article
+
 _ID = "9f8c2d5e7a1b4c3d9f8c2d5e7a1b4c3d"
-_LISTED: dict[str, Any] = {
-    "id": _ID,
-    "url": "https://example.vn/gia-vang-4801.html",
-    "site": "example.vn",
-    "title": "Giá vàng tăng trở lại",
-    "published": "2026-11-21T08:30:00+07:00",
-    "authors": ["Nguyễn Lan"],
-    "credits": [],
-    "section": "Kinh tế",
-    "keywords": ["giá vàng"],
-    "language": "vi",
-}
-_ARTICLE: dict[str, Any] = {
-    "id": _ID,
-    "url": "https://example.vn/gia-vang-4801.html",
-    "site": "example.vn",
-    "title": "Giá vàng tăng trở lại",
-    "content": "Giá vàng sáng nay tăng trở lại.\n\nMỗi lượng tăng một triệu đồng.",
-    "published": "2026-11-21T08:30:00+07:00",
-    "modified": None,
-    "authors": ["Nguyễn Lan"],
-    "credits": [],
-    "summary": "Mỗi lượng tăng một triệu đồng.",
-    "section": "Kinh tế",
-    "keywords": ["giá vàng"],
-    "image": "https://example.vn/anh/vang.jpg",
-    "language": "vi",
-    "canonical_url": None,
-    "discovered": "2026-11-21T01:31:02+00:00",
-    "fetched": "2026-11-21T01:31:40+00:00",
-    "origins": {"title": "json-ld"},
-    "confidence": {"title": 0.95},
-    "selector_version": "example.vn@3",
-    "raw_ref": "w1-0001.warc.gz:9120:18422",
-    "version": 1,
-    "cluster": None,
-    "gone": False,
-}
+_STORED = Article(
+    id=_ID,
+    url="https://example.vn/gia-vang-4801.html",
+    site="example.vn",
+    title="Giá vàng tăng trở lại",
+    content="Giá vàng sáng nay tăng trở lại.\n\nMỗi lượng tăng một triệu đồng.",
+    published=datetime(2026, 11, 21, 1, 30, tzinfo=UTC),
+    authors=["Nguyễn Lan"],
+    summary="Mỗi lượng tăng một triệu đồng.",
+    section="Kinh tế",
+    keywords=["giá vàng"],
+    language="vi",
+    discovered=datetime(2026, 11, 21, 1, 31, 2, tzinfo=UTC),
+    fetched=datetime(2026, 11, 21, 1, 31, 40, tzinfo=UTC),
+    origins={"title": "json-ld"},
+    confidence={"title": 0.95},
+    selector_version="example.vn@3",
+    raw_ref="w1-0001.warc.gz:9120:18422",
+)
+# By what the routes themselves write, so that a new field of an article is in them.
+_LISTED: dict[str, Any] = listed_json(_STORED)
+_ARTICLE: dict[str, Any] = article_json(_STORED)
 _CRAWL: dict[str, Any] = {
     "id": "1f0c3a9b",
     "url": "https://example.vn/",
@@ -172,6 +160,37 @@ EXAMPLES: dict[str, Any] = {
             }
         ],
     },
+    "GET /api/graph": {
+        "nodes": [
+            {
+                "id": "80441a715c",
+                "url": "https://example.vn/",
+                "title": "",
+                "depth": 0,
+                "links_in": 40,
+                "x": 0.0,
+                "y": 0.0,
+            },
+            {
+                "id": "9f8c2d5e7a",
+                "url": "https://example.vn/gia-vang-4801.html",
+                "title": "Giá vàng tăng trở lại",
+                "depth": 1,
+                "links_in": 3,
+                "x": 70.0,
+                "y": 0.0,
+            },
+        ],
+        "edges": [(0, 1)],
+        "left_out": 0,
+    },
+    "GET /api/links": [
+        {
+            "url": "https://example.vn/",
+            "title": "",
+            "seen": "2026-11-21T01:30:00+00:00",
+        }
+    ],
     "GET /healthz": {
         "service": "newscrawler",
         "status": "ok",

@@ -337,6 +337,28 @@ class CrawlPage(_Exact):
     outcome: str | None = Field(description="null: still to be fetched")
 
 
+class GraphNode(_Exact):
+    id: str
+    url: str
+    title: str
+    depth: int = Field(description="links from the home or from a hit")
+    links_in: int
+    x: float = Field(description="where the layout puts it")
+    y: float
+
+
+class GraphAnswer(_Exact):
+    nodes: list[GraphNode]
+    edges: list[Mark] = Field(description="from, to: places in nodes")
+    left_out: int = Field(description="pages within depth that the limit left out")
+
+
+class LinkRow(_Exact):
+    url: str
+    title: str
+    seen: str = Field(description="when the page was last read with the link")
+
+
 class SeedHit(_Open):
     """An article as the routes of one page of hits answer it."""
 

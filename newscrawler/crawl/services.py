@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from newscrawler.crawl.announced_lists import Announced
     from newscrawler.crawl.bounded_crawls import BoundedCrawls
     from newscrawler.crawl.ingest import Ingest
+    from newscrawler.crawl.link_graph import LinkNotes
     from newscrawler.crawl.parse_process import ParseProcesses
     from newscrawler.crawl.processes import StoreProcess
     from newscrawler.extraction.metadata_rules import MetadataRule
@@ -482,6 +483,12 @@ class Services:
         found = BoundedCrawls(self)
         self.visits.listen(found.ended)
         return found
+
+    @cached_property
+    def link_notes(self) -> LinkNotes:
+        from newscrawler.crawl.link_graph import LinkNotes
+
+        return LinkNotes(self.frontier.client, self.settings.getint("LINK_GRAPH_PAGES"))
 
     @cached_property
     def finished(self) -> FinishedStore | None:

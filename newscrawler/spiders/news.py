@@ -188,10 +188,24 @@ class NewsSpider(Spider):
         if result is not None:
             metrics.observe(self.crawler.stats, metrics.PARSE_TIME, time.monotonic() - started)
         self._count(result, visit)
+        if self.has_frontier and isinstance(result, (HtmlRead, ListRead)):
+            self._note_links(page, result)
         if lease.wanted:
             links = result.found.admitted if isinstance(result, (HtmlRead, ListRead)) else ()
             self.services.bounded.note(page, links, visit)
         return visit
+
+    def _note_links(self, page: Page, result: HtmlRead | ListRead) -> None:
+        """For the link graph. Entries of feeds and sitemaps are no links of a page."""
+        if page.kind in (Kind.FEED, Kind.SITEMAP):
+            return
+        extraction = result.extraction if isinstance(result, HtmlRead) else None
+        title = extraction.title.value if extraction is not None else None
+        lease = page.lease
+        self.services.link_notes.note(
+            lease.site, lease.url_id, lease.url, title or "", result.found.admitted,
+            page.now_ms // 1000,
+        )  # fmt: skip
 
     async def _unleased(self, response: Response) -> AsyncIterator[Article | Request]:
         """A page that a person asked for (`scrapy parse --spider=news`): its article and its links.

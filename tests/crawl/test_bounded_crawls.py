@@ -13,10 +13,11 @@ from urllib.parse import urlsplit
 import pytest
 from scrapy.settings import Settings
 
-from newscrawler.crawl import bounded_crawls, services
+from newscrawler.crawl import bounded_crawls, link_graph, services
 from newscrawler.crawl.bounded_crawls import Crawl, CrawlBook, CrawlRefused
 from newscrawler.frontier import connect, keys
 from newscrawler.frontier.queue import Frontier
+from newscrawler.web.urls import url_id
 from tests.crawl.harness import Running, Scrapy, until
 from tests.crawl.small import QUIET, Queue, crawler, stored
 from tests.fixtures_newsweb import StartNewsweb
@@ -141,6 +142,27 @@ def test_levels_are_links_from_the_start(fleet: Fleet) -> None:
     assert again.state == "finished" and again.fresh > 0
     assert sum(new.values()) <= again.fetched + again.failed + again.refused
     assert new[urlsplit(site["home"]).path] == 1, "links are wanted, so the start is fetched"
+
+
+def test_links_are_noted_as_pages_are_read(fleet: Fleet) -> None:
+    """The last of the deep crawl's site; each page that was read is in its graph."""
+    site = fleet.sites[DEEP]
+    name = str(site["site"])
+    home = link_graph.short(url_id(site["home"]))
+
+    def read() -> Any:
+        pages = fleet.ask(lambda frontier: link_graph.pages_of(frontier.client, name))
+        return pages if len(pages) > 5 and home in pages else None
+
+    pages = until(read, "pages of the site in the link graph", 60, 0.2)
+    assert any(page.title for page in pages.values()), "articles have their titles"
+    made = link_graph.graph(pages, [home], 2, 500)
+    assert len(made.nodes) > 5 and made.edges and made.nodes[0].url == site["home"]
+    shown = next(node for node in made.nodes if node.depth == 1)
+    linking = fleet.ask(
+        lambda frontier: link_graph.linking_to(frontier.client, bytes.fromhex(shown.id), 50)
+    )
+    assert site["home"] in {page.url for page in linking}
 
 
 def test_two_crawls_of_one_site_share_its_pages(fleet: Fleet) -> None:
