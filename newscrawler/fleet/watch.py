@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -392,6 +393,10 @@ class Watch:
             node.crashes, node.until_ms = 0, 0  # of the version that is given up
         wanted.version, wanted.previous, wanted.failed = wanted.previous, "", 0
         batch.wanted(wanted)
+        for job in look.state.jobs.values():
+            if job.version == wanted.version:  # it was not replaced yet, and need not be
+                job.generation = wanted.generation
+                batch.put(job)
 
     # ------------------------------------------------------------ how many
     async def _set_target(self, look: Look) -> None:
@@ -620,12 +625,21 @@ def crash_text(node: NodeState, now_ms: int) -> str:
     )
 
 
+_RECORD = re.compile(r"\d{4}-\d\d-\d\d \S+ \[[^]]+\] (\w+): (.*)")
+
+
 def last_error(log: str) -> str:
-    """The text of the last line of level ERROR or CRITICAL in a log of Scrapy, "" = none."""
+    """The text of the last record of level ERROR or CRITICAL in a log of Scrapy, with the last line
+    of the traceback below it; "" = none."""
+    below = ""  # the last line before the next record
     for line in reversed(log.splitlines()):
-        for level in (" ERROR: ", " CRITICAL: "):
-            if level in line:
-                return line.partition(level)[2].strip()[:300]
+        record = _RECORD.match(line)
+        if record is None:
+            below = below or line.strip()
+        elif record[1] in ("ERROR", "CRITICAL"):
+            return f"{record[2].strip()}{f': {below}' if below else ''}"[:300]
+        else:
+            below = ""
     return ""
 
 

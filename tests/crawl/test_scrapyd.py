@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import signal
 import subprocess
 import time
@@ -386,3 +387,83 @@ def test_egg_carries_what_is_read_at_run_time(deployed: Cluster) -> None:
     }
     assert shipped <= names and "newscrawler/_shipped/sites.json" in names
     assert not [n for n in names if n.startswith(("tests/", "evaluation/"))]
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(3600)
+def test_three_nodes_and_six_workers_heal_again_and_again(
+    cluster: Cluster, scrapyd: Any, newsweb: Any, tmp_path: Path
+) -> None:
+    """The long form: in each round a worker, a scrapyd, the watch that leads and Redis are killed,
+    and a worker hangs; then a version that does not run is rolled back, and one that does is changed
+    to, while the crawl goes on."""
+    third = scrapyd(cluster.nodes["a"].folder / "eggs", REDIS_URL=cluster.redis.url)
+    three = Cluster(cluster.redis, {**cluster.nodes, "c": third}, tmp_path / "source")
+    checkout(three.folder, {name: node.url for name, node in three.nodes.items()})
+    web = newsweb("ip", **{**QUIET, "sites": 8, "articles": 60, "delay": DELAY_S})
+    options = of_web(web, tmp_path / "data", DOWNLOAD_DELAY=DELAY_S)
+    chance = random.Random(seed := random.randrange(1_000_000))
+    print(f"seed of the victims: {seed}")
+    try:
+        three.watch(*options)
+        egg = tmp_path / "good.egg"
+        egg.write_bytes(egg_of(cluster).read_bytes())
+        assert three.scrapy("deploy", "--egg", str(egg)).returncode == 0
+        done = three.scrapy("start", "6", *options)
+        assert done.returncode == 0, done.stdout + done.stderr + three.texts()
+        seen = Watched(three, 6)
+        began = time.monotonic()
+        for number in range(2):
+            workers = seen.until_healed("six workers to run")
+            seen.kill(chance.choice(workers)["pid"])
+            workers = seen.until_healed("a killed worker to be replaced")
+            node = three.nodes[chance.choice(workers)["node"]]
+            node.kill()
+            node.start()
+            three.watch(*options)  # as a service is started anew
+            seen.until_healed("a scrapyd to be back")
+            three.kill_leader()
+            workers = seen.until_healed("another watch to lead")
+            hung = chance.choice(workers)["pid"]
+            seen.kill(hung, signal.SIGSTOP)
+            seen.until_healed("a stuck worker to be replaced")
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(hung, signal.SIGCONT)
+            three.redis.kill()
+            three.redis.start()
+            seen.until_healed("Redis to be back")
+            print(f"round {number + 1} healed after {time.monotonic() - began:.0f} s")
+        change_version(three, egg)
+        seen.until_healed("six workers after the restart")
+        finish(three, web, tmp_path / "data")
+        print(f"{len(stored(tmp_path / 'data'))} articles, {len(seen.killed)} workers killed")
+    finally:
+        three.clear()
+
+
+def egg_of(cluster: Cluster) -> Path:
+    return next((cluster.nodes["a"].folder / "eggs" / PROJECT).glob("*.egg"))
+
+
+def change_version(cluster: Cluster, egg: Path) -> None:
+    """One that refuses every start is rolled back; the one after it is changed to."""
+    version = cluster.look().state.wanted.version
+    bad = egg.with_name("bad.egg")
+    with zipfile.ZipFile(egg) as good, zipfile.ZipFile(bad, "w") as made:
+        for name in good.namelist():
+            body = good.read(name)
+            if name == "newscrawler/scheduler.py":  # its spider can be listed all the same
+                body = b"raise RuntimeError('this version crawls nothing')\n"
+            if "scheduler" not in name or name.endswith(".py"):
+                made.writestr(name, body)
+    done = cluster.scrapy(
+        "deploy", "--egg", str(bad), "--version", "bad", "--restart", "--wait=600"
+    )
+    assert done.returncode == 1 and f"the fleet is back at {version}" in done.stderr, done.stderr
+    assert cluster.look().state.wanted.version == version
+    done = cluster.scrapy(
+        "deploy", "--egg", str(egg), "--version", "good", "--restart", "--wait=600"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr + cluster.texts()
+    rows = cluster.running()
+    assert {row["version"] for row in rows} == {"good"} and len(rows) == 6

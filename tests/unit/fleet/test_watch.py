@@ -220,6 +220,9 @@ async def test_a_version_that_does_not_come_up_is_rolled_back(r: Any) -> None:
         await fleet.round()
     wanted = (await fleet.ledger.read()).wanted
     assert (wanted.version, wanted.previous) == ("v1", "")
+    await fleet.beat(good)
+    await fleet.round()
+    assert await fleet.beat(good) == "", "who was not replaced yet need not be"
 
 
 @pytest.mark.usefixtures("no_grace")
@@ -299,10 +302,24 @@ def test_crashes_are_followed_by_longer_waits(crashes: int, seconds: float) -> N
     assert backoff_s(crashes) == seconds
 
 
-def test_the_last_error_of_a_log() -> None:
-    log = "2026 [a] INFO: x\n2026 [a] ERROR: first\nTraceback\n2026 [b] CRITICAL: second: y\n"
-    assert last_error(log) == "second: y"
-    assert last_error("nothing\n") == ""
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("", ""),
+        ("nothing\n2026-11-22 20:07:25 [a] INFO: x\nERROR: in a text\n", ""),
+        (
+            "2026-11-22 20:07:25 [a] ERROR: first\n2026-11-22 20:07:25 [b] CRITICAL: second: y\n",
+            "second: y",
+        ),
+        (
+            "2026-11-22 20:07:25 [a] ERROR: Task failed\nTraceback (most recent call last):\n"
+            '  File "x.py"\nRuntimeError: no reason\n2026-11-22 20:07:25 [a] INFO: ends\n{}\n',
+            "Task failed: RuntimeError: no reason",
+        ),
+    ],
+)
+def test_the_last_error_of_a_log(log: str, said: str) -> None:
+    assert last_error(log) == said
 
 
 @pytest.mark.usefixtures("no_grace")
