@@ -136,10 +136,13 @@ class Vectors:
         mean = await self.mean()
         if mean is None:
             raise NoVectors("no article has a vector of this model yet")
+        asked = centred(np.asarray(vector, np.float32)[None, :], mean)[0]
         wanted = _WIDER * limit
         knn = {
             "field": "vector",
-            "query_vector": [float(number) for number in vector],
+            # Without the mean: the vectors of the graph have it, but nearly the same share of it
+            # each, so that their order is the one that is wanted.
+            "query_vector": [float(number) for number in (asked if asked.any() else vector)],
             "k": wanted,
             "num_candidates": min(10_000, _CANDIDATES * limit),
             "filter": list(conditions),
@@ -150,7 +153,7 @@ class Vectors:
         if not hits:
             return []
         rows = centred(np.stack([_read(hit["_source"]["data"]) for hit in hits]), mean)
-        scores = rows @ centred(np.asarray(vector, np.float32)[None, :], mean)[0]
+        scores = rows @ asked
         order = np.argsort(-scores, kind="stable")[:limit]
         return [(hits[i]["_id"], float(scores[i])) for i in order]
 
