@@ -1,0 +1,178 @@
+"""`scrapy backup` and `scrapy restore`: made while a crawl runs, put back on an empty machine."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import redis
+
+from newscrawler.frontier import redis_server as embedded
+from newscrawler.frontier import snapshot
+from tests.crawl.harness import until
+from tests.crawl.small import QUIET, complaints, crawler, page_hits, sql, stored
+from tests.fixtures_newsweb import StartNewsweb
+from tests.fixtures_redis import RedisServers, binary_of
+from tests.fixtures_s3 import BUCKET, S3Server
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_backup_of_a_running_crawl_goes_on_elsewhere(
+    tmp_path: Path, newsweb: StartNewsweb
+) -> None:
+    """Nothing is lost, and what was done before the backup is not done again."""
+    web = newsweb("ip", sites=2, articles=14, **{**QUIET, "delay": 0.15})
+    first = crawler(tmp_path / "first", web, DOWNLOAD_DELAY=0.15)
+    (tmp_path / "first").mkdir()
+    running = first.start("crawl", "news")
+    until(lambda: running.text().count("Visit ended") > 20, "20 pages")
+    done = first.run("backup", str(tmp_path / "copy"))
+    assert done.returncode == 0, done.stderr
+    before = page_hits(web)
+    running.kill()
+    embedded.stop(first.data)
+    assert (tmp_path / "copy").stat().st_mode & 0o077 == 0
+    manifest = json.loads((tmp_path / "copy/manifest.json").read_text())
+    assert f"{manifest['counts']['articles']:,} articles" in done.stdout
+    assert manifest["counts"]["articles"] > 0
+
+    (tmp_path / "second").mkdir()
+    second = crawler(tmp_path / "second", web, DOWNLOAD_DELAY=0.15)
+    back = second.run("restore", str(tmp_path / "copy"))
+    assert back.returncode == 0, back.stderr
+    known = {a.id: a.version for a in stored(second.data)}
+    assert len(known) == manifest["counts"]["articles"]
+    crawl = second.run("crawl", "news")
+    assert crawl.returncode == 0, crawl.stderr[-2000:]
+    articles = stored(second.data)
+    assert complaints(web, articles) == []
+    again = {a.id: a.version for a in articles if a.id in known}
+    assert again == known, "an article of before became a new version"
+    fetched = page_hits(web)
+    of_known = [a.url for a in articles if a.id in known and fetched[a.url] > before[a.url]]
+    assert len(of_known) <= 8, "what is done again is what was in hand at the backup"
+    assert "Bão" not in second.run("search", "không-có-từ-này").stdout
+    title = articles[0].title
+    assert title in second.run("search", title).stdout, "the index was not made again"
+
+
+def test_what_is_wrong_with_a_backup_is_said_and_nothing_changes(
+    tmp_path: Path, newsweb: StartNewsweb, s3_server: S3Server
+) -> None:
+    web = newsweb("ip", sites=2, articles=5, **QUIET)
+    (tmp_path / "a").mkdir()
+    one = crawler(tmp_path / "a", web)
+    early = one.run("backup", str(tmp_path / "early"))
+    assert early.returncode == 2 and "no articles yet" in early.stderr
+    assert one.run("crawl", "news").returncode == 0
+    (one.data / "tokens.json").write_text("{}")
+    copy = tmp_path / "copy"
+    assert one.run("backup", str(copy), "--raw").returncode == 0
+    assert (copy / "files/tokens.json").is_file() and list((copy / "warc").rglob("*.warc.gz"))
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".newscrawler")] == []
+    for target, said in ((copy, "is there already"), (tmp_path / "no/where", "there is no folder")):
+        refused = one.run("backup", str(target))
+        assert refused.returncode == 2 and said in refused.stderr, refused.stderr
+
+    over = one.run("restore", str(copy))
+    assert over.returncode == 2 and "--replace" in over.stderr
+    ids = {a.id for a in stored(one.data)}
+    sql(one.data / "articles.db", "DELETE FROM article")
+    again = one.run("restore", str(copy), "--replace")
+    assert again.returncode == 0, again.stderr
+    assert {a.id for a in stored(one.data)} == ids
+    assert one.run("store", "check", "--no-raw").returncode == 0
+
+    for spoil, said in (
+        (lambda bad: (bad / "redis-0.rdb").write_bytes(b"REDIS0099"), "was changed or cut off"),
+        (lambda bad: (bad / "articles.db").unlink(), "is missing"),
+        (lambda bad: (bad / "manifest.json").write_text("{"), "cannot be read"),
+        (lambda bad: (bad / "manifest.json").unlink(), "is no backup"),
+        (outside, "is not in it"),
+    ):
+        bad = tmp_path / "bad"
+        shutil.copytree(copy, bad)
+        spoil(bad)
+        refused = one.run("restore", str(bad), "--replace")
+        assert refused.returncode == 2 and said in refused.stderr, refused.stderr
+        looked = one.run("restore", str(bad), "--check")
+        assert looked.returncode == 1 and said in looked.stderr, looked.stderr
+        shutil.rmtree(bad)
+    assert {a.id for a in stored(one.data)} == ids
+    whole = one.run("restore", str(copy), "--check")
+    assert whole.returncode == 0 and "is whole" in whole.stdout
+
+    one.env |= s3_server.env
+    place = f"s3://{BUCKET}/backups/one"
+    sent = one.run("backup", place)
+    assert sent.returncode == 0, sent.stderr
+    refused = one.run("backup", place)
+    assert refused.returncode == 2 and "is there already" in refused.stderr
+    (tmp_path / "b").mkdir()
+    other = crawler(tmp_path / "b", web)
+    other.env |= s3_server.env
+    got = other.run("restore", place)
+    assert got.returncode == 0, got.stderr
+    assert {a.id for a in stored(other.data)} == ids
+
+
+def outside(bad: Path) -> None:
+    manifest = json.loads((bad / "manifest.json").read_text())
+    manifest["files"]["../elsewhere"] = {"bytes": 1, "sha256": ""}
+    (bad / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize("redis_version", ["6.2", "7"], indirect=True)
+def test_any_redis_is_read_and_only_ours_is_touched(
+    redis_servers: RedisServers, redis_version: str, tmp_path: Path
+) -> None:
+    """Redis 6.2 sends a file, 7 a stream without a length; both keep what is not ours."""
+    url = redis_servers.url(redis_version)
+    with redis.Redis.from_url(url) as client:
+        client.flushall()
+        client.hset("{f0}:r:a.vn", mapping={bytes([i]): b"\xff" * 500 for i in range(200)})
+        client.set("{selectors}:x", b"\x00\r\n$EOF", px=600_000)
+        client.zadd("{f0}:ready:1", {"a.vn": 5})
+        client.set("others", "stay")
+
+        def kept() -> list[object]:
+            return [
+                client.hgetall("{f0}:r:a.vn"),
+                client.get("{selectors}:x"),
+                client.zrange("{f0}:ready:1", 0, -1, withscores=True),
+            ]
+
+        before = kept()
+        (file,) = snapshot.save(url, tmp_path)
+        assert not snapshot.is_empty(url)
+        assert snapshot.clear(url) == 3 and snapshot.is_empty(url)
+        assert client.get("others") == b"stay"
+        seen: list[int] = []
+        program = binary_of(redis_version) or ""
+        assert snapshot.load([file], url, program, seen.append) == 3
+        assert kept() == before
+        assert 0 < client.pttl("{selectors}:x") <= 600_000
+        with pytest.raises(snapshot.SnapshotRefused, match="does not take"):
+            snapshot.load([file], url, program)
+        file.write_bytes(b"REDIS9999 is no file of any")
+        with pytest.raises(snapshot.SnapshotRefused, match="cannot be read"):
+            snapshot.load([file], url, program)
+        client.flushall()
+
+
+def test_a_redis_that_refuses_is_named(tmp_path: Path, redis_server: str) -> None:
+    with redis.Redis.from_url(redis_server) as client:
+        client.acl_setuser(
+            "least", enabled=True, passwords=["+secret"], categories=["+@all"],
+            commands=["-sync", "-psync"], keys=["*"],
+        )  # fmt: skip
+    url = redis_server.replace("://", "://least:secret@", 1)
+    try:
+        with pytest.raises(snapshot.SnapshotRefused, match="SYNC"):
+            snapshot.save(url, tmp_path)
+    finally:
+        with redis.Redis.from_url(redis_server) as client:
+            client.acl_deluser("least")
