@@ -11,6 +11,7 @@ import pytest
 
 from newscrawler.items import Article
 from newscrawler.store.base import ArticleStore, Query, StoreRefused
+from newscrawler.store.labels import KEYS
 from tests.contract.articles import CORPUS, START, article, article_id, filler
 
 
@@ -351,7 +352,8 @@ async def test_scan_since_gives_what_was_stored_later(store: ArticleStore) -> No
 async def test_an_empty_store_answers(store: ArticleStore) -> None:
     result = await store.search(Query("hà nội", facets=True))
     assert (result.hits, result.total) == ([], 0)
-    assert result.facets == {"site": {}, "day": {}, "section": {}, "keyword": {}, "lang": {}}
+    assert result.facets == {name: {} for name in ("site", "day", *KEYS)}
+    assert set(KEYS) == {"author", "section", "keyword", "lang", "without"}
     stats = await store.stats()
     assert (stats["articles"], stats["newest"]) == (0, None)
     assert [a async for a in store.scan()] == []
