@@ -22,7 +22,15 @@ from newscrawler.frontier.redis_server import find_binary
 from newscrawler.frontier.types import FrontierUnavailable
 
 #: Beginnings of the names of our keys: a Redis may be shared with other programs.
-OURS = (b"{f", b"{selectors}", b"{fleet}", b"{crawls}", b"{newscrawler:", b"newscrawler:")
+OURS = (
+    b"{f",
+    b"{selectors}",
+    b"{fleet}",
+    b"{crawls}",
+    b"{links}",
+    b"{newscrawler:",
+    b"newscrawler:",
+)
 #: Seconds without a byte: a server that makes its snapshot sends an empty line each ten seconds.
 SILENCE_S = 60
 #: Seconds that a server of our own may read a file.

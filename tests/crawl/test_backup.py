@@ -68,6 +68,9 @@ def test_what_is_wrong_with_a_backup_is_said_and_nothing_changes(
     early = one.run("backup", str(tmp_path / "early"))
     assert early.returncode == 2 and "no articles yet" in early.stderr
     assert one.run("crawl", "news").returncode == 0
+    with redis.Redis.from_url(embedded.ensure(one.data)) as client:
+        strange = [name for name in client.scan_iter() if not name.startswith(snapshot.OURS)]
+    assert strange == [], "keys of ours that no backup would hold"
     (one.data / "tokens.json").write_text("{}")
     copy = tmp_path / "copy"
     assert one.run("backup", str(copy), "--raw").returncode == 0
