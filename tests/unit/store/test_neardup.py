@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from newscrawler.items import Article
@@ -100,6 +100,7 @@ def test_short_texts_have_no_shingles(n: int, count: int) -> None:
     ) == (near_duplicates.BANDS if count else 0)
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(alphabet="abcxyz019đ日", min_size=1, max_size=5), max_size=30))
 def test_words_hash_alike_when_they_are_alike(text: list[str]) -> None:
     before = "x" * 1000
