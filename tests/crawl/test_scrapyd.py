@@ -277,10 +277,10 @@ def pids(rows: list[dict[str, Any]]) -> set[int]:
 
 def finish(cluster: Cluster, web: Any, data: Path) -> None:
     """The web is crawled to its end, the workers are stopped, and all is judged."""
-    wanted = expected(web)
-    assert len(wanted) > 20
+    assert len(expected(web)) > 20
     until(
-        lambda: wanted <= {article.url for article in stored(data)},
+        # By the judge: a copy on another site may be due only tomorrow.
+        lambda: complaints(web, stored(data)) == [],
         f"all articles to be stored\n{cluster.texts()}",
         timeout=300,
         every_s=1,
@@ -400,7 +400,7 @@ def test_three_nodes_and_six_workers_heal_again_and_again(
     third = scrapyd(cluster.nodes["a"].folder / "eggs", REDIS_URL=cluster.redis.url)
     three = Cluster(cluster.redis, {**cluster.nodes, "c": third}, tmp_path / "source")
     checkout(three.folder, {name: node.url for name, node in three.nodes.items()})
-    web = newsweb("ip", **{**QUIET, "sites": 8, "articles": 60, "delay": DELAY_S})
+    web = newsweb("ip", **{**QUIET, "sites": 8, "articles": 45, "delay": DELAY_S})
     options = of_web(web, tmp_path / "data", DOWNLOAD_DELAY=DELAY_S)
     chance = random.Random(seed := random.randrange(1_000_000))
     print(f"seed of the victims: {seed}")
