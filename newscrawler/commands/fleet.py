@@ -27,6 +27,7 @@ from newscrawler.fleet import status as tables
 from newscrawler.fleet.nodes import Node, NodeError, TargetError
 from newscrawler.fleet.registry import RegistryUnavailable
 from newscrawler.fleet.watch import Look, Watch
+from newscrawler.utils.numbers import whole_number
 
 VERBS = {
     "deploy": "[--egg FILE] [--restart]  one egg to every node, or to none",
@@ -200,7 +201,7 @@ def _work(verb: str, rest: list[str], opts: argparse.Namespace, nodes: dict[str,
 
 # ---------------------------------------------------------------- verbs
 def _start(text: str, opts: argparse.Namespace) -> Work:
-    if not text.isdigit() or not 0 < int(text) <= MOST_WORKERS:
+    if not whole_number(text, MOST_WORKERS):
         raise cli.UsageError(
             f"{text!r}: a number of workers from 1 to {MOST_WORKERS:,}", print_help=False
         )

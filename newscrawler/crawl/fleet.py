@@ -21,6 +21,7 @@ from newscrawler.fleet.watch import ROUND_S, Limits, Look, Watch
 from newscrawler.frontier import connect
 from newscrawler.frontier.queue import Frontier, FrontierConfig
 from newscrawler.frontier.state_text import open_from
+from newscrawler.utils.numbers import is_digits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -143,7 +144,7 @@ class Teller:
         now = self._clock()
         for message in look.messages:
             # figures in a message change each round: it is the same one
-            key = "".join(char for char in message if not char.isdigit())
+            key = "".join(char for char in message if not is_digits(char))
             if now - self._told.get(key, float("-inf")) >= REPEAT_S:
                 self._told[key] = now
                 self._tell(message)

@@ -12,6 +12,7 @@ from newscrawler.crawl.fleet import Teller
 from newscrawler.fleet.judgement import Fate
 from newscrawler.fleet.ledger import FleetState, State, Wanted
 from newscrawler.fleet.watch import ROUND_S, Look, Watch, backoff_s, crash_text, waits
+from newscrawler.utils.numbers import is_digits
 
 #: Crashes in a row on each node that can start workers after which a command no longer waits.
 MOST_CRASHES = 3
@@ -275,7 +276,7 @@ def span_of(text: str) -> Span:
     :raises ValueError: it is none
     """
     least, dash, most = text.partition("-")
-    if not least.isdigit() or (dash and not most.isdigit()) or len(text) > 9:
+    if not is_digits(least) or (dash and not is_digits(most)) or len(text) > 9:
         raise ValueError(f"{text!r} is no number of workers: write 4, or 2-8 for by the queue")
     span = Span(int(least), int(most) if dash else int(least))
     if span.least > span.most:

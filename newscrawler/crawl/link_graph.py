@@ -30,6 +30,8 @@ MOST_LINKS, MOST_TITLE, MOST_URL = 300, 120, 500
 #: Seconds between two writes of a worker, and pages that are written at once at the latest.
 FLUSH_S, FLUSH_PAGES = 1.0, 200
 _HEAD = struct.Struct(">IBH")  # when, bytes of the title, bytes of the address
+#: The last second that the head can write (2106): a clock that is simulated may be beyond it.
+_LAST_S = 2**32 - 1
 
 
 def site_key(site: str) -> str:
@@ -53,9 +55,10 @@ class PageLinks:
 
 def pack(when_s: int, url: str, title: str, links: Iterable[Link]) -> bytes:
     name = title.encode("utf-8", "replace")[:MOST_TITLE]
-    address = url.encode()[:MOST_URL]
+    address = url.encode("utf-8", "replace")[:MOST_URL]
     ids = [link.url_id[:ID_BYTES] for link in links]
-    return b"".join([_HEAD.pack(when_s, len(name), len(address)), name, address, *ids[:MOST_LINKS]])
+    head = _HEAD.pack(min(max(when_s, 0), _LAST_S), len(name), len(address))
+    return b"".join([head, name, address, *ids[:MOST_LINKS]])
 
 
 def unpack(page_id: bytes, data: bytes) -> PageLinks:

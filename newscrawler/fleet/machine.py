@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from newscrawler.utils.numbers import is_digits
+
 PROC = Path("/proc")
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -43,7 +45,7 @@ class MachineMeter:
     def _cores(self) -> float:
         cores = float(len(os.sched_getaffinity(0)))
         quota, _, period = self._limit("cpu.max").partition(" ")
-        if quota.isdigit() and period.isdigit() and int(period):
+        if is_digits(quota) and is_digits(period) and int(period):
             cores = min(cores, int(quota) / int(period))
         return round(cores, 2)
 
@@ -70,7 +72,7 @@ class MachineMeter:
         except (OSError, ValueError, KeyError, IndexError):
             return None
         limit, used = self._limit("memory.max"), self._limit("memory.current")
-        if limit.isdigit() and used.isdigit():
+        if is_digits(limit) and is_digits(used):
             size = min(size, int(limit))
             free = min(free, max(0, int(limit) - int(used)))
         return size, free

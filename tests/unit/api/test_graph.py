@@ -86,6 +86,8 @@ def test_a_page_is_a_few_bytes_a_link() -> None:
         1, HOME + "x" * 9_000, "ữ" * 9_000, [link(article(i)) for i in range(999)]
     )
     assert len(link_graph.unpack(b"12345", long).to) == link_graph.MOST_LINKS
+    late = link_graph.pack(9_000_000_000, "http://a.vn/\ud800", "\ud800", links)
+    assert link_graph.unpack(b"12345", late).when_s == 2**32 - 1
     assert len(long) < 2_500
 
 
