@@ -122,6 +122,31 @@ def test_what_is_wrong_with_a_backup_is_said_and_nothing_changes(
     assert {a.id for a in stored(other.data)} == ids
 
 
+def test_articles_of_elasticsearch_come_back(
+    tmp_path: Path, newsweb: StartNewsweb, elasticsearch_server: str
+) -> None:
+    """As a SQLite file in the backup, and into another index from it."""
+    web = newsweb("ip", sites=2, articles=8, **QUIET)
+    found = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        scrapy = crawler(
+            tmp_path / name, web, ARTICLE_STORE=elasticsearch_server, ARTICLE_INDEX=f"backup-{name}"
+        )
+        if name == "one":
+            assert scrapy.run("crawl", "news").returncode == 0
+            done = scrapy.run("backup", str(tmp_path / "copy"))
+        else:
+            done = scrapy.run("restore", str(tmp_path / "copy"))
+        assert done.returncode == 0, done.stderr
+        listed = scrapy.run("export", "--json")
+        articles = [json.loads(line) for line in listed.stdout.splitlines()]
+        found.append({a["id"]: (a["title"], a["content"]) for a in articles})
+        again = scrapy.run("crawl", "news")
+        assert again.returncode == 0 and again.stat("article/new") == 0, again.stderr[-2000:]
+    assert found[0] == found[1] and len(found[0]) >= 10
+
+
 def outside(bad: Path) -> None:
     manifest = json.loads((bad / "manifest.json").read_text())
     manifest["files"]["../elsewhere"] = {"bytes": 1, "sha256": ""}
