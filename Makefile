@@ -14,9 +14,9 @@ export PYTHONUNBUFFERED = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 PROCESSORS := $(shell nproc 2>/dev/null || echo 2)
-# Crawls wait more than they work, for the delays of their sites: four processes for each processor, eight at most.
-# With three on two processors these were idle for a fifth of the time.
-TEST_PROCESSES ?= $(shell n=$$((4 * $(PROCESSORS))); echo $$((n > 8 ? 8 : n)))
+# Crawls wait more than they work, for the delays of their sites: three processes for each processor, eight at most.
+# Four on two processors took as long (692 and 753 s against 700), and tests stalled.
+TEST_PROCESSES ?= $(shell n=$$((3 * $(PROCESSORS))); echo $$((n > 8 ? 8 : n)))
 # Compiled modules are kept, whatever the environment says: some hundred processes of a test run would compile all again.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 

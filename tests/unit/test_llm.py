@@ -42,7 +42,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 async def llm(scripted_llm: ScriptedLLM, clock: Clock):
-    client = LLM(scripted_llm.base_url, "key", "m", timeout_s=0.5, clock=clock, sleep=clock.sleep)
+    client = LLM(scripted_llm.base_url, "key", "m", timeout_s=3, clock=clock, sleep=clock.sleep)
     yield client
     await client.close()
 
