@@ -10,6 +10,7 @@ above them the oldest of ten random ones goes, as in Redis' own eviction.
 
 from __future__ import annotations
 
+import math
 import struct
 import time
 from collections import Counter, deque
@@ -113,11 +114,14 @@ class LinkNotes:
                 await self._trim(site_key(site), size - self.pages)
 
     async def _trim(self, key: str, over: int) -> None:
-        for _ in range(min(over, FLUSH_PAGES)):
-            sample = await self.client.hrandfield(key, 10, withvalues=True)
-            pairs = list(zip(sample[::2], sample[1::2], strict=True))
-            oldest = min(pairs, key=lambda pair: pair[1][:4])[0]
-            await self.client.hdel(key, oldest)
+        """Drops the oldest of ten times as many, drawn at random."""
+        most = min(over, FLUSH_PAGES)
+        if most > 0:
+            sample = await self.client.hrandfield(key, 10 * most, withvalues=True)
+            pairs = sorted(
+                zip(sample[::2], sample[1::2], strict=True), key=lambda pair: pair[1][:4]
+            )
+            await self.client.hdel(key, *(page_id for page_id, _ in pairs[:most]))
 
 
 # ---------------------------------------------------------------- reading
@@ -207,8 +211,6 @@ def _depths(
 def lay_out(made: Graph) -> None:
     """Rings by depth, each as wide as its nodes need, most linked first; a place beside the page
     that leads there. Linear in nodes and edges, and the same each time."""
-    import math
-
     rings: dict[int, list[int]] = {}
     for number, node in enumerate(made.nodes):
         rings.setdefault(node.depth, []).append(number)
