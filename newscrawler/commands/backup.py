@@ -12,7 +12,6 @@ from scrapy.settings import BaseSettings
 from newscrawler import cli
 from newscrawler.cli import UsageError
 from newscrawler.crawl import backup, services
-from newscrawler.frontier import redis_server as embedded
 from newscrawler.frontier.types import FrontierError
 from newscrawler.rawstore import RawStoreUnavailable
 from newscrawler.store.base import StoreError
@@ -74,8 +73,7 @@ def answered(settings: BaseSettings, work: Coroutine[Any, Any, backup.Manifest])
     except OSError as exc:
         cli.fail(f"{exc.filename or 'disk'}: {exc.strerror or exc}")
     finally:
-        if not settings.get("REDIS_URL"):
-            embedded.stop_if_last(services.data_dir(settings))
+        services.stop_embedded(settings)
 
 
 def told(manifest: backup.Manifest, done: str, as_json: bool) -> None:

@@ -16,7 +16,6 @@ from newscrawler.crawl.bounded_crawls import CrawlBook, CrawlRefused
 from newscrawler.discovery.sites import SitesError
 from newscrawler.fleet.registry import Registry, RegistryUnavailable
 from newscrawler.frontier import connect
-from newscrawler.frontier import redis_server as embedded
 from newscrawler.frontier.operator import shards_of
 from newscrawler.frontier.queue import Frontier, FrontierConfig, FrontierError
 
@@ -99,8 +98,7 @@ def with_frontier(settings: BaseSettings, work: Work) -> int:
     except CrawlRefused as exc:
         cli.refuse(str(exc))
     finally:
-        if not settings.get("REDIS_URL"):
-            embedded.stop_if_last(services.data_dir(settings))
+        services.stop_embedded(settings)
 
 
 async def _done(

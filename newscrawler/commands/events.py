@@ -14,7 +14,6 @@ from newscrawler import cli
 from newscrawler.commands.search import with_store
 from newscrawler.crawl import services
 from newscrawler.frontier import connect
-from newscrawler.frontier import redis_server as embedded
 from newscrawler.frontier.types import FrontierError
 from newscrawler.store.base import ArticleStore
 from newscrawler.store.events import Event, EventSink, EventsRefused, Letter, Outbox, outbox_of
@@ -80,8 +79,7 @@ class Command(cli.Command):
         try:
             answer = with_store(settings, work)
         finally:
-            if not settings.get("REDIS_URL"):
-                embedded.stop_if_last(services.data_dir(settings))
+            services.stop_embedded(settings)
         _show(verb, answer, opts.as_json)
 
 

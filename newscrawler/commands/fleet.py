@@ -334,14 +334,15 @@ def show_versions(look: Look, as_json: bool) -> int:
     ]
     cli.print_rows(rows, ("node", "runs", "workers", "has"), as_json)
     newest = {view.versions[-1:] for view in look.views.values() if not view.error}
+    running = {version for _, version in runs}
     for view in look.views.values():
         if view.error:
             cli.note(f"! {view.error}")
     if len(newest) > 1:
         cli.note("! the nodes have different versions: `scrapy fleet deploy`")
-    if len({version for _, version in runs}) > 1:
+    if len(running) > 1:
         cli.note("! workers run different versions: `scrapy fleet restart`")
-    is_mixed = len(newest) > 1 or len({version for _, version in runs}) > 1
+    is_mixed = len(newest) > 1 or len(running) > 1
     return 1 if is_mixed or any(view.error for view in look.views.values()) else 0
 
 

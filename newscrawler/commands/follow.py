@@ -19,7 +19,6 @@ from newscrawler.crawl.digests import Channels, NotSent
 from newscrawler.crawl.saved_queries import NAME, Digest, SavedQueries, SavedQuery, entry
 from newscrawler.crawl.webhook import checked_url
 from newscrawler.frontier import connect
-from newscrawler.frontier import redis_server as embedded
 from newscrawler.frontier.types import FrontierError
 from newscrawler.store.base import QueryError, StoreError
 from newscrawler.store.events import Event
@@ -147,8 +146,7 @@ def _with_saved(settings: BaseSettings, work: Callable[[SavedQueries], Awaitable
     except (RedisError, FrontierError, StoreError) as exc:
         cli.fail(str(exc))
     finally:
-        if not settings.get("REDIS_URL"):
-            embedded.stop_if_last(services.data_dir(settings))
+        services.stop_embedded(settings)
 
 
 async def _rows(saved: SavedQueries) -> list[dict[str, Any]]:

@@ -14,7 +14,6 @@ from newscrawler.crawl.ingest import Ingest
 from newscrawler.crawl.reparse import Choice, Reparser, ReparseReport
 from newscrawler.discovery.sites import SitesError
 from newscrawler.frontier import connect
-from newscrawler.frontier import redis_server as embedded
 from newscrawler.frontier.types import FrontierError
 from newscrawler.rawstore import RawNotFound, RawStoreUnavailable
 from newscrawler.store.base import StoreError
@@ -92,8 +91,7 @@ async def _reparse(settings: BaseSettings, choice: Choice, dry_run: bool) -> Rep
         raw.close()
         await store.close()
         await redis.aclose()
-        if not settings.get("REDIS_URL"):
-            embedded.stop_if_last(services.data_dir(settings))
+        services.stop_embedded(settings)
 
 
 def _print(report: ReparseReport, dry_run: bool, as_json: bool) -> None:

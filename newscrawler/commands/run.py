@@ -25,7 +25,6 @@ from newscrawler.crawl import services
 from newscrawler.discovery import contact
 from newscrawler.fleet.verdict import NOTHING_FETCHED, nothing_due, nothing_fetched
 from newscrawler.frontier import connect
-from newscrawler.frontier import redis_server as embedded
 from newscrawler.frontier.keeper import tied
 
 
@@ -116,8 +115,7 @@ class Command(cli.Command):
         assert self.settings is not None
         if server is not None:
             server.stop()
-        if not self.settings.get("REDIS_URL"):
-            embedded.stop_if_last(services.data_dir(self.settings))
+        services.stop_embedded(self.settings)
 
     def _load_selectors(self) -> None:
         assert self.settings is not None

@@ -32,7 +32,6 @@ from newscrawler.extraction.document import Document
 from newscrawler.fetch.client import FetchError
 from newscrawler.fleet.freshness import span
 from newscrawler.frontier import connect
-from newscrawler.frontier import redis_server as embedded
 from newscrawler.frontier.found import FoundSeeds
 from newscrawler.frontier.queue import Frontier, FrontierError, Record
 from newscrawler.items import Kind, Link, Outcome
@@ -386,7 +385,7 @@ def refresh(settings: BaseSettings, rest: list[str], opts: argparse.Namespace) -
     except (FrontierError, services.StartRefused) as exc:
         cli.fail(str(exc))
     finally:
-        _stop_embedded(settings)
+        services.stop_embedded(settings)
     return 0
 
 
@@ -571,9 +570,4 @@ def with_frontier(settings: BaseSettings, sites: Sites, work: Work) -> Any:
     try:
         return asyncio.run(_with_frontier(settings, sites, work))
     finally:
-        _stop_embedded(settings)
-
-
-def _stop_embedded(settings: BaseSettings) -> None:
-    if not settings.get("REDIS_URL"):
-        embedded.stop_if_last(services.data_dir(settings))
+        services.stop_embedded(settings)

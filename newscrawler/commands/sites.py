@@ -20,7 +20,6 @@ from newscrawler.discovery.sites import Site, Sites, SitesError
 from newscrawler.fleet.freshness import DAYS, STAGES, figures, span
 from newscrawler.fleet.registry import Registry, RegistryUnavailable, SiteSums
 from newscrawler.frontier import connect
-from newscrawler.frontier import redis_server as embedded
 from newscrawler.frontier.queue import FrontierError
 from newscrawler.items import Kind
 
@@ -379,8 +378,7 @@ def freshness(settings: BaseSettings, names: Sequence[str], as_json: bool) -> No
     except (RegistryUnavailable, services.StartRefused) as exc:
         cli.fail(str(exc))
     finally:
-        if not settings.get("REDIS_URL"):
-            embedded.stop_if_last(services.data_dir(settings))
+        services.stop_embedded(settings)
     chosen = {site: row for site, row in sums.items() if not names or site in names}
     rows = [found for site, row in chosen.items() if (found := _freshness_row(site, row))]
     rows.sort(key=lambda row: -(row["p95_s"] or 0))

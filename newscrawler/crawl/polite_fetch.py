@@ -23,7 +23,6 @@ from newscrawler.fetch.client import (
 from newscrawler.fetch.decoding import ACCEPT_ENCODING
 from newscrawler.fetch.robots import read_robots
 from newscrawler.frontier import connect
-from newscrawler.frontier import redis_server as embedded
 from newscrawler.frontier.queue import (
     Ack,
     DomainPolicy,
@@ -142,8 +141,7 @@ class PoliteFetcher:
     async def close(self) -> None:
         await self._client.close()
         await self.frontier.close()
-        if not self._settings.get("REDIS_URL"):
-            embedded.stop_if_last(services.data_dir(self._settings))
+        services.stop_embedded(self._settings)
 
     async def _page(self, url: str, deadline: float) -> Answer:
         """Through robots.txt and the gate of its host; redirects are not followed."""

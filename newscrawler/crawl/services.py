@@ -102,6 +102,13 @@ def redis_url(settings: BaseSettings) -> str:
     return url
 
 
+def stop_embedded(settings: BaseSettings) -> None:
+    """The embedded server, where it is used and nobody else uses it: a command that has done its
+    work does not wait for its own end to say so. A server of REDIS_URL is its owner's."""
+    if not settings.get("REDIS_URL"):
+        embedded.stop_if_last(data_dir(settings))
+
+
 def frontier_config(settings: BaseSettings, *, loopback_only: bool) -> FrontierConfig:
     def ms(name: str) -> int:
         return round(settings.getfloat(name) * 1000)
