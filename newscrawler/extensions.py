@@ -26,6 +26,7 @@ from scrapy.utils.log import get_scrapy_root_handler
 
 from newscrawler import __version__, metrics
 from newscrawler.crawl import services as services_module
+from newscrawler.crawl.ingest import COUNTED_FIELDS
 from newscrawler.crawl.services import Services, services_of
 from newscrawler.crawl.waits import QUEUE_GONE, REDIS, Waits
 from newscrawler.fleet import freshness, progress
@@ -245,6 +246,7 @@ class CrawlReporter:
             answered=visit.status > 0,
             is_article=is_article or (outcome is Outcome.UNCHANGED and visit.kind is Kind.ARTICLE),
             stored=visit.stored if fine else "",
+            fields=_counted_fields(visit),
         )
         label = self.rows.note(ended, int(time.time() * 1000))
         if ended.stored == "new":
@@ -270,6 +272,7 @@ class CrawlReporter:
         now_ms: int = scheduler.now_ms
         lag = freshness.lag(article.published, article.discovered, article.fetched, now_ms)
         published_ms = round(article.published.timestamp() * 1000) if article.published else 0
+        self.rows.note_hour(site, published_ms, now_ms)
         if self.rows.note_lag(site, lag, published_ms, now_ms) and lag is not None:
             for stage in freshness.STAGES:
                 name = metrics.labelled(metrics.ARTICLE_LAG, stage)
@@ -311,6 +314,11 @@ class CrawlReporter:
         for site, place in places(report).items():
             if site in self.rows.by_site:
                 self.rows.by_site[site].place = place
+
+
+def _counted_fields(visit: Visit) -> tuple[str, ...]:
+    article = visit.article
+    return tuple(f for f in COUNTED_FIELDS if getattr(article, f)) if article is not None else ()
 
 
 def places(report: dict[str, Any]) -> dict[str, Place]:
@@ -373,6 +381,16 @@ class MetricsExtension:
         return cls(crawler, services_of(crawler))
 
     @property
+    def node(self) -> str:
+        """FLEET_NODE; where nothing says it, the host."""
+        return self.crawler.settings.get("FLEET_NODE") or socket.gethostname()
+
+    def _now_ms(self) -> int:
+        """By the frontier's clock; 0 = there is none."""
+        lease_loop = getattr(getattr(self.crawler.engine, "scheduler", None), "lease_loop", None)
+        return lease_loop.now_ms if lease_loop is not None else 0
+
+    @property
     def reporter(self) -> CrawlReporter | None:
         return self.crawler.get_extension(CrawlReporter)
 
@@ -409,7 +427,7 @@ class MetricsExtension:
             await self._learn_sites(reporter)
         deltas: dict[str, SiteDelta] = reporter.rows.take_deltas() if reporter is not None else {}
         try:
-            await self.registry.add(totals, deltas)
+            await self.registry.add(totals, deltas, self._now_ms(), self.node)
             self._sent = counters
             deltas = {}
             if time.monotonic() - self._beat_at >= BEAT_S:

@@ -24,6 +24,9 @@ BOUNDS_S = (
 STAGES = {"total": "t", "discovered": "d", "fetched": "f", "searchable": "s"}
 #: Days that the figures are taken over, and what is kept.
 DAYS = 7
+#: The last step that keeps the promise: searchable within 30 minutes.
+PROMISE_S = 1800
+LATE = BOUNDS_S.index(PROMISE_S)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from redis.exceptions import RedisError
 
-from newscrawler.fleet.freshness import DAYS
+from newscrawler.fleet import history
+from newscrawler.fleet.freshness import DAYS, LATE, STAGES
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -121,6 +122,30 @@ class SiteDelta:
         0  # when the site was first seen to answer, by the frontier's clock; the oldest is kept
     )
     lags: Counter[str] = field(default_factory=Counter)  # steps of freshness.Lag -> articles
+    errors: int = 0  # visits that failed and come again or not, challenges apart
+    challenges: int = 0
+    twins: int = 0  # articles that are stored under another address
+    fields: Counter[str] = field(default_factory=Counter)  # of stored articles: those that have it
+    articles: int = 0  # that ``fields`` were counted of
+    hours: Counter[int] = field(default_factory=Counter)  # hour since the epoch -> new articles
+
+    def counts(self) -> dict[str, int]:
+        """For the sums by quarter of an hour and by day (history.py)."""
+        steps = {name: n for name, n in self.lags.items() if name[0] == STAGES["total"]}
+        return {
+            "pages": self.pages,
+            "new": self.new,
+            "updated": self.updated,
+            "errors": self.errors,
+            "challenges": self.challenges,
+            "twins": self.twins,
+            "articles": self.articles,
+            "timed": sum(steps.values()),
+            "late": sum(n for name, n in steps.items() if int(name[2:]) > LATE),
+            **{f"f:{name}": count for name, count in self.fields.items()},
+            **{f"o:{label}": n for label, n in self.outcomes.items()},
+            **{f"l:{step}": n for step, n in self.lags.items()},
+        }
 
 
 @dataclass(slots=True)
@@ -195,10 +220,20 @@ class Registry:
 
     # ------------------------------------------------------------ counters
 
-    async def add(self, totals: Mapping[str, int], sites: Mapping[str, SiteDelta]) -> None:
+    async def add(
+        self,
+        totals: Mapping[str, int],
+        sites: Mapping[str, SiteDelta],
+        now_ms: int = 0,
+        node: str = "",
+    ) -> None:
         """Add what happened since the last call. All of it is taken or none; when an error
         hides which, the caller offers it again: a batch counted twice after a broken
-        connection beats one that is missing."""
+        connection beats one that is missing.
+
+        :param now_ms: by the frontier's clock; 0 = by this machine's
+        :param node: where it happened
+        """
         pipe = self.client.pipeline(transaction=True)
         for name, count in totals.items():
             if count:
@@ -207,6 +242,12 @@ class Registry:
             pipe.sadd(SITES, *sites)
         for site, delta in sites.items():
             self._add_site(pipe, site, delta)
+        notes = history.Notes(
+            {site: delta.counts() for site, delta in sites.items()},
+            {site: delta.hours for site, delta in sites.items() if delta.hours},
+            node,
+        )
+        history.note(pipe, totals, notes, now_ms or self._now_ms())
         if len(pipe):
             await self._run(pipe.execute())
 

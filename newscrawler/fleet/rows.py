@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from newscrawler.fleet.freshness import Lag
+from newscrawler.fleet.history import DAY_MS, HOUR_MS
 from newscrawler.fleet.registry import SiteDelta
 from newscrawler.items import Outcome
 
@@ -44,7 +45,9 @@ class EndedVisit:
     reason: str = ""
     answered: bool = True  # the site sent something
     is_article: bool = False
-    stored: str = ""  # "new" | "updated" | "unchanged"; empty = nothing offered to the store
+    # "new" | "updated" | "unchanged" | "twin"; empty = nothing offered to the store
+    stored: str = ""
+    fields: tuple[str, ...] = ()  # that the stored article has, of those that are counted
 
 
 @dataclass(slots=True)
@@ -147,12 +150,19 @@ class Rows:
         delta.pages += 1
         delta.new += visit.stored == "new"
         delta.updated += visit.stored == "updated"
+        delta.twins += visit.stored == "twin"
+        if visit.stored in ("new", "updated"):
+            delta.articles += 1
+            delta.fields.update(visit.fields)
         delta.outcomes[label] += 1
         if visit.answered:
             delta.last_fetch_ms = now_ms
         if visit.stored == "new":
             delta.last_new_ms = now_ms
         if is_error:
+            is_challenge = visit.outcome == Outcome.CHALLENGE
+            delta.challenges += is_challenge
+            delta.errors += not is_challenge
             delta.last_error, delta.last_error_ms = label, now_ms
         return label
 
@@ -178,6 +188,13 @@ class Rows:
         self._delta(site).lags.update(lag.steps())
         return True
 
+    def note_hour(self, site: str, published_ms: int, clock_ms: int) -> None:
+        """A new article, for when the site publishes. What it had before it was known says nothing
+        of that: an article without a time counts from a day after the first visit on."""
+        first_ms = self.first_ms.get(site, clock_ms)
+        if (published_ms or clock_ms - DAY_MS) >= first_ms:
+            self._delta(site).hours[clock_ms // HOUR_MS] += 1
+
     def take_deltas(self) -> dict[str, SiteDelta]:
         """What happened since the last call; :meth:`give_back` it when it could not be written."""
         taken, self._deltas = self._deltas, {}
@@ -194,6 +211,12 @@ class Rows:
             newer.updated += old.updated
             newer.outcomes.update(old.outcomes)
             newer.lags.update(old.lags)
+            newer.errors += old.errors
+            newer.challenges += old.challenges
+            newer.twins += old.twins
+            newer.articles += old.articles
+            newer.fields.update(old.fields)
+            newer.hours.update(old.hours)
             newer.first_ms = old.first_ms or newer.first_ms
             newer.last_fetch_ms = max(newer.last_fetch_ms, old.last_fetch_ms)
             newer.last_new_ms = max(newer.last_new_ms, old.last_new_ms)
