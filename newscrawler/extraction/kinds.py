@@ -33,6 +33,9 @@ _FRONT_HEADINGS = 20
 # menu leads to it.
 _LISTING_TEASERS = 8
 _TEASER_SHARE = 0.6
+# Fewer make one of a page whose address is no article's, if there is hardly another text.
+_FEW_TEASERS = 3
+_FEW_TEASERS_SHARE = 0.8
 # A list's own text is a line or two of what it is about; a short article whose teasers were taken
 # for text has more.
 _OWN_CHARS = 400
@@ -76,7 +79,7 @@ def why_not(out: Extraction, doc: Document, context: PageContext) -> str:
     if len(content) < _WALL_CHARS and not seen.has_article and _asks_for_consent(content):
         return "challenge"
     in_menu = context.needs_evidence and _is_in_own_menu(doc, out.title.value)
-    if _is_listing(out, doc, context, seen) or _is_teasers(out, doc, in_menu):
+    if _is_listing(out, doc, context, seen) or _is_teasers(out, doc, context, in_menu):
         return "listing"
     if context.needs_evidence and (in_menu or not _states_an_article(out, doc, seen)):
         return "page"
@@ -185,16 +188,18 @@ def _long_paragraphs(content: str) -> int:
     return sum(len(paragraph) > 200 for paragraph in content.split("\n\n"))
 
 
-def _is_teasers(out: Extraction, doc: Document, in_menu: bool) -> bool:
+def _is_teasers(out: Extraction, doc: Document, context: PageContext, in_menu: bool) -> bool:
     """Many teasers and little text of its own: a list, whatever the page states of itself. Not
     asked where a set found the article: it knows the template."""
     if out.content.origin.startswith("selector:"):
         return False
     blocks = teasers.teasers(doc)
-    if len(blocks) < _LISTING_TEASERS:
+    if len(blocks) < (_FEW_TEASERS if context.needs_evidence else _LISTING_TEASERS):
         return False
     content = out.content.value or ""
     share = teasers.share_in(content, blocks)
+    if len(blocks) < _LISTING_TEASERS:
+        return share >= _FEW_TEASERS_SHARE
     return in_menu or (share >= _TEASER_SHARE and (1 - share) * len(content) < _OWN_CHARS)
 
 

@@ -8,6 +8,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
+from zlib import crc32
 
 from isal import igzip
 
@@ -15,6 +16,7 @@ from tests.newsweb import faults, lists
 from tests.newsweb.dates import http_date
 from tests.newsweb.faults import CHALLENGE, FAULTS, Answer
 from tests.newsweb.render import Frame, article_page
+from tests.newsweb.unknown import FAILS_ONE_IN
 from tests.newsweb.wire import Wire, head
 from tests.newsweb.world import Story, WebSite, World
 
@@ -80,6 +82,9 @@ class SiteApp:
         if kind:
             return self._sitemap(site, path, kind, headers, now)
         place = routes.page_of(target) or routes.page_of(path)
+        story = None if place else self._story(site, path, now)
+        if (place or story) and (failed := self._failed(site, target)):
+            return self._wire(failed)
         if place:
             section, number, base = place
             if lists.has_page(site, section, number, now):
@@ -94,7 +99,6 @@ class SiteApp:
                 )
         if path in site.redirects:
             return self._wire(Answer(301, headers={"Location": site.redirects[path]}))
-        story = self._story(site, path, now)
         if story is not None:
             return self._article(site, story, path, headers, now)
         trap = faults.traps(target)
@@ -109,6 +113,16 @@ class SiteApp:
                 "<html><head><title>404</title></head><body><h1>Không tìm thấy trang</h1></body></html>".encode(),
             )
         )
+
+    def _failed(self, site: WebSite, target: str) -> Answer | None:
+        """How a page of a site that fails is not there when it is first asked for."""
+        number = crc32(target.encode())
+        if site.unknown is None or not site.unknown.fails or number % FAILS_ONE_IN:
+            return None
+        self.seen[site.host, "failed " + target] += 1
+        if self.seen[site.host, "failed " + target] > 1:
+            return None
+        return (Answer(503), Answer(500), Answer(end="drop"))[number // FAILS_ONE_IN % 3]
 
     def _moved(self, site: WebSite, host: str, path: str) -> bool:
         """m. hosts and former domains send readers on; feeds and sitemaps stay where they were.

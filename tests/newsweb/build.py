@@ -11,7 +11,7 @@ from tests.newsweb.faults import BAD_FEEDS, BAD_SITEMAPS, FAULTS
 from tests.newsweb.language import rng_for, slugify
 from tests.newsweb.named import named_site, read_sites
 from tests.newsweb.templates import IP_SITES, TEMPLATES
-from tests.newsweb.unknown import drawn
+from tests.newsweb.unknown import drawn, drawn_template
 from tests.newsweb.world import CHANNELS, DAY, HOUR, SimClock, WebSite, World
 
 
@@ -31,9 +31,12 @@ class Plan:
     too_old_days: float = 30.0
     relayout: str = ""  # "site@hours": that site is redesigned then
     home_only: bool = False  # ip: of each site nothing is told but its home (unknown.py)
+    unknown: int = 0  # ip: so many further sites of which nothing is told but the home
     rhythm: bool = False  # articles follow the hours of a newsroom and sites differ; else evenly, all sites alike
 
 
+#: The last number of the first address of those of ``Plan.unknown``.
+UNKNOWN_FROM = 20
 #: Share of an even day's articles by the hour in Hanoi: little at night, most in the
 #: morning and in the afternoon.
 NEWSROOM = (
@@ -80,6 +83,10 @@ def ip_world(plan: Plan, clock: SimClock, port: int, subnet: int = 5) -> World:
         if plan.home_only:
             _make_unknown(site, number)
         world.add_site(site)
+    for number in range(plan.unknown):
+        world.add_site(
+            _unknown_site(world, plan, number, f"127.0.{subnet}.{UNKNOWN_FROM + number}:{port}")
+        )
     if plan.faults != "none":
         for number, (key, name) in enumerate(
             (("tienphong.vn", "Báo Lỗi"), ("tienphong.vn", "Báo Bận")), 200
@@ -122,10 +129,25 @@ def _own_feeds(site: WebSite) -> None:
     site.news_sitemaps = ["/sitemaps/google-news.xml"]
 
 
+def _unknown_site(world: World, plan: Plan, number: int, host: str) -> WebSite:
+    template = drawn_template(world.seed, number)
+    site = WebSite(
+        world, host, f"unknown-{number}", template, "http", host, template.sections(),
+        crawl_delay=template.delay, floor_s=max(plan.delay, 0.0), robots=template.robots,
+    )  # fmt: skip
+    if plan.delay >= 0:
+        site.crawl_delay = plan.delay * 1.5 if template.delay else 0.0
+    _make_unknown(site, number)
+    return site
+
+
 def _make_unknown(site: WebSite, number: int) -> None:
     site.unknown = what = drawn(site.world.seed, site.key, number)
+    site.template = what.template(site.template)
     site.sections = list(what.sections)
     site.twin_host = ""
+    if what.is_named and site.robots == "404":
+        site.robots = "plain"
     words = [(f"/rss/{slugify(label)}.rss", i) for i, (_, label) in enumerate(site.sections)]
     own: dict[str, list[tuple[str, int | None]]] = {
         "none": [],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tests.newsweb import dates
 from tests.newsweb.language import rng_for
 from tests.newsweb.render import _GIF, Frame
-from tests.newsweb.unknown import ABOUT
+from tests.newsweb.unknown import ABOUT, CONTACT
 
 if TYPE_CHECKING:
     from tests.newsweb.world import Story, WebSite
@@ -264,7 +264,14 @@ def static_page(site: WebSite, frame: Frame, path: str, now: float) -> str | Non
             f"<title>Giới thiệu</title>{vendor_tag(site, 'Giới thiệu', now)}",
             f"<main><h1>Giới thiệu về {escape(site.name)}</h1>{text}</main>",
         )
-    if path in ("/lien-he.html", "/rss.html", "/video/", "/dang-nhap", "/tim-kiem"):
+    if site.unknown is not None and path == CONTACT:
+        text = "".join(f"<p>{escape(words.paragraph(rng))}</p>" for _ in range(4))
+        tag = vendor_tag(site, "Liên hệ", now) or '<meta property="og:type" content="article">'
+        return frame.page(
+            f"<title>Liên hệ - {escape(site.name)}</title>{tag}",
+            f"<main><h1>Liên hệ tòa soạn</h1>{text}</main>",
+        )
+    if path in (CONTACT, "/rss.html", "/video/", "/dang-nhap", "/tim-kiem"):
         text = f"<p>{escape(words.sentence(rng))}</p>" * 2
         return frame.page(
             f"<title>{path}</title>", f"<main><h1>{escape(site.name)}</h1>{text}</main>"
@@ -277,7 +284,8 @@ def static_page(site: WebSite, frame: Frame, path: str, now: float) -> str | Non
             if (all_ := listed(site, now, "list")[:20])
             else ""
         )
-        return frame.page("<title>Chủ đề</title>", f"<main><h1>Chủ đề</h1>{links}</main>")
+        head = f"<title>Chủ đề</title>{vendor_tag(site, 'Chủ đề', now)}"
+        return frame.page(head, f"<main><h1>Chủ đề</h1>{links}</main>")
     return None
 
 

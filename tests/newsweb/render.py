@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tests.newsweb import dates
 from tests.newsweb.language import rng_for, slugify
 from tests.newsweb.markup import Markup, element
-from tests.newsweb.unknown import ABOUT, TAG
+from tests.newsweb.unknown import ABOUT, CONTACT, TAG
 
 if TYPE_CHECKING:
     from tests.newsweb.world import Story, Version, WebSite
@@ -76,7 +76,7 @@ class Frame:
         self.footer = (
             f'<footer class="{prefix}-footer"><ul class="site-map">{menu}</ul><p>© 2026 {escape(site.name)}. Giấy phép số '
             f"{rng.randrange(100, 999)}/GP-BTTTT. Tổng biên tập: {escape(site.world.language.person(rng))}</p>"
-            f'<a href="/lien-he.html">Liên hệ</a> <a href="/rss.html">RSS</a> <a href="mailto:toasoan@example.vn">Email</a> '
+            f'<a href="{CONTACT}">Liên hệ</a> <a href="/rss.html">RSS</a> <a href="mailto:toasoan@example.vn">Email</a> '
             f'<a href="javascript:void(0)">Lên đầu trang</a></footer><div hidden>{widgets}</div>'
             f"<script>window.__ADS__={self.state};</script>"
         )

@@ -91,6 +91,12 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="ip: the sites.json names nothing but homes; feeds, sitemaps and sections are there to be found",
     )
+    add(
+        "--unknown",
+        type=int,
+        default=0,
+        help="ip: so many further sites, up to 79, of which the sites.json names nothing but the home",
+    )
     add("--start", default="", help="simulated time of the start, ISO 8601 (the real time)")
     add("--factor", type=float, default=1.0, help="simulated seconds per real second")
     add("--sites-file", type=Path, help="write a sites.json for this layout (ip, bench)")
@@ -145,6 +151,7 @@ class Server:
             relayout=o.relayout,
             home_only=o.home_only,
             rhythm=o.rhythm,
+            unknown=o.unknown,
         )
 
     def clock(self) -> SimClock:
@@ -188,6 +195,7 @@ class Server:
     async def _start_ip(self) -> None:
         plan, net = self.plan(), self.options.subnet
         numbers = [*range(1, plan.sites + 1), *range(101, 101 + plan.sites), 200, 201]
+        numbers += [build.UNKNOWN_FROM + n for n in range(plan.unknown)]
         port, socks = bind_all([f"127.0.{net}.{n}" for n in numbers], self.options.port)
         self.world = build.ip_world(plan, self.clock(), port, net)
         sitesfile.write_world(self.world, self.options.sites_file, self.options.selectors_dir)

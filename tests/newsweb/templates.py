@@ -30,7 +30,8 @@ SECTION_NAMES = (
 
 @dataclass(frozen=True)
 class Template:
-    """``shape`` has {slug}, {id} and, on some, {section} and {num} (the section's number)."""
+    """``shape`` has {slug}, {id} and, on some, {section}, {num} (the section's number) and {day}
+    (of publication, yyyy/mm/dd)."""
 
     key: str
     name: str
@@ -50,21 +51,21 @@ class Template:
     delay: float = 0.0  # Crawl-delay, seconds; 0 = none
     twin: str = ""  # "m" | "amp" host twin; ".amp" path twin
     etag: str = "strong"  # strong | weak | date | none | volatile
+    own_markup: Markup | None = None  # in place of that of the key
 
     @property
     def markup(self) -> Markup:
-        return MARKUPS[self.key]
+        return self.own_markup or MARKUPS[self.key]
 
     @property
     def path_regex(self) -> re.Pattern[str]:
         """Matches an article's path whatever its slug; group 1 is the article id."""
-        if self.ids == "slug":
-            return re.compile("^" + re.escape(self.shape).replace(r"\{slug\}", r"([\w-]+)") + "$")
         digits = {"seq": r"(\d{4,8})", "stamp": r"(\d{17})"}.get(self.ids, r"(\d{15,20})")
         pattern = (
             re.escape(self.shape)
-            .replace(r"\{slug\}", r"[\w-]+")
+            .replace(r"\{slug\}", r"([\w-]+)" if self.ids == "slug" else r"[\w-]+")
             .replace(r"\{section\}", r"[\w/-]+")
+            .replace(r"\{day\}", r"\d{4}/\d\d/\d\d")
         )
         return re.compile(
             "^" + pattern.replace(r"\{num\}", r"\d+").replace(r"\{id\}", digits) + "$"

@@ -3,19 +3,23 @@ look. Drawn by seed.
 
 Feeds are announced by home and section pages, by one of them, or not at all; sitemaps stand where
 they usually do, named by robots.txt or not; the sections of the menu have addresses of every shape,
-and a vendor's tag of an article; "About us" has that tag too, and the menu names a tag page.
+and so have the articles; a vendor's tag of an article stands on every page of some sites; "About
+us" and "Contact" have such a tag too, and the menu names a tag page. Some sites sign their articles
+at the end of the text and state an organisation where the author belongs; of some every fourth page
+fails when it is asked for first.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.newsweb.language import rng_for, slugify
-from tests.newsweb.templates import SECTION_NAMES
+from tests.newsweb.markup import Markup
+from tests.newsweb.templates import SECTION_NAMES, TEMPLATES, Template
 
 #: Addresses of sections: one word, four words and more, with an id, with an ending,
-#: below a common folder.
+#: below a common folder, by a parameter.
 SECTION_SHAPES = (
     "/{slug}",
     "/tin-tuc-{slug}-hom-nay.html",
@@ -24,21 +28,48 @@ SECTION_SHAPES = (
     "/{slug}.html",
     "/category/{slug}",
     "/muc/{id}/{slug}-moi-nhat",
+    "/c/{id}",
+)
+#: Addresses of articles, and what their ids are; "" = those of the template.
+ARTICLE_SHAPES = (
+    ("", ""),
+    ("/{section}/{slug}", "slug"),
+    ("/{day}/{slug}.html", "slug"),
+    ("", ""),
+    ("/{section}/{id}.html", "seq"),
+    ("/{slug}/{id}", "seq"),
+    ("/bai/{id}", "seq"),
+    ("/{slug}", "slug"),
+)
+#: The last paragraph of an article that its writer signs.
+SIGNATURES = (
+    "p[style=text-align:right] strong",
+    "p.tacgia strong",
+    "p[align=right] b",
 )
 FEEDS = ("home", "home and sections", "none")
 SITEMAPS = ("unnamed", "named", "news, unnamed", "none")
 ABOUT = "/gioi-thieu"
+CONTACT = "/lien-he.html"
 TAG = "/tags/gia-vang-sjc.html"
+#: Of a site that fails, one page in so many.
+FAILS_ONE_IN = 4
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """What is unknown of one site. ``vendor_tag``: every page says that it is an article."""
+    """What is unknown of one site. ``vendor_tag``: every page says that it is an article.
+    ``shape``, ``ids``: of its articles' addresses. ``signature``: where its writers sign, "" = as
+    the template has it. ``fails``: one page in four is not there when it is first asked for."""
 
     sections: tuple[tuple[str, str], ...]  # (path, label)
     feeds: str  # one of FEEDS
     sitemap: str  # one of SITEMAPS
     vendor_tag: bool
+    shape: str = ""
+    ids: str = ""
+    signature: str = ""
+    fails: bool = False
 
     @property
     def sitemap_path(self) -> str:
@@ -50,6 +81,19 @@ class Unknown:
     def is_named(self) -> bool:
         return self.sitemap == "named"
 
+    def template(self, own: Template) -> Template:
+        """The template with the addresses and the signatures that were drawn."""
+        if self.shape:
+            own = replace(own, shape=self.shape, ids=self.ids, twin="")
+        return replace(own, own_markup=self._signed(own.markup)) if self.signature else own
+
+    def _signed(self, markup: Markup) -> Markup:
+        metas = tuple(name for name in markup.metas if name not in ("writer", "facebook"))
+        return replace(
+            markup, author="", avatar=False, tail_author=self.signature, jsonld="org",
+            author_meta=True, metas=metas,
+        )  # fmt: skip
+
     def truth(self) -> dict[str, Any]:
         return {
             "sections": [path for path, _ in self.sections],
@@ -57,6 +101,9 @@ class Unknown:
             "sitemap": self.sitemap_path,
             "sitemap_is_named": self.is_named,
             "vendor_tag": self.vendor_tag,
+            "shape": self.shape,
+            "signature": self.signature,
+            "fails": self.fails,
         }
 
 
@@ -64,15 +111,27 @@ def drawn(seed: int, key: str, number: int) -> Unknown:
     """``number``: of the site. Shapes and channels go round from a drawn start, so that a
     few sites have them all."""
     rng = rng_for(seed, "unknown", key)
-    first = rng_for(seed, "unknown").randrange(84)
+    first = rng_for(seed, "unknown").randrange(2520)
     sections = []
     for place, label in enumerate(rng.sample(SECTION_NAMES, k=5)):
         shape = SECTION_SHAPES[(first + number + place * (number % 2)) % len(SECTION_SHAPES)]
         path = shape.format(slug=slugify(label), id=100_000 + rng.randrange(900_000))
         sections.append((path, label))
+    shape, ids = ARTICLE_SHAPES[(first + number) % len(ARTICLE_SHAPES)]
     return Unknown(
         tuple(sections),
         FEEDS[(first + number) % len(FEEDS)],
-        SITEMAPS[(first + number) % len(SITEMAPS)],
-        vendor_tag=number % 2 == 0,
+        SITEMAPS[(first // 3 + number) % len(SITEMAPS)],
+        vendor_tag=(first // 5 + number) % 2 == 0,
+        shape=shape,
+        ids=ids,
+        signature=rng.choice(SIGNATURES) if (first // 7 + number) % 3 == 0 else "",
+        fails=(first // 9 + number) % 4 == 0,
     )
+
+
+def drawn_template(seed: int, number: int) -> Template:
+    """One of all templates that need no proof of a browser; so many sites in a row differ."""
+    keys = sorted(key for key, template in TEMPLATES.items() if not template.challenge)
+    rng_for(seed, "templates").shuffle(keys)
+    return TEMPLATES[keys[number % len(keys)]]

@@ -315,7 +315,10 @@ class WebSite:
             section = slugify(self.sections[story.section][1])
         elif "{num}" in shape:
             section = section.rpartition("-c")[0] or section
-        return shape.format(slug=slug, id=story.ident, section=section, num=40 + story.section)
+        day = f"{local(story.published):%Y/%m/%d}"
+        return shape.format(
+            slug=slug, id=story.ident, section=section, num=40 + story.section, day=day
+        )
 
     def add(self, story: Story, slug: str = "") -> Story:
         """Give the story its id and address and put it among the others."""

@@ -38,7 +38,24 @@ def verdict(**changes: Any) -> dict[str, Any]:
     rows = [{"url": "http://a/1"}, {"url": "http://a/2"}]
     coverage = judge.Coverage(found=["http://a/0"], missed=rows)
     coverage.compared.update(dict.fromkeys(judge.FIELDS, 1))
-    return {"coverage": coverage, "politeness": [], "left": {"leased": 0}, **changes}
+    right = dict.fromkeys(judge.FIELDS, 1.0)
+    return {
+        "coverage": coverage, "politeness": [], "left": {"leased": 0}, "discovery": [],
+        "of_unknown": right, "of_others": right, **changes,
+    }  # fmt: skip
+
+
+def test_sites_of_which_only_the_home_is_told_are_judged_by_themselves() -> None:
+    coverage = judge.Coverage(found=["http://a/1", "http://b/1", "http://b/2"])
+    coverage.wrong["authors"] = [("http://b/2", ["An"], [])]
+    of_unknown = demo.shares(coverage, {"b"})
+    of_others = demo.shares(coverage, {"b"}, inside=False)
+    assert (of_unknown["authors"], of_others["authors"]) == (0.5, 1.0)
+    told = demo.failures(
+        verdict(unreached=[], of_unknown=of_unknown, discovery=["host=b list=/rss never asked for"])
+    )
+    assert told[1].startswith("authors on sites of which only the home is told: 0.500 right")
+    assert told[2] == "1 lists wrong, e.g. host=b list=/rss never asked for"
 
 
 def test_what_was_not_reached_is_told_apart_from_what_was_missed() -> None:

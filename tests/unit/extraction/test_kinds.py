@@ -331,6 +331,14 @@ def test_a_vendor_s_tag_alone_is_no_evidence(head: str) -> None:
     assert (found.reason, found.is_article) == ("page", False)
 
 
+def test_a_few_teasers_alone_are_a_list_whatever_it_states() -> None:
+    url = "https://www.example.vn/tu-khoa/cau-qua-song"
+    tag = f"<main><h1>Chủ đề</h1>{teasers_of(4)}</main>"
+    assert asked_to_show(tag, ARTICLE_LD, url).reason == "listing"
+    beside = f"<main><h1>{HEAD}</h1><article>{text(6)}</article>{teasers_of(4)}</main>"
+    assert asked_to_show(beside, ARTICLE_LD, url).is_article
+
+
 def test_what_the_page_s_own_menu_names_is_no_article_whatever_it_states() -> None:
     body = f"{MENU}<main><h1>Giới thiệu tòa soạn của chúng tôi</h1>{text(6)}</main>"
     assert asked_to_show(body, VENDOR + ARTICLE_LD, ABOUT).reason == "page"
