@@ -33,6 +33,8 @@ SHOWN_INTERVALS = (
     "without", "four",
     "people_four",
 )  # fmt: skip
+#: A folder with this file is a sealed set (:mod:`evaluation.sealed`): no page of it is named.
+SEAL = "SEALED"
 _RESAMPLES = 400
 
 

@@ -223,7 +223,8 @@ def score_content(
     return (common / size_p if size_p else None), (common / size_g if size_g else None), f1
 
 
-def _squash(text: Any) -> str:
+def squash(text: Any) -> str:
+    """Without white space and case: how pieces of text are looked for."""
     return re.sub(r"\s+", "", unicodedata.normalize("NFC", html.unescape(text or ""))).casefold()
 
 
@@ -254,10 +255,10 @@ def _score_segments(gold: Record, predicted: Record) -> dict[str, float | None]:
     wanted, unwanted = gold.get("content_with") or [], gold.get("content_without") or []
     if not wanted and not unwanted:
         return {}
-    text = _squash(predicted.get("content"))
+    text = squash(predicted.get("content"))
     return {
-        "with": _mean(_squash(piece) in text for piece in wanted),
-        "without": _mean(_squash(piece) not in text for piece in unwanted),
+        "with": _mean(squash(piece) in text for piece in wanted),
+        "without": _mean(squash(piece) not in text for piece in unwanted),
     }
 
 

@@ -132,6 +132,19 @@ def read_floors(path: Path) -> dict[str, float]:
     return floors
 
 
+def _keep_sealed(folder: Path, opts: argparse.Namespace) -> None:
+    """Ends the command where it would name pages of a set that nobody may read."""
+    if not (folder / score_tables.SEAL).is_file():
+        return
+    named = [name for name in ("out", "compare", "worst") if getattr(opts, name)]
+    named += [f"by {group}" for group in opts.by or () if group == "site"]
+    if named:
+        cli.fail(
+            f"{folder} is a sealed set: --{named[0]} would show its pages, and a page that is read"
+            " is lost for measuring. Totals: python -m evaluation.sealed"
+        )
+
+
 class Command(cli.Command):
     requires_project = True
     requires_crawler_process = False
@@ -221,6 +234,7 @@ class Command(cli.Command):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         folder = Path(args[0])
+        _keep_sealed(folder, opts)
         try:
             floors = read_floors(Path(opts.floors)) if opts.floors else {}
             gold = read_gold(folder)
