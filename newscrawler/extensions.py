@@ -31,6 +31,7 @@ from newscrawler.crawl.services import Services, services_of
 from newscrawler.crawl.waits import QUEUE_GONE, REDIS, Waits
 from newscrawler.fleet import freshness, progress
 from newscrawler.fleet.machine import MachineMeter
+from newscrawler.fleet.minutes import LOOK_S, Minutes
 from newscrawler.fleet.registry import (
     BEAT_S,
     REPLACED,
@@ -370,6 +371,7 @@ class MetricsExtension:
         self.started_ms = int(time.time() * 1000)
         self._sent: dict[str, int] = {}
         self._beat_at = 0.0
+        self._looked_at = 0.0
         self._is_away = False
         self._knows_sites = False
         self._loop: Every | None = None
@@ -409,6 +411,7 @@ class MetricsExtension:
         await self._loop.stop()
         await self.send()
         try:
+            await self._look(is_last=True)
             await self.registry.leave(self.services.worker)
         except RegistryUnavailable as exc:
             logger.warning(
@@ -427,12 +430,16 @@ class MetricsExtension:
             await self._learn_sites(reporter)
         deltas: dict[str, SiteDelta] = reporter.rows.take_deltas() if reporter is not None else {}
         try:
+            if not self._looked_at:
+                await self._look()  # before the first sums: what comes now is of this minute
             await self.registry.add(totals, deltas, self._now_ms(), self.node)
             self._sent = counters
             deltas = {}
             if time.monotonic() - self._beat_at >= BEAT_S:
                 self._obey(await self.registry.beat(self.beat()))
                 self._beat_at = time.monotonic()
+            if time.monotonic() - self._looked_at >= LOOK_S:
+                await self._look()
             self._is_away = False
         except RegistryUnavailable as exc:
             if not self._is_away:
@@ -441,6 +448,15 @@ class MetricsExtension:
         finally:
             if deltas and reporter is not None:
                 reporter.rows.give_back(deltas)
+
+    async def _look(self, *, is_last: bool = False) -> None:
+        """For the page "Fleet"; what the other workers counted is part of it."""
+        assert self.registry is not None
+        stats = metrics.stats_of(self.crawler)
+        known = (("q", metrics.FRONTIER_QUEUED), ("w", metrics.FRONTIER_WAITING))
+        frontier = {short: int(stats[name]) for short, name in known if name in stats}
+        await Minutes(self.registry.client).look(frontier, is_last=is_last)
+        self._looked_at = time.monotonic()
 
     def _obey(self, order: str) -> None:
         """The worker takes nothing more, finishes what is under way, gives back the rest, ends."""

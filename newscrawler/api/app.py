@@ -25,6 +25,7 @@ from newscrawler.api import (
     crawl_routes,
     data,
     feeds,
+    fleet_page,
     graph_routes,
     listen,
     models,
@@ -125,6 +126,7 @@ def create_app(deps: Deps) -> FastAPI:
     over_time.add_over_time(app, reader, build_query)
     search_page.add_facets(app, reader, bulk.asked_query(reader, build_query))
     _add_probes(app, reader)
+    fleet_page.add_fleet(app, reader)
     pages.add_pages(app, reader, build_query)
     feeds.add_feeds(app, reader, build_query)
     listen.add_listening(app, reader)

@@ -251,6 +251,31 @@ class StatusAnswer(_Exact):
     problems: list[str]
 
 
+class FleetStep(_Exact):
+    """Some minutes of the fleet. Only ``at``, all else null: nobody was there to look."""
+
+    at: str = Field(description="when the step begins")
+    covered_s: float | None = Field(None, description="what its counts are of")
+    pages: int | None = None
+    articles_new: int | None = None
+    articles_updated: int | None = None
+    pages_per_minute: float | None = None
+    articles_per_minute: float | None = Field(None, description="new and updated")
+    errors: dict[str, int] | None = Field(None, description="OUTCOME(reason) -> visits")
+    workers: int | None = Field(None, description="the most at once")
+    in_flight: int | None = Field(None, description="fetches open, the most at once")
+    queued: int | None = None
+    waiting: int | None = Field(None, description="URLs that come again later")
+    freshness_p50_s: float | None = Field(None, description="from publication to the search")
+    freshness_p95_s: float | None = None
+
+
+class FleetHistory(_Exact):
+    hours: int
+    step_minutes: int
+    steps: list[FleetStep] = Field(description="the oldest first; the last one is not over yet")
+
+
 class WhyAnswer(_Open):
     """Each part is null where there is none."""
 

@@ -1,9 +1,10 @@
-"""Charts of articles over time: what the template draws, and how its steps are called."""
+"""Charts over time, of articles and of the fleet: what the templates draw, and how their steps are
+called."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Any
 
@@ -157,3 +158,72 @@ def outline(days: dict[str, int], asked: Asked) -> dict[str, Any] | None:
             n=thousands(peak.articles),
         ),
     }
+
+
+def layered(
+    name: str,
+    layers: Sequence[tuple[str, Sequence[float | None]]],
+    steps: Sequence[str],
+    is_gap: Sequence[bool],
+    *,
+    top: Callable[[float], float],
+    show: Callable[[float], str],
+    add: bool = True,
+) -> dict[str, Any]:
+    """Bars of one thing, or of several upon one another; a gap is shaded, a zero is bare.
+
+    :param layers: (name, a value of each step), the lowest first; None = nothing is known
+    :param steps: what each step is called, "14:05"
+    :param add: the values add up; False: each layer reaches as high as its value
+    """
+    combined = sum if add else max
+    sums = [combined(values[at] or 0 for _, values in layers) for at in range(len(steps))]
+    known = [at for at in range(len(steps)) if any(v[at] is not None for _, v in layers)]
+    highest = top(max(sums, default=0) or 1)
+    bars = []
+    for at, step in enumerate(steps):
+        parts, base = [], 0.0
+        for colour, (_, values) in enumerate(layers):
+            high = max(_HIGH * (values[at] or 0) / highest - (0 if add else base), 0)
+            if high:
+                y = round(_HIGH - base - high, 3)
+                parts.append({"y": y, "high": round(high, 3), "colour": colour})
+            base += high
+        told = ", ".join(
+            f"{label} {show(value)}".strip()
+            for label, values in layers
+            if (value := values[at]) is not None and (value or len(layers) == 1)
+        )
+        title = say("{step}: {n}", step=step, n=told or (say("no data") if is_gap[at] else "–"))
+        bars.append({"x": at * _STEP, "parts": parts, "title": title, "is_gap": is_gap[at]})
+    peak = max(known, key=lambda at: sums[at], default=None)
+    at_most = "–" if peak is None else show(sums[peak])
+    return {
+        "name": name,
+        "wide": len(steps) * _STEP,
+        "high": _HIGH,
+        "step": _STEP,
+        "bars": bars,
+        "scale": [show(highest), show(highest / 2), "0"],
+        "days": [steps[0], steps[len(steps) // 2], steps[-1]],
+        "legend": [
+            {"name": label, "colour": colour} for colour, (label, _) in enumerate(layers) if label
+        ],
+        "now": "–" if not known else show(sums[known[-1]]),
+        "most": at_most,
+        "said": say(
+            "{name}: {now} now, {most} at most",
+            name=name,
+            now="–" if not known else show(sums[known[-1]]),
+            most=at_most,
+        ),
+    }
+
+
+#: Seconds that people read at a glance.
+_SPANS_S = (10, 20, 30, 60, 120, 240, 600, 1200, 1800, 3600, 7200, 14_400, 43_200, 86_400, 172_800)
+
+
+def nice_span(seconds: float) -> float:
+    """As :func:`nice`, of seconds."""
+    return next((float(one) for one in _SPANS_S if one >= seconds), seconds)

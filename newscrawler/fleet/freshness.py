@@ -9,7 +9,7 @@ says nothing of the crawler; and of those only what tells a time of day.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -77,18 +77,24 @@ def figures(counts: Mapping[str, int], stage: str = "total") -> Figures:
     letter = STAGES[stage] + ":"
     steps = sorted((int(name[2:]), n) for name, n in counts.items() if name.startswith(letter))
     total = sum(n for _, n in steps)
-    return Figures(total, _percentile(steps, total, 0.5), _percentile(steps, total, 0.95))
+    p50_s, p95_s = (percentile(steps, BOUNDS_S, share) for share in (0.5, 0.95))
+    return Figures(total, p50_s, p95_s)
 
 
-def _percentile(steps: list[tuple[int, int]], total: int, share: float) -> float | None:
-    """Inside a step as if its articles lay evenly; of the last, open step its lower bound."""
-    rank, before = share * total, 0
+def percentile(
+    steps: Sequence[tuple[int, int]], bounds: Sequence[float], share: float
+) -> float | None:
+    """Inside a step as if its articles lay evenly; of the last, open step its lower bound.
+
+    :param steps: (number of the step, articles), rising
+    """
+    rank, before = share * sum(n for _, n in steps), 0
     for step, n in steps:
         if before + n >= rank:
-            low = float(BOUNDS_S[step - 1]) if step else 0.0
-            if step >= len(BOUNDS_S):
+            low = float(bounds[step - 1]) if step else 0.0
+            if step >= len(bounds):
                 return low
-            return round(low + (BOUNDS_S[step] - low) * (rank - before) / n, 1)
+            return round(low + (bounds[step] - low) * (rank - before) / n, 1)
         before += n
     return None
 

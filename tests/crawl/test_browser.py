@@ -3,17 +3,27 @@ read, paged through."""
 
 from __future__ import annotations
 
+import asyncio
 import importlib.resources
 import os
 import re
 import shutil
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from newscrawler.api.app import create_app
+from newscrawler.api.deps import Deps
+from newscrawler.api.server import start_in_thread
+from newscrawler.fleet.registry import Registry
+from newscrawler.frontier import connect
+from newscrawler.store import open_store
 from tests.fixtures_browser import article_id
+from tests.fixtures_fleet import fill_minutes
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +70,8 @@ class Screen:
         )
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on(
-            "request", lambda r: None if r.url.startswith(base) else self.elsewhere.append(r.url)
+            "request",
+            lambda r: None if r.url.startswith(self.base) else self.elsewhere.append(r.url),
         )
 
     def open(self, path: str) -> None:
@@ -150,6 +161,7 @@ def test_pages_fit_and_can_be_read(screen: Screen, scheme: Any) -> None:
         "/",
         "/sites",
         "/frontier",
+        "/fleet",
         "/docs",
         "/?q=t%E1%BB%AB+d%C3%A0i",
         f"/article/{article_id('wide')}",
@@ -180,6 +192,22 @@ def contrast(page: Page, selector: str) -> float:
       return (a + 0.05) / (b + 0.05);
     }"""
     return float(page.locator(selector).first.evaluate(script))
+
+
+def drawn_contrast(page: Page, selector: str) -> float:
+    """As :func:`contrast`, of what is drawn with the page behind it."""
+    page.evaluate(
+        """selector => {
+      const probe = document.createElement("p");
+      probe.id = "drawn";
+      probe.style.color = getComputedStyle(document.querySelector(selector)).fill;
+      document.querySelector("main").append(probe);
+    }""",
+        selector,
+    )
+    found = contrast(page, "#drawn")
+    page.evaluate("document.getElementById('drawn').remove()")
+    return found
 
 
 def test_the_page_is_complete_without_javascript(chromium: Browser, search_page: str) -> None:
@@ -240,11 +268,8 @@ def test_trends_fit_the_screen(screen: Screen) -> None:
 def test_axe_finds_no_fault(screen: Screen) -> None:
     """axe-core's rules of WCAG 2.1 A and AA and its good habits: names, labels, contrast, order of
     headings; light where it is wide, dark where it is narrow."""
-    source = importlib.resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
-    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
-    screen.page.emulate_media(color_scheme="light" if screen.width > 900 else "dark")
-    faults = {}
-    for path in (
+    faults = axe_faults(
+        screen,
         "/?q=c%E1%BA%A7u+s%C3%B4ng",
         "/?q=xang&site=tuoitre.vn&after=2026-11-01",
         "/?q=zzzz",
@@ -255,7 +280,16 @@ def test_axe_finds_no_fault(screen: Screen) -> None:
         "/frontier",
         "/docs",
         f"/article/{article_id('edited')}",
-    ):
+    )
+    assert faults == {}
+
+
+def axe_faults(screen: Screen, *paths: str) -> dict[tuple[str, str], list[str]]:
+    source = importlib.resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
+    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
+    screen.page.emulate_media(color_scheme="light" if screen.width > 900 else "dark")
+    faults = {}
+    for path in paths:
         screen.open(path)
         screen.page.evaluate(source)
         found = screen.page.evaluate(
@@ -263,7 +297,53 @@ def test_axe_finds_no_fault(screen: Screen) -> None:
         )["violations"]
         for one in found:
             faults[path, one["id"]] = [node["html"][:120] for node in one["nodes"]][:3]
-    assert faults == {}
+    return faults
+
+
+@pytest.fixture
+def working_fleet(redis_server: str, filled_folder: Path) -> Iterator[str]:
+    """The address of a server over a Redis with five hours of a fleet's work."""
+
+    async def fill() -> None:
+        client = connect(redis_server, single=False)
+        await client.flushdb()
+        await fill_minutes(client, minutes=300)
+        await client.aclose()
+
+    # Playwright's own loop runs in this thread.
+    thread = threading.Thread(target=asyncio.run, args=[fill()])
+    thread.start()
+    thread.join()
+    deps = Deps(
+        store=open_store("", filled_folder),
+        registry=Registry(connect(redis_server, single=False)),
+    )
+    running = start_in_thread(create_app(deps))
+    yield running.url
+    running.stop()
+
+
+def test_the_fleet_is_drawn(screen: Screen, working_fleet: str) -> None:
+    page, screen.base = screen.page, working_fleet
+    assert axe_faults(screen, "/fleet?hours=6") == {}
+    for hours in ("1 hour", "24 hours", "6 hours"):
+        page.get_by_role("link", name=hours, exact=True).click()
+        expect(page.locator(".sorts [aria-current]")).to_have_text(hours)
+        expect(page.locator(".plots figure")).to_have_count(7)
+        screen.check()
+    size = page.locator(".plots .plot > svg").first.bounding_box()
+    assert size is not None and size["height"] > 100
+    assert size["width"] > (0.6 if screen.width < 900 else 0.3) * screen.width
+    bars = page.locator(".plots figure").first.locator("rect.c0")
+    expect(bars.last).to_be_visible()
+    # What is drawn stands out from its ground, in both looks (WCAG 2.1, 1.4.11).
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        for colour in ("c0", "c1"):
+            assert drawn_contrast(page, f".plots rect.{colour}") >= 3, (scheme, colour)
+    page.get_by_text("Figures", exact=True).click()
+    expect(page.locator(".figures tbody tr").first).to_be_visible()
+    screen.check()
 
 
 def test_the_page_is_used_by_keys_alone(screen: Screen) -> None:

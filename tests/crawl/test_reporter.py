@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from newscrawler.fleet.minutes import Minutes
 from newscrawler.fleet.registry import Registry
 from tests.crawl.harness import ROOT, Finished, Scrapy
 from tests.fixtures_newsweb import StartNewsweb
@@ -83,6 +84,9 @@ async def test_the_registry_sums_two_crawls(
     assert sum(row.pages for row in sites.values()) == ended
     assert any(row.last_fetch_ms for row in sites.values())
     assert await registry.workers() == [], "a worker that ended in order is not listed"
+    _, minutes = await Minutes(r).read(60)
+    assert sum(one.pages for one in minutes) == fetched, "the page Fleet counts the same"
+    assert max(one.workers for one in minutes) == 1
     lines = re.findall(
         r"Visit ended url=\S+ site=\S+ kind=\w+ outcome=.+ status=\d+ worker=\S+ tries=\d+",
         runs[0].stderr,

@@ -13,6 +13,8 @@ import pytest_asyncio
 import redis as redis_py
 
 from newscrawler.frontier import connect, keys, scripts
+from newscrawler.fleet.minutes import Minutes
+from newscrawler.fleet.registry import Beat, Registry
 from newscrawler.frontier import redis_cluster as redis_cluster_module
 from newscrawler.frontier.queue import DomainPolicy, Frontier, FrontierUnavailable, RobotsAnswer
 from newscrawler.items import Outcome
@@ -184,6 +186,17 @@ async def test_random_interleavings_of_workers_over_shards_keep_the_invariants(c
         await owner.give_back([lease])
     await drain(workers[0])
     assert len(await check(client, SHARDS)) == len(offered)
+
+
+async def test_the_fleet_is_looked_at_minute_by_minute(client: Any) -> None:
+    """Its script reads heartbeats beside its keys: all of them lie in one slot."""
+    registry, minutes, at = Registry(client), Minutes(client), 1_800_000_000_000
+    await registry.beat(Beat(id="w", host="h", pid=1, beat_ms=registry._now_ms(), in_flight=2))
+    assert await minutes.look({"q": 3}, at_ms=at)
+    await registry.add({"page/fetched": 5}, {})
+    assert await minutes.look({"q": 2}, at_ms=at + 10_000)
+    _, [point] = await minutes.read(60, at + 10_000)
+    assert (point.pages, point.workers, point.in_flight, point.queued) == (5, 1, 2, 2)
 
 
 async def test_a_restarted_node_is_noticed_and_its_scripts_are_sent_again(
