@@ -12,9 +12,9 @@ import pytest
 import pytest_asyncio
 import redis as redis_py
 
-from newscrawler.frontier import connect, keys, scripts
 from newscrawler.fleet.minutes import Minutes
 from newscrawler.fleet.registry import Beat, Registry
+from newscrawler.frontier import connect, keys, scripts
 from newscrawler.frontier import redis_cluster as redis_cluster_module
 from newscrawler.frontier.queue import DomainPolicy, Frontier, FrontierUnavailable, RobotsAnswer
 from newscrawler.items import Outcome
