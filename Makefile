@@ -25,7 +25,7 @@ PAGES ?=
 MINUTES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick durations lint demo replay bench bench-frontier bench-extract bench-search chaos pictures browser-deps clean distclean
+.PHONY: help run test proofs quick durations lint demo replay bench bench-frontier bench-extract bench-search chaos pictures browser-deps clean distclean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -62,8 +62,11 @@ $(SEMANTIC_STAMP): requirements-semantic.txt $(RUN_STAMP)
 run: $(RUN_STAMP) $(SEMANTIC_PART)  ## crawl and serve the search page; SITES=a.vn,b.vn PAGES=500 MINUTES=10
 	@$(BIN)/scrapy run $(if $(SITES),--sites $(SITES)) $(if $(PAGES),--pages $(PAGES)) $(if $(MINUTES),--minutes $(MINUTES))
 
-test: $(DEV_STAMP) $(SEMANTIC_PART)  ## prove that it works: everything (ARGS="tests/redis -k lease" for a part)
-	@$(PYTEST) -n $(TEST_PROCESSES) --dist loadfile --second-try $(ARGS)
+test: $(DEV_STAMP) $(SEMANTIC_PART)  ## prove that it works (ARGS="tests/redis -k lease" for a part)
+	@$(PYTEST) -m "not long and not chaos" -n $(TEST_PROCESSES) --dist loadfile --second-try $(ARGS)
+
+proofs: $(DEV_STAMP) $(SEMANTIC_PART)  ## the longer proofs, which CI runs behind make test: faults, restarts, whole days
+	@$(PYTEST) -m "long and not chaos" -n $(TEST_PROCESSES) --dist loadfile --second-try $(ARGS)
 
 quick: $(DEV_STAMP)  ## the tests that take under a second each: what to run while you work
 	@$(PYTEST) -n $(PROCESSORS) --dist loadfile --quick $(ARGS)

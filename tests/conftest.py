@@ -3,6 +3,7 @@ listed here when present."""
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib.util
 import os
@@ -11,6 +12,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import httpx._transports.default
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,6 +27,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Each crawl and each search page of a test would make vectors of what it stores; tests of the
 # search by meaning turn it on.
 os.environ["SEMANTIC"] = "off"
+
+# Each `httpx.get` reads the system's authorities anew, 15 ms of CPU, also for a page without TLS.
+httpx._transports.default.create_ssl_context = functools.cache(  # type: ignore[attr-defined]
+    httpx._transports.default.create_ssl_context  # type: ignore[attr-defined]
+)
 
 pytest_plugins = ["tests.durations", "tests.second_try"] + [
     f"tests.{p.stem}"

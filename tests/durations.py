@@ -159,7 +159,11 @@ def _known() -> Durations:
 
 def is_quick_item(item: pytest.Item) -> bool:
     """Whether `make quick` runs this test."""
-    if item.get_closest_marker("slow") or item.nodeid.startswith(NEVER_QUICK):
+    if (
+        item.get_closest_marker("slow")
+        or item.get_closest_marker("long")
+        or item.nodeid.startswith(NEVER_QUICK)
+    ):
         return False
     fixtures = [fixture_id(definition) for definition in shared_fixtures(item)]
     return _known().is_quick(function_of(item.nodeid), fixtures)

@@ -7,10 +7,10 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from newscrawler.api import problem
 from newscrawler.api.access import COOKIE
 from newscrawler.api.examples import EXAMPLES
 from newscrawler.api.guard import FEED_PATHS, OPEN_PATHS
+from newscrawler.api.models import Error
 
 _SCHEMES = {
     "bearer": {
@@ -42,11 +42,12 @@ def describe(app: FastAPI) -> None:
         if app.openapi_schema:
             return app.openapi_schema
         document = original()
-        document.setdefault("components", {})["securitySchemes"] = _SCHEMES
+        components = document.setdefault("components", {})
+        components["securitySchemes"] = _SCHEMES
+        components["schemas"][Error.__name__] = Error.model_json_schema()
         for path, methods in document["paths"].items():
             for method, operation in methods.items():
                 operation["security"] = _security(path)
-                _with_problems(operation["responses"])
                 _with_example(operation["responses"], f"{method.upper()} {path}")
         return document
 
@@ -60,14 +61,6 @@ def _security(path: str) -> list[dict[str, list[str]]]:
     names = ["bearer", "cookie", *(["feed"] if path.startswith(FEED_PATHS) else [])]
     found: list[dict[str, list[str]]] = [{}]
     return found + [{name: []} for name in names]
-
-
-def _with_problems(responses: dict[str, Any]) -> None:
-    for answer in responses.values():
-        content = answer.get("content", {})
-        schema = content.get("application/json", {}).get("schema", {})
-        if schema.get("$ref", "").endswith("/Error"):
-            answer["content"] = {problem.MEDIA: content["application/json"]}
 
 
 def _with_example(responses: dict[str, Any], name: str) -> None:

@@ -114,6 +114,7 @@ def tight_server() -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
 async def test_overload_sends_batches_back_and_loses_none(tight_server: Server) -> None:

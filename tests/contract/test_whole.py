@@ -100,6 +100,7 @@ async def test_a_copy_has_every_version_and_what_is_gone(
     assert await everything(target) == await everything(store)
 
 
+@pytest.mark.long
 async def test_an_interrupted_copy_goes_on(store: WholeStore, target: WholeStore) -> None:
     many = [article(f"m{n}", f"Tin số {n}", filler(100 + n)) for n in range(230)]
     await store.put(many)
@@ -190,6 +191,7 @@ async def test_an_index_that_lost_versions_says_so(elasticsearch_server: str) ->
         await store.close()
 
 
+@pytest.mark.long
 async def test_a_copy_from_a_server_that_is_away_says_so(tmp_path: Path) -> None:
     source = ElasticStore("http://127.0.0.1:9", index="x")
     target = LocalStore(tmp_path / "copy.db")

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.slow
 CONCURRENCY = 8
 
 
+@pytest.mark.long
 def test_a_worker_whose_reader_stands_still_stops_fetching(
     tmp_path: Path, newsweb: StartNewsweb, queue: Queue
 ) -> None:

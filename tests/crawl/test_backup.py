@@ -122,6 +122,7 @@ def test_what_is_wrong_with_a_backup_is_said_and_nothing_changes(
     assert {a.id for a in stored(other.data)} == ids
 
 
+@pytest.mark.long
 def test_articles_of_elasticsearch_come_back(
     tmp_path: Path, newsweb: StartNewsweb, elasticsearch_server: str
 ) -> None:

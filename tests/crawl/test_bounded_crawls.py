@@ -250,6 +250,7 @@ def test_what_cannot_be_crawled_is_said_at_the_start(
         fleet.begin(url, levels, pages)
 
 
+@pytest.mark.long
 def test_killed_workers_and_no_worker_at_all(
     tmp_path: Path, newsweb: StartNewsweb, queue: Queue
 ) -> None:

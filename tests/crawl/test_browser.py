@@ -256,6 +256,7 @@ def test_a_search_is_looked_at_over_time(screen: Screen) -> None:
     screen.check()
 
 
+@pytest.mark.long
 def test_trends_fit_the_screen(screen: Screen) -> None:
     screen.open("/trends")
     expect(screen.page.get_by_role("heading", level=1)).to_contain_text("Rising on 21 Nov")

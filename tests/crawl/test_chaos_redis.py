@@ -93,6 +93,7 @@ FAULTS: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
+@pytest.mark.long
 def test_a_redis_that_is_full_read_only_cannot_save_or_is_slow_costs_time_only(
     tmp_path: Path, newsweb: StartNewsweb, redis: RedisServer
 ) -> None:
@@ -165,6 +166,7 @@ for i = 1, #held, 2 do redis.call("HSET", KEYS[1], held[i], "x") end
 return held"""
 
 
+@pytest.mark.long
 def test_a_frontier_that_waiting_does_not_mend_stops_the_crawl_and_says_so(
     tmp_path: Path, newsweb: StartNewsweb, redis: RedisServer
 ) -> None:
@@ -197,6 +199,7 @@ time.time_ns = lambda: int(time.time() * 1e9)
 """
 
 
+@pytest.mark.long
 def test_workers_whose_clocks_jump_by_days_change_nothing(
     tmp_path: Path, newsweb: StartNewsweb, redis: RedisServer
 ) -> None:

@@ -135,6 +135,7 @@ def test_layout_change_is_seen_mended_and_repaired(
     assert json.loads(back.stdout)["version"] == "1", back.stderr
 
 
+@pytest.mark.long
 def test_admin_is_asked_and_the_repair_waits_for_the_approval(newsweb: Any, tmp_path: Path) -> None:
     web = newsweb("ip", sites=1, articles=40, rate=0, delay=0.3, faults="none", duration=100_000)
     site = site_of(web)

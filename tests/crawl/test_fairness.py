@@ -72,6 +72,7 @@ async def work(
     return ends, count
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("big", "small"), [("mid", "mid"), ("high", "low")])
 async def test_a_hundred_small_sites_finish_in_the_time_of_their_delay(
     r: Any, big: str, small: str
@@ -89,6 +90,7 @@ async def test_a_hundred_small_sites_finish_in_the_time_of_their_delay(
     assert count[BIG] <= max(ends.values()) / delay_ms + 2, "and not more often than it allows"
 
 
+@pytest.mark.long
 async def test_a_fleet_that_can_fetch_little_shares_it_evenly(r: Any) -> None:
     """Four fetches at once of 10 ms, 101 domains that may all be asked at any time: the
     slots are what is short."""

@@ -166,6 +166,7 @@ def test_33_sites_are_asked_once_and_what_changed_is_told_and_kept(
     assert contact.told_when(checked.scrapy.data, []) != ""
 
 
+@pytest.mark.long
 def test_ctrl_c_keeps_what_is_learnt_and_the_next_check_goes_on(
     newsweb: StartNewsweb, tmp_path: Path
 ) -> None:

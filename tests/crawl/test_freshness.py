@@ -30,7 +30,13 @@ TARGET_S = 600.0
     [(1.25, 2100, 30), pytest.param(2, 1200, 60, marks=pytest.mark.chaos)],
     ids=["short", "long"],
 )
-@pytest.mark.parametrize("home_only", [False, True], ids=["all told", "homes only"])
+@pytest.mark.parametrize(
+    "home_only",
+    [
+        pytest.param(False, marks=pytest.mark.long, id="all told"),
+        pytest.param(True, id="homes only"),
+    ],
+)
 def test_95_of_100_articles_are_stored_ten_minutes_after_they_came_out(
     tmp_path: Path, home_only: bool, hours: float, tail_s: float, articles: int
 ) -> None:
@@ -104,6 +110,7 @@ def seeds_report(scrapy: Scrapy) -> dict[str, dict[str, Any]]:
     return {row["url"].rpartition("/")[2]: row for row in rows}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_feeds_that_died_become_tombstones_and_are_reported(
     tmp_path: Path, site: FaultServer, queue: Queue

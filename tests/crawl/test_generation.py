@@ -74,6 +74,7 @@ def test_rules_make_a_set_that_becomes_active(newsweb: Any, tmp_path: Path) -> N
     assert used.returncode == 0, used.stdout[-2000:] + used.stderr
 
 
+@pytest.mark.long
 def test_crawl_asks_the_model_and_never_waits_for_it(
     newsweb: Any, tmp_path: Path, scripted_llm_thread: ScriptedLLM
 ) -> None:
@@ -112,6 +113,7 @@ def test_crawl_asks_the_model_and_never_waits_for_it(
     )
 
 
+@pytest.mark.long
 def test_rules_first_and_the_model_only_for_what_they_fail(
     newsweb: Any, tmp_path: Path, scripted_llm_thread: ScriptedLLM
 ) -> None:
@@ -152,6 +154,7 @@ def test_wrong_answer_is_judged_and_not_used(
     assert [r["active"] or r["probation"] for r in rows(scrapy, "list")] == [None]
 
 
+@pytest.mark.long
 def test_dead_model_costs_the_crawl_nothing(
     newsweb: Any, tmp_path: Path, scripted_llm_thread: ScriptedLLM
 ) -> None:

@@ -25,6 +25,7 @@ def is_done(queue: Queue) -> bool:
     return counts.queued == 0 and counts.leased == 0
 
 
+@pytest.mark.long
 def test_a_group_is_asked_like_one_host_by_two_workers(
     tmp_path: Path, newsweb: StartNewsweb, queue: Queue
 ) -> None:

@@ -45,6 +45,7 @@ async def consumed(servers: str, most: int) -> list[tuple[str, str, dict[str, An
     return found
 
 
+@pytest.mark.long
 async def test_a_broker_that_is_killed_loses_nothing_and_blocks_nothing(
     kafka: Kafka, tmp_path: Path
 ) -> None:

@@ -78,6 +78,7 @@ def readers(pid: int) -> list[int]:
     return found
 
 
+@pytest.mark.long
 def test_a_reader_process_that_dies_alone_counts_against_no_page(
     tmp_path: Path, newsweb: StartNewsweb, queue: Queue
 ) -> None:

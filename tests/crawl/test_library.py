@@ -113,6 +113,7 @@ def test_a_crawl_yields_what_it_stores_and_ends(newsweb: StartNewsweb, tmp_path:
     assert crawler.stats["link/local_hit/lru"] > crawler.stats["link/local_hit/bloom"]
 
 
+@pytest.mark.long
 def test_leaving_the_loop_stops_the_crawl_and_a_second_one_goes_on(
     newsweb: StartNewsweb, tmp_path: Path
 ) -> None:

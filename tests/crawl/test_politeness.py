@@ -102,6 +102,7 @@ def assert_polite(crawled: Crawled, at_least: int) -> None:
     assert judge.politeness(hits, truth) == []
 
 
+@pytest.mark.long
 def test_workers_on_one_slow_domain_across_kill_9_and_redis_restarts(crawl: Crawl) -> None:
     """Crawl-delay (0.45 s) over the floor (0.3 s); a worker and Redis are killed, Redis is
     restarted in order."""

@@ -105,6 +105,7 @@ class Prometheus:
         self.log.close()
 
 
+@pytest.mark.long
 def test_every_rule_and_every_panel_has_data(newsweb: Any, tmp_path: Path, queue: Queue) -> None:
     """On a clock that runs 60 times as fast, an article comes out every few seconds."""
     web = newsweb("ip", sites=2, articles=15, **{**QUIET, "rate": 60, "delay": 0.1, "factor": 60})

@@ -17,6 +17,7 @@ PAGES = 8
 CAP = 60
 
 
+@pytest.mark.long
 def test_two_workers_keep_quota_and_cap_and_end(
     tmp_path: Path, newsweb: StartNewsweb, queue: Queue
 ) -> None:

@@ -71,6 +71,7 @@ def site() -> Iterator[Site]:
     made.server.server_close()
 
 
+@pytest.mark.long
 def test_work_that_outlasts_its_lease_is_renewed(tmp_path: Path, site: Site, queue: Queue) -> None:
     entry = {
         "id": "cham",

@@ -108,6 +108,7 @@ def test_kill_9_at_any_moment_loses_nothing(
     assert held <= KILLS * 64, "more than CONCURRENT_REQUESTS and FRONTIER_BUFFER let a worker have"
 
 
+@pytest.mark.long
 def test_second_run_beside_the_first_shares_redis(tmp_path: Path, newsweb: StartNewsweb) -> None:
     web = newsweb("ip", sites=4, articles=8, **SLOWER)
     scrapy = crawler(tmp_path, web, DOWNLOAD_DELAY=0.15)

@@ -110,6 +110,7 @@ def test_a_crawl_writes_reparse_reads_and_doctor_is_content(
     assert spool(scrapy) == []
 
 
+@pytest.mark.long
 def test_server_away_in_mid_crawl_loses_nothing(
     tmp_path: Path, newsweb: StartNewsweb, queue: Queue, s3_server: S3Server
 ) -> None:
@@ -134,6 +135,7 @@ def test_server_away_in_mid_crawl_loses_nothing(
     assert kept(articles) <= warc_pages(s3_server.objects())
 
 
+@pytest.mark.long
 def test_what_a_crawl_could_not_upload_goes_up_at_the_next_start(
     tmp_path: Path, newsweb: StartNewsweb, queue: Queue, s3_server: S3Server
 ) -> None:
@@ -176,6 +178,7 @@ def test_a_bucket_that_is_not_there_is_said_and_not_made(
     assert PROBE not in str(s3_server.objects())
 
 
+@pytest.mark.long
 def test_without_s3fs_one_line_names_the_command(
     tmp_path: Path, newsweb: StartNewsweb, s3_server: S3Server
 ) -> None:
@@ -194,6 +197,7 @@ def test_without_s3fs_one_line_names_the_command(
     assert web.hits() == []
 
 
+@pytest.mark.long
 def test_parquet_with_and_without_its_package(tmp_path: Path, newsweb: StartNewsweb) -> None:
     import pyarrow.parquet as pq
 

@@ -329,6 +329,7 @@ def test_robots_txt_is_obeyed_by_fetch(web: NewswebProcess, person: Scrapy) -> N
     assert host + path not in asked(web)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", [("fetch",), ("parse", "--spider=news")], ids=" ".join)
 def test_a_name_that_is_not_found_is_a_line_and_a_failure(
     person: Scrapy, command: tuple[str, ...]

@@ -295,6 +295,7 @@ def finish(cluster: Cluster, web: Any, data: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_worker_that_does_not_come_up_is_tried_ever_more_rarely(
     cluster: Cluster, scrapyd: Any, newsweb: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

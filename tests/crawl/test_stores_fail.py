@@ -52,6 +52,7 @@ def test_full_disk_is_waited_for_and_nothing_is_lost(
     assert queue.counts().leased == 0
 
 
+@pytest.mark.long
 def test_a_crawl_that_waits_for_the_disk_can_be_stopped(
     tmp_path: Path, newsweb: StartNewsweb, queue: Queue, disk: Disk
 ) -> None:
@@ -109,6 +110,7 @@ def test_store_that_cannot_be_opened_stops_the_start(
     assert web.hits() == [], "nothing is fetched that could not be stored"
 
 
+@pytest.mark.long
 def test_one_refused_article_comes_back_and_the_others_are_stored(
     tmp_path: Path, newsweb: StartNewsweb, queue: Queue
 ) -> None:

@@ -58,6 +58,7 @@ def statuses(web: NewswebProcess, start: int) -> Counter[int]:
     return Counter(hit["status"] for hit in web.hits()[start:])
 
 
+@pytest.mark.long
 def test_one_new_link_and_one_changed_digit(web: NewswebProcess, scrapy: Scrapy) -> None:
     assert scrapy.run("crawl", "news").returncode == 0
     articles = {a.url: a for a in stored(scrapy.data)}

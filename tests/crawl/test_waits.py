@@ -140,6 +140,7 @@ def config(url: str, **values: Any) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("when", ["at the start", "in the middle"])
 def test_a_full_redis_is_waited_for(
     tmp_path: Path, web: NewswebProcess, queue: Queue, when: str
@@ -161,6 +162,7 @@ def test_a_full_redis_is_waited_for(
     assert "Redis is back, goes on" in done.stderr
 
 
+@pytest.mark.long
 def test_a_crawl_that_waits_for_redis_at_its_start_can_be_stopped(
     tmp_path: Path, web: NewswebProcess, queue: Queue
 ) -> None:

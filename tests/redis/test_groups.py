@@ -58,6 +58,7 @@ async def test_one_fetch_at_a_time_and_one_delay_for_the_group(r: Any) -> None:
     )
 
 
+@pytest.mark.long
 async def test_random_use_keeps_the_groups_gate(r: Any) -> None:
     """Workers that fetch, die, give back, and an operator who pauses: the host never sees
     two, nor one too early."""

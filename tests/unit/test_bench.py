@@ -14,7 +14,13 @@ from benchmarks import bench_crawl
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module", params=[1, pytest.param(2, marks=pytest.mark.chaos)])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(1, marks=pytest.mark.long),
+        pytest.param(2, marks=pytest.mark.chaos),
+    ],
+)
 def turns(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
@@ -74,6 +80,7 @@ def test_the_ratios_count_from_stock_scrapy_redis(
     assert _rows(printed.stdout)["stock scrapy-redis"][-2:] == ["1.00", "1.000"]
 
 
+@pytest.mark.long
 def test_what_does_not_end_says_where_it_is_and_leaves_its_log(tmp_path: Path) -> None:
     """`scrapy serve` serves for ever; the stacks of its threads and tasks stand in the
     failure and in the log."""

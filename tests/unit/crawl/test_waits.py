@@ -67,6 +67,7 @@ def test_a_call_that_hangs_is_named_after_a_while(clock: Clock) -> None:
     assert waits.text() == ""
 
 
+@pytest.mark.long
 async def test_work_is_tried_until_it_works() -> None:
     clock = Clock()
     waits = Waits(clock)

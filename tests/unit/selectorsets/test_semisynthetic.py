@@ -144,6 +144,7 @@ async def changed(pair: Any, client: Any, folder: Path) -> Changed:
     return await change(Site(old, texts), Site(new, texts, seed=2), client, folder)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_another_structure_is_seen_learnt_and_what_it_damaged_repaired(
     shared_pages: Path, selector_redis: Any, tmp_path: Path

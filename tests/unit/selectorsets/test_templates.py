@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import Extraction, article_values, extract
@@ -66,6 +68,7 @@ def read(made: MadePage, selectors: SelectorSet | None = None) -> Extraction:
     return extract(Document(made.body, made.url), replace(CONTEXT, fetched=made.fetched), selectors)
 
 
+@pytest.mark.long
 async def test_second_template_does_not_keep_a_set_in_shadow(
     selector_redis: Any, tmp_path: Path
 ) -> None:
