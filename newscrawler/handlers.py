@@ -24,6 +24,7 @@ from scrapy.exceptions import (
 from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
+from newscrawler.crawl.rendering import Rendering
 from newscrawler.fetch.client import FetchFailed, FetchRules, HttpClient
 from newscrawler.fetch.proxies import Proxy, parse_proxy
 from newscrawler.rawstore.replay import load_index
@@ -48,7 +49,8 @@ class GuardedHandler(BaseDownloadHandler):
     never made at all.
 
     Sets ``request.meta``: ``download_latency`` (s, to the head of the answer), ``raw_headers``
-    (list of byte pairs as received). Raises ``fetch.client.FetchError``; where the frontier did not
+    (list of byte pairs as received), ``rendered`` where scripts of the page had to fill it
+    (crawl.rendering). Raises ``fetch.client.FetchError``; where the frontier did not
     hand out the request, a fetch that failed is one of Scrapy's own errors.
     """
 
@@ -57,6 +59,10 @@ class GuardedHandler(BaseDownloadHandler):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._client = HttpClient(FetchRules.from_settings(crawler.settings))
+        services = getattr(crawler.spider, "services", None)
+        self._rendering: Rendering | None = None
+        if services is not None and services.has_frontier:
+            self._rendering = Rendering(services, self._client)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BaseDownloadHandler:  # type: ignore[override]
@@ -87,10 +93,14 @@ class GuardedHandler(BaseDownloadHandler):
             # Scrapy's own errors.
             raise _SCRAPYS.get(exc.reason, DownloadFailedError)(str(exc)) from exc
         request.meta["download_latency"] = answer.latency_s
+        if self._rendering is not None:
+            answer = await self._rendering.read(request.meta, answer)
         request.meta["raw_headers"] = answer.headers
         return _response(request.url, answer.status, answer.headers, answer.body)
 
     async def close(self) -> None:
+        if self._rendering is not None:
+            await self._rendering.close()
         await self._client.close()
 
 

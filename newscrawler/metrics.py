@@ -97,6 +97,29 @@ RETRIES = _stat("retry/count", "pages", "visits after which a URL is queued agai
 RETRIES_SPENT = _stat("retry/max_reached", "pages", "visits after which a URL was given up")
 RETRY_REASON = _stat("retry/reason_count", "pages", "retries by reason; label: reason")
 
+# pages that were read with a browser
+RENDERED = _stat("render/pages", "pages", "pages read with a browser; label: site, learnt or trial")
+RENDER_FAILED = _stat(
+    "render/failed", "pages", "pages that a browser could not read; label: reason"
+)
+RENDER_PARTIAL = _stat(
+    "render/partial", "pages", "pages that were still at work when their time was over"
+)
+RENDER_REQUESTS = _stat("render/requests", "requests", "requests that scripts of pages had made")
+RENDER_REFUSED = _stat(
+    "render/refused", "requests", "requests of pages that were not made; label: reason"
+)
+RENDER_CACHED = _stat(
+    "render/cached", "requests", "scripts that were taken from an earlier page of their site"
+)
+RENDER_BYTES = _stat("render/bytes", "bytes", "bytes that those requests brought")
+RENDER_CPU = _stat("render/cpu_ms", "milliseconds", "time of the CPU that the browser took")
+RENDER_TIME = _histogram(
+    "render/time",
+    "from a page's document to its text after its scripts, waits for turns included",
+    (0.5, 1, 2.5, 5, 10, 20, 40, 60, 90),
+)
+
 # articles
 ARTICLES_NEW = _stat("article/new", "articles", "articles stored for the first time")
 ARTICLES_UPDATED = _stat("article/updated", "articles", "articles stored as a new version")

@@ -209,6 +209,30 @@ DNS_TTL_S = 300
 # Folder of stored pages that answers instead of the network (`make replay`). Empty = off.
 REPLAY_DIR = _env("REPLAY_DIR", "")
 
+# ---------------------------------------------------------------- pages that scripts fill
+# Pages that a worker reads with a browser at once (docs/fetching.md): those of sites with "render"
+# in sites.json, and those that are empty frames. About 150 MB and a second of the CPU each. 0 =
+# none: the empty frames are what is read.
+RENDER_PAGES = 2
+# Chromium's executable. Empty = the one on PATH; without any, or without the package playwright
+# (requirements-render.txt), pages are read without their scripts.
+RENDER_BROWSER = _env("RENDER_BROWSER", "")
+# Whether a page that is an empty frame is tried with the browser, and remembered for its domain
+# when an article came of it. False: only sites with "render": true.
+RENDER_LEARN = True
+# Seconds, requests and bytes of one page, its document not counted; each request waits for the
+# turn of its host, so with a delay of 2 s most of the time is waiting. What has come until then is
+# read.
+RENDER_TIMEOUT_S = 90
+RENDER_REQUESTS = 30
+RENDER_BYTES = 10 * 1024 * 1024
+# Bytes of memory of the browser, all its processes; above it is killed and started again. A page
+# that fills them alone is tried FRONTIER_MAX_TRIES times.
+RENDER_MEMORY_BYTES = 1024 * 1024 * 1024
+# Chromium's sandbox between a page and this machine: auto = on, but for root, who cannot have it;
+# on; off, where the kernel or the container does not allow it (`scrapy doctor` says so).
+RENDER_SANDBOX = _env("RENDER_SANDBOX", "auto")
+
 # ---------------------------------------------------------------- raw pages
 # Empty = DATA_DIR/warc. A path or any fsspec URL (s3://bucket/prefix).
 RAW_STORE = _env("RAW_STORE", "")

@@ -19,8 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from newscrawler.crawl import services
+from newscrawler.crawl import rendering, services
 from newscrawler.fetch.address_guard import is_literal, parse_overrides
+from newscrawler.fetch.browser import Browser, BrowserUnavailable
+from newscrawler.fetch.render import RenderRules
 from newscrawler.rawstore import RawStoreUnavailable
 from newscrawler.store.base import StoreUnavailable
 from newscrawler.utils import optional
@@ -472,6 +474,42 @@ async def semantic(settings: BaseSettings) -> list[Finding]:
     return [Finding("search by meaning", "ok", f"on: {embedder.model}")]
 
 
+async def browser(settings: BaseSettings) -> list[Finding]:
+    """Whether pages that scripts fill can be read. A browser is started and ended where a site
+    needs one."""
+    check = "pages by script"
+    try:
+        rules = RenderRules.from_settings(settings)
+    except ValueError as exc:
+        return [Finding(check, "fail", str(exc), "correct the setting")]
+    wanting = [site.id for site in services.load_sites(settings).enabled() if site.render]
+    try:
+        executable = rendering.browser_of(settings)
+        if not wanting:
+            return [Finding(check, "ok", f"on: {executable} is started when a page needs it")]
+        version = await _started(executable, rules)
+    except BrowserUnavailable as exc:
+        if not wanting:
+            return [Finding(check, "ok", f"off: {exc}")]
+        shown = ", ".join(wanting[:3])
+        todo = "mend it, or `scrapy sites render SITE off`"
+        if "sandbox" in str(exc).lower():
+            todo = "allow user namespaces, or RENDER_SANDBOX=off where a container is the wall"
+        return [Finding(check, "warn", f"{shown}: read without scripts: {exc}", todo)]
+    walls = "" if rules.sandbox else ", without its sandbox (RENDER_SANDBOX)"
+    return [Finding(check, "ok", f"on: Chromium {version}{walls}, for {len(wanting)} sites")]
+
+
+async def _started(executable: str, rules: RenderRules) -> str:
+    """The version of a browser that was started and ended."""
+    found = Browser(executable, rules.memory_bytes, sandbox=rules.sandbox)
+    try:
+        async with found.lent():
+            return found.version
+    finally:
+        await found.close()
+
+
 CHECKS: tuple[Check, ...] = (
     python,
     identity,
@@ -488,6 +526,7 @@ CHECKS: tuple[Check, ...] = (
     names,
     extras,
     semantic,
+    browser,
 )
 
 

@@ -70,6 +70,10 @@ class Command(cli.Command):
             "--days", type=int, default=365, metavar="N",
             help="days that raw pages are kept (default: 365)",
         )  # fmt: skip
+        parser.add_argument(
+            "--rendered", type=int, default=0, metavar="N",
+            help="pages a day that a browser reads, as scripts fill them (default: 0)",
+        )  # fmt: skip
         parser.add_argument("--no-semantic", action="store_true", help="without search by meaning")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -90,6 +94,7 @@ class Command(cli.Command):
                 delay_s=delay,
                 days=opts.days,
                 semantic=not opts.no_semantic,
+                rendered=opts.rendered,
             )
         except ValueError as exc:
             raise UsageError(str(exc), print_help=False) from exc

@@ -11,12 +11,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from redis.exceptions import RedisError
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli
 from newscrawler.crawl import services
+from newscrawler.crawl.render_lessons import RenderLessons
+from newscrawler.crawl.rendering import browser_of
 from newscrawler.discovery import contact, overlay
 from newscrawler.discovery.sites import Site, Sites, SitesError
+from newscrawler.fetch.browser import BrowserUnavailable
 from newscrawler.fleet.freshness import DAYS, STAGES, figures, span
 from newscrawler.fleet.registry import Registry, RegistryUnavailable, SiteSums
 from newscrawler.frontier import connect
@@ -30,6 +34,10 @@ VERBS = {
     "show": "SITE ...             all that is known of a site, with the operator's changes",
     "enable": "SITE ...             crawl it from the next start on",
     "disable": "SITE ...             crawl it no more; what is queued stays",
+    "render": (
+        "SITE on|off|auto     read its pages with a browser, as scripts fill them; auto: forget"
+        " what was set and learnt"
+    ),
     "check": (
         "[SITE ...]           ask each feed and section and two articles of it once; what answers,"
         " what moved"
@@ -87,6 +95,9 @@ class Command(cli.Command):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         verb, names = cli.verb_of(args, VERBS, "list")
+        if verb == "render":
+            render(self.settings, names)
+            return
         if verb == "check":
             self.exitcode = check(self.settings, names, opts)
             return
@@ -102,8 +113,9 @@ class Command(cli.Command):
                 f"which site? scrapy sites {verb} SITE; see `scrapy sites list`", print_help=False
             )
         elif verb == "show":
+            lessons = asyncio.run(render_lessons(self.settings, chosen))
             for site in chosen:
-                show(site, opts.as_json)
+                show(site, opts.as_json, lessons)
         else:
             switch(self.settings, chosen, verb == "enable")
             _print_sites(named(load(self.settings), names), opts.as_json)
@@ -332,6 +344,7 @@ def facts(site: Site) -> dict[str, Any]:
         "class": site.cls,
         "class_reason": site.cls_reason,
         "delay_s": site.delay_s,
+        "render": site.render,
         "language": site.language,
         "zone": site.zone,
         "home": site.home,
@@ -416,8 +429,10 @@ def _with_spans(row: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def show(site: Site, as_json: bool) -> None:
+def show(site: Site, as_json: bool, lessons: dict[str, str]) -> None:
     everything = facts(site)
+    if learnt := [f"{host}: {lessons[host]}" for host in site.hosts if host in lessons]:
+        everything["render_learnt"] = learnt
     if as_json:
         cli.print_object(everything)
         return
@@ -427,6 +442,66 @@ def show(site: Site, as_json: bool) -> None:
         for line in lines[1:]:
             cli.show(f"{'':17}{line}")
     cli.show()
+
+
+def render(settings: BaseSettings, args: list[str]) -> None:
+    """Whether a site's pages are read with a browser; auto forgets that and what was learnt."""
+    if len(args) != 2 or args[1] not in ("on", "off", "auto"):
+        raise cli.UsageError("scrapy sites render SITE on|off|auto", print_help=False)
+    site, word = named(load(settings), args[:1])[0], args[1]
+    folder = services.data_dir(settings)
+    try:
+        state = overlay.read(folder)
+        if word == "auto":
+            state.render.pop(site.id, None)
+        else:
+            state.render[site.id] = word == "on"
+        overlay.write(folder, state)
+    except (SitesError, OSError) as exc:
+        cli.fail(f"cannot be kept in {folder / overlay.STATE_FILE}: {exc}")
+    forgotten = asyncio.run(forget_lessons(settings, site)) if word == "auto" else 0
+    told = {"on": "every page", "off": "no page", "auto": "what is learnt to need it"}[word]
+    cli.note(f"{site.id}: {told} is read with a browser, from the next start of a worker on")
+    if forgotten:
+        cli.note("What was learnt of it is forgotten; workers that run now know within 30 s")
+    if word == "on":
+        try:
+            browser_of(settings)
+        except BrowserUnavailable as exc:
+            cli.note(f"There is no browser here: {exc}")
+
+
+async def forget_lessons(settings: BaseSettings, site: Site) -> int:
+    """How many hosts had a lesson."""
+    client = _redis(settings)
+    try:
+        found = [await RenderLessons(client).forget(host) for host in site.hosts]
+    except RedisError as exc:
+        cli.fail(f"what was learnt could not be forgotten: {exc}")
+    finally:
+        await client.aclose()
+        services.stop_embedded(settings)
+    return sum(found)
+
+
+async def render_lessons(settings: BaseSettings, sites: Sequence[Site]) -> dict[str, str]:
+    """Host -> what was learnt of its scripts; empty where Redis cannot be asked."""
+    try:
+        client = _redis(settings)
+    except (FrontierError, services.StartRefused):
+        return {}
+    try:
+        known = await RenderLessons(client).all()
+    except RedisError:
+        return {}
+    finally:
+        await client.aclose()
+        services.stop_embedded(settings)
+    return {host: known[host].text() for site in sites for host in site.hosts if host in known}
+
+
+def _redis(settings: BaseSettings) -> Any:
+    return connect(services.redis_url(settings), single=False)
 
 
 def _lines(value: Any) -> list[str]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import redis
 from scrapy.settings import default_settings
 
+from newscrawler import metrics
 from newscrawler import settings as defaults
 from newscrawler.crawl import gate_groups, ignored_settings, plugins
 from newscrawler.crawl.visits import Visits
@@ -25,6 +26,7 @@ from newscrawler.discovery import article_revisits, overlay
 from newscrawler.discovery.sites import Site, Sites, SitesError
 from newscrawler.fetch import address_guard
 from newscrawler.fetch.client import FetchRules
+from newscrawler.fetch.render import RenderRules
 from newscrawler.fleet.identity import is_dead_worker as is_dead_worker
 from newscrawler.fleet.identity import worker_id as worker_id
 from newscrawler.fleet.registry import WORKERS, RegistryUnavailable, order_key, worker_key
@@ -47,7 +49,9 @@ if TYPE_CHECKING:
     from newscrawler.crawl.link_graph import LinkNotes
     from newscrawler.crawl.parse_process import ParseProcesses
     from newscrawler.crawl.processes import StoreProcess
+    from newscrawler.crawl.render_lessons import RenderLessons
     from newscrawler.extraction.metadata_rules import MetadataRule
+    from newscrawler.frontier.operator import Operator
     from newscrawler.frontier.queue import Lease
     from newscrawler.rawstore import RawStore
     from newscrawler.selectorsets.store import SelectorStore
@@ -337,6 +341,7 @@ def preflight(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
     _event_sinks_by_settings(settings)
     _refuse_unknown(spider_args)
     article_revisits.max_age_s(spider_args.get("since"), settings.getfloat("ARTICLE_MAX_AGE_DAYS"))
+    RenderRules.from_settings(settings)
     FetchRules.from_settings(
         settings
     )  # a wrong setting of the guard is named here, before anything runs
@@ -397,6 +402,7 @@ class Services:
     visits: Visits = field(default_factory=Visits)
     waits: Waits = field(default_factory=Waits)
     count: Callable[[str, int], Any] = lambda name, number: None  # of the crawl's stats
+    observe: Callable[[str, float], Any] = lambda name, seconds: None  # a histogram, likewise
     is_over: Callable[[], bool] = lambda: False  # the crawl was told to end: nothing is waited for
     _store_process: StoreProcess | None = None
 
@@ -414,6 +420,7 @@ class Services:
             chosen=[site.id for site in chosen.enabled()],
             loopback_only=all_loopback(chosen, settings),
             count=lambda name, number: crawler.stats.inc_value(name, number),
+            observe=lambda name, seconds: metrics.observe(crawler.stats, name, seconds),
             is_over=lambda: is_closing(crawler),
         )
 
@@ -508,6 +515,19 @@ class Services:
         from newscrawler.frontier import connect
 
         return connect(self.redis_url, single=False)
+
+    @cached_property
+    def render_lessons(self) -> RenderLessons:
+        from newscrawler.crawl.render_lessons import RenderLessons
+
+        return RenderLessons(self.redis)
+
+    @cached_property
+    def render_operator(self) -> Operator:
+        """For the delays and robots.txt of hosts that pages ask, beside the lease loop's client."""
+        from newscrawler.frontier.operator import Operator
+
+        return Operator(self.redis, self.settings.getint("FRONTIER_SHARDS"))
 
     @cached_property
     def store(self) -> ArticleStore:

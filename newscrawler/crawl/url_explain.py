@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from newscrawler.crawl import services
-from newscrawler.discovery.sites import Refusal
+from newscrawler.crawl.render_lessons import RenderLessons
+from newscrawler.discovery.sites import Refusal, Site
 from newscrawler.frontier import keys, packing
 from newscrawler.frontier.errors import translated
 from newscrawler.items import Link
@@ -36,7 +37,8 @@ async def trace(url: str, operator: Operator, settings: BaseSettings) -> dict[st
     """``text`` is a sentence; then, each ``None`` where there is none: ``url`` (canonical),
     ``refused`` (reason), ``found_on``, ``record``, ``fetches`` (among the last of its domain),
     ``domain`` (its row of the report), ``robots``, ``shape`` (share of its budget),
-    ``selector_set`` (in use for the site), ``article``.
+    ``browser`` (whether scripts fill its pages), ``selector_set`` (in use for the site),
+    ``article``.
 
     :raises newscrawler.discovery.sites.SitesError: the sites file cannot be read
     :raises newscrawler.frontier.queue.FrontierUnavailable: Redis is away
@@ -77,6 +79,7 @@ async def trace(url: str, operator: Operator, settings: BaseSettings) -> dict[st
         "domain": why["domain"],
         "robots": await _robots(found, operator, settings),
         "shape": await _shape(found, operator, settings),
+        "browser": await _browser(site, found.domain, operator),
         "selector_set": await _selector_set(site.id if site else found.domain, operator, settings),
         "article": article,
     }
@@ -119,6 +122,15 @@ async def _shape(link: Link, operator: Operator, settings: BaseSettings) -> str 
     return f"{min(used, budget)} of {budget} of this shape today" + (
         f", {used - budget} refused as trap" if used > budget else ""
     )
+
+
+async def _browser(site: Site | None, domain: str, operator: Operator) -> str | None:
+    """Whether its domain's pages are read with a browser, and since when."""
+    if site is not None and site.render is not None:
+        word = "every page" if site.render else "no page"
+        return f"{word} of {site.id} is read with a browser, as is set (`scrapy sites render`)"
+    lesson = await RenderLessons(operator.client).one(domain)
+    return None if lesson is None else f"{lesson.text()} (`scrapy sites render` changes it)"
 
 
 async def _selector_set(site: str, operator: Operator, settings: BaseSettings) -> str | None:

@@ -3,7 +3,8 @@ removed, sites added.
 
 Kept beside the data, not in sites.json, so that an update of that file and the operator's choice do
 not fight: ``{"enabled": {site: bool}, "seeds": {site: {"added": {url: kind}, "removed": [url]}},
-"sites": [entry as in sites.json], "learnt": {site: as contact.learnt}}``. What an operator added or
+"sites": [entry as in sites.json], "learnt": {site: as contact.learnt}, "render": {site: bool}}``.
+What an operator added or
 removed comes after what `scrapy sites check --apply` learnt.
 """
 
@@ -31,6 +32,7 @@ class State:
     seeds: dict[str, dict[str, Any]] = field(default_factory=dict)
     sites: list[dict[str, Any]] = field(default_factory=list)
     learnt: dict[str, dict[str, Any]] = field(default_factory=dict)
+    render: dict[str, bool] = field(default_factory=dict)
 
     def add_seed(self, site: str, url: str, kind: Kind) -> None:
         entry = self._entry(site)
@@ -65,9 +67,7 @@ def read(folder: Path) -> State:
         raise SitesError(str(path), "", "", f"cannot be read: {exc}; mend or delete it") from exc
     if not isinstance(data, dict):
         raise SitesError(str(path), "", "", "must be an object; mend or delete it")
-    state = State(
-        **{name: data[name] for name in ("enabled", "seeds", "sites", "learnt") if name in data}
-    )
+    state = State(**{name: data[name] for name in State.__dataclass_fields__ if name in data})
     _check(state, str(path))
     return state
 
@@ -79,6 +79,8 @@ def _is_map_of(kind: type, value: Any) -> bool:
 def _check(state: State, path: str) -> None:
     if not _is_map_of(bool, state.enabled):
         raise SitesError(path, "", "enabled", "must be an object: site -> true or false")
+    if not _is_map_of(bool, state.render):
+        raise SitesError(path, "", "render", "must be an object: site -> true or false")
     if not isinstance(state.sites, list):
         raise SitesError(path, "", "sites", "must be a list")
     if not isinstance(state.learnt, dict) or not all(map(contact.is_learnt, state.learnt.values())):
@@ -145,6 +147,7 @@ def _changed(site: Site, state: State) -> Site:
     return replace(
         site,
         enabled=state.enabled.get(site.id, site.enabled),
+        render=state.render.get(site.id, site.render),
         sections=tuple(url for url in (*site.sections, *new) if url not in removed),
         feeds=seed_urls(site.feeds, Kind.FEED),
         sitemaps=seed_urls(site.sitemaps, Kind.SITEMAP),

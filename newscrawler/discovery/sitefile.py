@@ -80,6 +80,7 @@ class Site:
     path_rewrites: tuple[
         tuple[str, str], ...
     ] = ()  # (pattern, replacement) on the path: AMP and print twins
+    render: bool | None = None  # whether pages are read with a browser; None = as is learnt
     zone: str = "+07:00"
     language: str = "vi"
     enabled: bool = True
@@ -188,6 +189,7 @@ _KNOWN = frozenset(
         "id_time",
         "article_examples",
         "path_rewrites",
+        "render",
         "zone",
         "language",
         "enabled",
@@ -229,6 +231,7 @@ def site_from_dict(entry: Any, file: str = "sites", place: str = "") -> Site:
         id_time=read.choice("id_time", ID_TIMES, ""),
         article_examples=read.texts("article_examples"),
         path_rewrites=_rewrites(read),
+        render=None if read.entry.get("render") is None else _flag(read, "render", False),
         zone=_zone(read),
         language=read.text("language", "vi"),
         enabled=_flag(read, "enabled", True),

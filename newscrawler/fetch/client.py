@@ -291,6 +291,13 @@ class Answer:
     body: bytes
     latency_s: float  # from the request to the head of the answer
 
+    def header(self, name: str) -> str | None:
+        """The first value of a header, by its name in lower case."""
+        wanted = name.encode()
+        found = (value for key, value in self.headers if key.lower() == wanted)
+        value = next(found, None)
+        return None if value is None else value.decode("latin-1")
+
 
 class HttpClient:
     """Made and closed inside a running event loop. One request, one answer: no cookies, redirects,

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 #: CPU milliseconds of a page, all processes of a worker: with a selector set, by the generic chain.
 CPU_MS_WITH_SET, CPU_MS_GENERIC = 5.0, 14.0
+#: CPU milliseconds of a page that a browser reads, and what its scripts ask for beside it.
+CPU_MS_RENDERED, REQUESTS_RENDERED = 1100.0, 2
 #: CPU milliseconds of a page in Redis.
 REDIS_CPU_MS = 0.25
 #: CPU milliseconds of an article's vector, SEMANTIC on.
@@ -42,6 +44,7 @@ class Plan:
     :param delay_s: least seconds between two requests to a site
     :param days: that raw pages are kept
     :param semantic: whether articles get vectors
+    :param rendered: pages a day that a browser reads, as scripts fill them
     """
 
     sites: int
@@ -53,11 +56,16 @@ class Plan:
     delay_s: float = 1.0
     days: int = 365
     semantic: bool = True
+    rendered: int = 0
 
     def __post_init__(self) -> None:
         if self.sites < 1 or self.articles < 1:
             raise ValueError("sites and articles must be 1 or more")
-        if self.delay_s < 0 or self.days < 0 or min(self.lists, self.revisits, self.links) < 0:
+        if (
+            self.delay_s < 0
+            or self.days < 0
+            or min(self.lists, self.revisits, self.links, self.rendered) < 0
+        ):
             raise ValueError("no number may be negative")
         if not 0 <= self.set_share <= 1:
             raise ValueError("the share of articles with a set is between 0 and 1")
@@ -94,6 +102,8 @@ def size(plan: Plan) -> Size:
     page_ms = plan.set_share * CPU_MS_WITH_SET + (1 - plan.set_share) * CPU_MS_GENERIC
     # An unchanged page and a list are not extracted: dear are articles that are read once.
     work_ms = a * page_ms + (requests - a) * CPU_MS_WITH_SET
+    work_ms += plan.rendered * CPU_MS_RENDERED
+    asked = requests + plan.rendered * REQUESTS_RENDERED  # of the sites
     worker_cpus = work_ms / 1000 / DAY_S / BUSY
     year = 365 * a
     queued = a * 7  # what is visited again within a week
@@ -101,7 +111,7 @@ def size(plan: Plan) -> Size:
         requests_a_day=requests,
         requests_a_second=requests / DAY_S,
         site_allows_a_day=int(DAY_S / plan.delay_s) if plan.delay_s else 0,
-        site_needs_a_day=math.ceil(requests / plan.sites),
+        site_needs_a_day=math.ceil(asked / plan.sites),
         worker_cpus=worker_cpus,
         redis_cpus=requests * REDIS_CPU_MS / 1000 / DAY_S / BUSY,
         embed_cpus=a * EMBED_CPU_MS / 1000 / DAY_S / BUSY if plan.semantic else 0.0,
@@ -110,5 +120,5 @@ def size(plan: Plan) -> Size:
         redis_bytes=int(queued * QUEUED_B + year * FINISHED_B + year * plan.links * SEEN_B),
         store_bytes_a_year=int(year * (ARTICLE_B + (VECTOR_B if plan.semantic else 0))),
         raw_bytes=int(plan.days * a * VERSIONS * PAGE_RAW_B),
-        network_bytes_a_day=int(requests * PAGE_NET_B),
+        network_bytes_a_day=int(asked * PAGE_NET_B),
     )

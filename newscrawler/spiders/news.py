@@ -23,6 +23,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, default_settings
 from scrapy.utils.python import global_object_name
 
 from newscrawler import metrics
+from newscrawler.crawl import rendering
 from newscrawler.crawl.decision import (
     HtmlRead,
     ListRead,
@@ -44,7 +45,7 @@ from newscrawler.discovery.sites import Refusal, Sites
 from newscrawler.fetch.client import Answer
 from newscrawler.fetch.robots import read_robots
 from newscrawler.frontier.queue import RobotsAnswer
-from newscrawler.items import LIST_KINDS, Article, Kind, Link, Visit
+from newscrawler.items import LIST_KINDS, Article, Kind, Link, Outcome, Visit
 from newscrawler.web.outcomes import judge_error
 
 if TYPE_CHECKING:
@@ -124,6 +125,8 @@ class NewsSpider(Spider):
                 "Articles are not stored, though their pages count as visited: "
                 "ITEM_PIPELINES switches newscrawler.pipelines.IndexPipeline off"
             )
+        if missing := rendering.missing_for(self.settings, services.sites, services.chosen):
+            logger.warning("%s", missing)
         scheduler: Any = self.crawler.engine.scheduler
         if self.urls:
             seeds = asked_links(services.sites, split_urls(self.urls))
@@ -188,6 +191,14 @@ class NewsSpider(Spider):
         if result is not None:
             metrics.observe(self.crawler.stats, metrics.PARSE_TIME, time.monotonic() - started)
         self._count(result, visit)
+        if "rendered" in response.meta:
+            brought = visit.article is not None or visit.outcome is Outcome.UNCHANGED
+            if not (
+                isinstance(result, ListRead) and result.found.total
+            ):  # says nothing of articles
+                await rendering.note(
+                    self.services, response.meta, lease.domain, lease.url, brought_article=brought
+                )
         if self.has_frontier and isinstance(result, (HtmlRead, ListRead)):
             self._note_links(page, result)
         if lease.wanted:

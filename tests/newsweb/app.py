@@ -12,7 +12,7 @@ from zlib import crc32
 
 from isal import igzip
 
-from tests.newsweb import faults, lists
+from tests.newsweb import faults, lists, scripted
 from tests.newsweb.dates import http_date
 from tests.newsweb.faults import CHALLENGE, FAULTS, Answer
 from tests.newsweb.render import Frame, article_page
@@ -68,6 +68,12 @@ class SiteApp:
             return self._wire(Answer(200, CHALLENGE))
         if self._moved(site, host, path):
             return self._wire(Answer(301, headers={"Location": site.base + target}))
+        if site.scripted:
+            # whole and unpacked, whatever the client takes
+            found = scripted.answer(
+                target, lambda t: self._page(site, t, t.partition("?")[0], {}, now)
+            )
+            return found if isinstance(found, Wire) else self._wire(found)
         return self._page(site, target, path, headers, now)
 
     def _page(

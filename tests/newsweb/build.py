@@ -32,6 +32,9 @@ class Plan:
     relayout: str = ""  # "site@hours": that site is redesigned then
     home_only: bool = False  # ip: of each site nothing is told but its home (unknown.py)
     unknown: int = 0  # ip: so many further sites of which nothing is told but the home
+    scripted: int = (
+        0  # ip: pages of so many sites, the first ones, are filled by scripts (scripted.py)
+    )
     rhythm: bool = False  # articles follow the hours of a newsroom and sites differ; else evenly, all sites alike
 
 
@@ -80,6 +83,7 @@ def ip_world(plan: Plan, clock: SimClock, port: int, subnet: int = 5) -> World:
         if plan.delay >= 0:
             site.crawl_delay = plan.delay * 1.5 if template.delay else 0.0
         _own_feeds(site)
+        site.scripted = number <= plan.scripted
         if plan.home_only:
             _make_unknown(site, number)
         world.add_site(site)

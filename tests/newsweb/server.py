@@ -87,6 +87,13 @@ def parser() -> argparse.ArgumentParser:
         help="articles follow the hours of a newsroom, and sites differ in their rate",
     )
     add(
+        "--scripted",
+        type=int,
+        default=0,
+        metavar="N",
+        help="ip: pages of the first N sites are empty frames that a script fills",
+    )
+    add(
         "--home-only",
         action="store_true",
         help="ip: the sites.json names nothing but homes; feeds, sitemaps and sections are there to be found",
@@ -152,6 +159,7 @@ class Server:
             home_only=o.home_only,
             rhythm=o.rhythm,
             unknown=o.unknown,
+            scripted=o.scripted,
         )
 
     def clock(self) -> SimClock:

@@ -234,6 +234,7 @@ class WebSite:
     robots: str = "plain"
     robots_503: int = 1  # with robots = 5xx: so many answers are 503 first
     challenge: bool = False
+    scripted: bool = False  # pages are empty frames that a script fills (scripted.py)
     unknown: Unknown | None = None  # only its home is told (unknown.py); None = sites.json has all
     busy: bool = False  # has answers that make a polite crawler back off for long
     relayout_at: float | None = None

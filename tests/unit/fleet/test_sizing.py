@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from newscrawler.commands.plan import bytes_text, cpus_text
-from newscrawler.fleet.sizing import DAY_S, Plan, size
+from newscrawler.fleet.sizing import BUSY, CPU_MS_RENDERED, DAY_S, Plan, size
 from tests import warm
 
 PLAN = Plan(sites=33, articles=10_000, delay_s=2)
@@ -71,3 +71,10 @@ def test_the_command() -> None:
     for wrong in (["--sites", "1"], ["--sites", "0", "--articles", "1"], ["more"]):
         done = warm.run(["plan", *wrong], text=True, timeout=60)
         assert done.returncode == 2 and "error" in done.stderr
+
+
+def test_pages_that_a_browser_reads_cost_processors_and_turns() -> None:
+    plain, by_script = Plan(33, 10_000), Plan(33, 10_000, rendered=10_000)
+    more = size(by_script).worker_cpus - size(plain).worker_cpus
+    assert more == pytest.approx(10_000 * CPU_MS_RENDERED / 1000 / 86_400 / BUSY)
+    assert size(by_script).site_needs_a_day > size(plain).site_needs_a_day
