@@ -11,6 +11,7 @@ import json
 import logging
 import logging.handlers
 import os
+import shutil
 import socket
 import sys
 import time
@@ -531,8 +532,16 @@ class MetricsExtension:
             node=self.crawler.settings.get("FLEET_NODE") or "",
             version=os.environ.get("SCRAPYD_EGG_VERSION") or __version__,
             last_error=self.last_error.text or (reporter.rows.total.last_error if reporter else ""),
-            machine=asdict(machine) if machine is not None else {},
+            machine={**asdict(machine), **self._disk()} if machine is not None else {},
         )
+
+    def _disk(self) -> dict[str, float]:
+        """Of the data folder."""
+        try:
+            usage = shutil.disk_usage(services_module.data_dir(self.crawler.settings))
+        except OSError:
+            return {}
+        return {"disk_bytes": usage.total, "free_disk_bytes": usage.free}
 
 
 class StatsFile:

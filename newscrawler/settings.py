@@ -365,6 +365,39 @@ ALERT_WEBHOOK_SECRET_ENV = "ALERT_WEBHOOK_SECRET"
 # Classes that are told of an incident beside the webhook and the log (docs/extending.md). None by
 # default.
 ALERT_ACTIONS: list[str] = []
+# Who is told of incidents of the fleet (`scrapy monitor`) beside ALERT_WEBHOOK_URL and
+# ALERT_ACTIONS. Mails go by Scrapy's MAIL_ settings, the password is the variable MAIL_PASS.
+ALERT_MAIL_TO = _env("ALERT_MAIL_TO", "")
+# An incoming webhook of Slack, Mattermost or Rocket.Chat; its address is a secret.
+ALERT_SLACK_URL = _env("ALERT_SLACK_URL", "")
+# A chat of Telegram, by its number or @name of a channel; the token of the bot is in the variable
+# that is named here, the address is that of the Bot API.
+ALERT_TELEGRAM_CHAT = _env("ALERT_TELEGRAM_CHAT", "")
+ALERT_TELEGRAM_TOKEN_ENV = "ALERT_TELEGRAM_TOKEN"
+ALERT_TELEGRAM_URL = "https://api.telegram.org"
+# Seconds between two looks of the monitor inside `scrapy serve` and `scrapy fleet watch`; 0 = they
+# do not look, and `scrapy monitor` is run by cron or as a service.
+FLEET_MONITOR_S = _env("FLEET_MONITOR_S", "0")
+# Spidermon suites that `scrapy monitor` runs over the fleet's numbers of the last hour
+# (docs/extending.md). None by default.
+FLEET_MONITOR_SUITES: list[str] = []
+# The monitor of the fleet: share of an hour's visits that may be answered by a challenge page, and
+# of two hours' new articles that may be second addresses of stored ones.
+MONITOR_MAX_CHALLENGE_SHARE = 0.05
+MONITOR_MAX_DUPLICATE_SHARE = 0.5
+# New articles of a site within an hour from which on more than four times its highest is a flood:
+# what a small site may have in a busy hour is none.
+MONITOR_FLOOD_FROM = 50
+# URLs that may be given up within an hour: a site that is away for a night gives up tens.
+MONITOR_QUARANTINE_PER_HOUR = 500
+# Share of the model's daily limits, and of Redis' memory and Elasticsearch's disks, from which on
+# they are nearly spent or full. Elasticsearch itself stops writing at 0.95.
+MONITOR_BUDGET_SHARE = 0.8
+MONITOR_FULL_SHARE = 0.9
+# Bytes that a disk with a data folder must have free; a day of the shipped sites takes about 1 GB.
+MONITOR_DISK_FREE_BYTES = 5 * 1000**3
+# A node is slow when a fetch or a page takes so many times as long as on the others.
+MONITOR_SLOW_NODE_TIMES = 3.0
 # Articles that a crawl must have met, unless all of its pages were unchanged.
 MONITOR_MIN_ARTICLES = 1
 # Share of visits that may end as RETRY, FAILED or CHALLENGE; a fifth is what a day of

@@ -14,7 +14,7 @@ from typing import Any
 from scrapy.utils.conf import closest_scrapy_cfg
 
 from newscrawler import cli
-from newscrawler.crawl import fleet, services
+from newscrawler.crawl import fleet, monitoring, services
 from newscrawler.crawl.fleet_control import (
     PATIENCE_S,
     Control,
@@ -119,7 +119,7 @@ class Command(cli.Command):
         with cli.interruptible("Stopped. What was asked for stays wanted: `scrapy fleet status`."):
             try:
                 self.exitcode = self._run(verb, rest, opts, nodes)
-            except services.StartRefused as exc:
+            except (services.StartRefused, ValueError) as exc:
                 cli.refuse(str(exc))
             except (FleetRefused, NodeError, RegistryUnavailable, deploying.DeployFailed) as exc:
                 cli.fail(str(exc))
@@ -382,8 +382,12 @@ async def _watch(settings: Any, nodes: dict[str, Node]) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, end.set)
+    beside = monitoring.monitor_beside(settings)
+    monitor = asyncio.ensure_future(beside(end)) if beside is not None else None
     async with fleet.open_watch(settings, nodes) as watch:
         _note(f"watches {len(nodes)} nodes: {', '.join(nodes)}; Ctrl-C ends it, not the workers")
         await fleet.watch_for_ever(watch, _note, end)
+    if monitor is not None:
+        await monitor
     _note("ends; workers go on")
     return 0

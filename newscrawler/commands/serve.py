@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import logging
 import os
+from collections.abc import Awaitable, Callable
 
 from scrapy.settings import BaseSettings
 
@@ -20,6 +23,10 @@ from newscrawler.api.tokens import TokenBook, TokenFileError
 from newscrawler.cli import UsageError
 from newscrawler.commands.token import create
 from newscrawler.crawl.services import StartRefused, data_dir
+
+logger = logging.getLogger(__name__)
+
+Beside = Callable[[asyncio.Event], Awaitable[None]]
 
 
 class Command(cli.Command):
@@ -98,16 +105,17 @@ class Command(cli.Command):
         from newscrawler.frontier import redis_server as embedded
 
         try:
-            beside = watch_of_server(settings)
+            watch = watch_of_server(settings)
         except (StartRefused, TargetError) as exc:
             cli.refuse(f"FLEET_WATCH: {exc}")
+        monitor = _monitor(settings)
         try:
             sock = bind(host, port)
         except CannotServe as exc:
             cli.fail(str(exc))
         try:
             deps = open_deps(settings, access)
-            deps.beside = beside
+            deps.beside = _together(watch, monitor)
             app = create_app(deps)
             cli.show(f"Search page: {address(sock)}", flush=True)
             serve(app, sock)
@@ -116,3 +124,29 @@ class Command(cli.Command):
         finally:
             if not settings.get("REDIS_URL"):
                 embedded.stop_if_last(data_dir(settings))
+
+
+def _monitor(settings: BaseSettings) -> Beside | None:
+    if settings.getfloat("FLEET_MONITOR_S") <= 0:
+        return None
+    from newscrawler.crawl.monitoring import monitor_beside
+
+    try:
+        return monitor_beside(settings)
+    except ValueError as exc:
+        cli.refuse(f"FLEET_MONITOR_S: {exc}")
+
+
+def _together(*works: Beside | None) -> Beside | None:
+    """What runs beside the page; a work that fails ends no other."""
+    wanted = [work for work in works if work is not None]
+    if not wanted:
+        return None
+
+    async def run(end: asyncio.Event) -> None:
+        results = await asyncio.gather(*(work(end) for work in wanted), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                logger.error("Work beside the page failed error=%s", result)
+
+    return run

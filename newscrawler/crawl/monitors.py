@@ -244,7 +244,7 @@ def coverage_window(crawler: Any) -> CoverageWindow:
 @monitors.name("Finish reason")
 class FinishReasonMonitor(_NewsMonitor):
     @monitors.name("the crawl ended as it should")
-    def test_reason(self) -> None:
+    def testreason_of(self) -> None:
         reason = self.numbers.get(
             "finish_reason"
         )  # of CoreStats, which hears spider_closed before Spidermon
@@ -329,7 +329,7 @@ class Alert(Action):
         """What a receiver gets: one incident with all monitors that failed."""
         stats = self.data.stats
         failures = [
-            {"monitor": r.monitor.full_name, "reason": _reason(r.error or r.reason or r.status)}
+            {"monitor": r.monitor.full_name, "reason": reason_of(r.error or r.reason or r.status)}
             for r in self.result.monitors_failed_results
         ]
         return {
@@ -354,7 +354,7 @@ def _send(action: AlertAction, alert: Mapping[str, Any]) -> None:
         logger.exception("Alert not delivered action=%s", type(action).__name__)
 
 
-def _reason(text: str) -> str:
+def reason_of(text: str) -> str:
     """The assertion's message without its traceback; unittest puts its own "x != y : " in front."""
     last = text.strip().splitlines()[-1] if text.strip() else text
     return last.split(" : ", 1)[-1].removeprefix("AssertionError: ")

@@ -4,7 +4,7 @@ registry, for the monitor and the report of a day.
 Workers write them with their counters (registry.Registry.add), by the frontier's clock. Hours and
 days are of UTC; a week begins on Monday.
 
-    {fleet}:slot:<n>            hash  sums of a quarter of an hour: stat of metrics.py -> sum,
+    {fleet}:slot:<n>            hash  sums of ten minutes: stat of metrics.py -> sum,
                                       "s|<site>|<what>", "n|<node>|<what>"; kept SLOTS_KEPT
     {fleet}:day:<n>             hash  stat -> sum of a day; kept DAYS_KEPT
     {fleet}:day:<n>:<site>      hash  what -> sum of a site on that day
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 _TAG = "{fleet}"
-SLOT_MS = 900_000
+SLOT_MS = 600_000
 #: Slots that are kept: two hours and the one that is being filled.
-SLOTS_KEPT = 9
+SLOTS_KEPT = 13
 DAYS_KEPT = 35
 HOUR_MS = 3_600_000
 DAY_MS = 86_400_000

@@ -130,7 +130,7 @@ class SiteDelta:
     hours: Counter[int] = field(default_factory=Counter)  # hour since the epoch -> new articles
 
     def counts(self) -> dict[str, int]:
-        """For the sums by quarter of an hour and by day (history.py)."""
+        """For the sums of ten minutes and of a day (history.py)."""
         steps = {name: n for name, n in self.lags.items() if name[0] == STAGES["total"]}
         return {
             "pages": self.pages,

@@ -334,6 +334,20 @@ class SelectorStore:
     async def is_drifting(self, domain: str) -> bool:
         return (await self._row(domain)).get("drifting") == "1"
 
+    async def drifting(self) -> dict[str, str]:
+        """Domains whose set no longer reads them, and how that was seen."""
+        client = self._require()
+        domains = [keys.text(name) for name in await client.zrange(keys.CHANGED, 0, -1)]
+        pipe = client.pipeline(transaction=False)
+        for domain in domains:
+            pipe.hmget(keys.domain(domain), "drifting", "reason")
+        rows = await pipe.execute() if domains else []
+        return {
+            domain: keys.text(reason or b"its pages fail")
+            for domain, (is_drifting, reason) in zip(domains, rows, strict=True)
+            if is_drifting and keys.text(is_drifting) == "1"
+        }
+
     async def keep(self, domain: str, reason: str) -> None:
         """A regeneration gave nothing better: the set stays in use."""
         client = self._require()

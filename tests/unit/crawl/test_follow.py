@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import email
-import email.policy
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from email.message import EmailMessage
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from aiosmtpd.smtp import SMTP
 
 from newscrawler.crawl.announce import Dispatcher
 from newscrawler.crawl.digests import Channels, FollowSink, MailServer
@@ -21,6 +15,7 @@ from newscrawler.crawl.signature import SIGNATURE_HEADER, sign
 from newscrawler.items import Article
 from newscrawler.store.events import Event, Kind
 from newscrawler.store.sqlite import LocalStore
+from tests.fixtures_mail import Mailbox
 from tests.fixtures_redis import until
 from tests.fixtures_webhook import Receiver
 
@@ -33,29 +28,6 @@ def article(number: int, title: str, content: str = "Một đoạn.", **fields: 
 
 def event(number: int, title: str, kind: Kind = "new", content: str = "Một đoạn.") -> Event:
     return Event(kind, 1, AT, article(number, title, content))
-
-
-class Mailbox:
-    def __init__(self) -> None:
-        self.mails: list[EmailMessage] = []
-        self.refuses = False
-        self.port = 0
-
-    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
-        if self.refuses:
-            return "451 come again"
-        parsed = email.message_from_bytes(envelope.content, policy=email.policy.default)
-        self.mails.append(cast(EmailMessage, parsed))
-        return "250 taken"
-
-
-@pytest.fixture
-async def mailbox() -> AsyncIterator[Mailbox]:
-    box = Mailbox()
-    server = await asyncio.get_running_loop().create_server(lambda: SMTP(box), "127.0.0.1", 0)
-    box.port = server.sockets[0].getsockname()[1]
-    yield box
-    server.close()
 
 
 def sink_of(r: Any, port: int = 1) -> FollowSink:
