@@ -168,11 +168,13 @@ def said(webhook: Receiver, event: str, since: int = 0) -> list[str]:
     ]
 
 
-async def a_quiet_day(r: Any, folder: Path, webhook: Receiver, seed: int, sites: int) -> None:
+async def a_quiet_day(
+    r: Any, folder: Path, webhook: Receiver, *, seed: int, sites: int, every: int
+) -> None:
     fleet = Fleet(r, folder, sites, seed)
     await fleet.begin()
     day = watched(fleet, webhook)
-    report = await day.minutes(24 * 60, 10)
+    report = await day.minutes(24 * 60, every)
     assert webhook.alerts == [] and report.is_well
     totals = await fleet.registry.totals()
     assert totals["article/new"] > 100 * sites, "the day had news"
@@ -181,7 +183,7 @@ async def a_quiet_day(r: Any, folder: Path, webhook: Receiver, seed: int, sites:
 async def test_nothing_is_said_on_a_day_without_faults(
     r: Any, tmp_path: Path, webhook: Receiver
 ) -> None:
-    await a_quiet_day(r, tmp_path, webhook, seed=1, sites=6)
+    await a_quiet_day(r, tmp_path, webhook, seed=1, sites=6, every=20)
 
 
 @pytest.mark.chaos
@@ -189,7 +191,7 @@ async def test_nothing_is_said_on_a_day_without_faults(
 async def test_nothing_is_said_on_twenty_days_of_33_sites(
     r: Any, tmp_path: Path, webhook: Receiver, seed: int
 ) -> None:
-    await a_quiet_day(r, tmp_path, webhook, seed, sites=33)
+    await a_quiet_day(r, tmp_path, webhook, seed=seed, sites=33, every=5)
 
 
 async def test_each_fault_is_told_within_its_time_and_nothing_else(
