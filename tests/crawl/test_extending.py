@@ -125,7 +125,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
 def test_the_page_has_a_command_for_each_class() -> None:
     named = re.findall(r"mynews\.(\w+)", " ".join(part for line in COMMANDS for part in line))
     assert set(named) == set(re.findall(r"^class (\w+)", CLASSES, re.M))
-    assert len(set(named)) == 5
+    assert len(set(named)) == 6
 
 
 def test_articles_are_in_the_store_of_the_page(crawled: Crawled) -> None:
@@ -165,6 +165,17 @@ def test_the_failed_monitor_is_mailed_once(crawled: Crawled) -> None:
     (mail,) = crawled.mails
     assert "To: news@localhost" in mail and "1 monitors failed" in mail
     assert "of at least 1000" in mail
+
+
+def test_the_suite_of_the_page_looks_at_the_fleet(crawled: Crawled) -> None:
+    (monitor,) = (command for command in COMMANDS if command[1] == "monitor")
+    least = [part.replace("MIN_ITEMS=0", "MIN_ITEMS=100000") for part in settings_of(monitor)]
+    done = crawled.project.run("monitor", *least, "-s", "MONITOR_DISK_FREE_BYTES=1", "--json")
+    assert done.returncode == 1, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["subject"] for row in rows if row["kind"] == "monitor"] == [
+        "FleetSuite: Extracted Items Monitor/test_stat_monitor"
+    ], done.stderr
 
 
 def test_the_embedder_of_the_page_is_the_one_that_is_used(tmp_path: Path) -> None:
