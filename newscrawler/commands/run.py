@@ -18,7 +18,6 @@ from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli, metrics
-from newscrawler.api.deps import mark_of
 from newscrawler.api.probe import Owner, listening, owner
 from newscrawler.commands.crawl import check
 from newscrawler.crawl import services
@@ -181,6 +180,8 @@ class SearchPage:
     def __init__(self, settings: BaseSettings) -> None:
         self.settings = settings
         self.host, self.port = str(settings["API_HOST"]), settings.getint("API_PORT")
+        from newscrawler.api.deps import mark_of  # pydantic and starlette: not for each command
+
         self.mark = mark_of(settings)
         self.process: subprocess.Popen[bytes] | None = None
         self._said = threading.Event()

@@ -28,7 +28,6 @@ from newscrawler.rawstore.raw_store import RemoteFolder
 from newscrawler.store import open_store
 from newscrawler.store.base import StoreError, WholeStore
 from newscrawler.store.copying import copy
-from newscrawler.store.sqlite import schema
 from newscrawler.utils.display import url_shown
 
 FORMAT = 1
@@ -132,6 +131,8 @@ async def _save_articles(settings: BaseSettings, path: Path) -> dict[str, int]:
 
 def _save_database(path: Path, to: Path) -> None:
     """One moment of a SQLite file that is written meanwhile."""
+    from newscrawler.store.sqlite import schema  # numpy: each command and each worker would pay it
+
     with schema.translated(path):
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from newscrawler.discovery.sites import Refusal, Site, Sites
 from newscrawler.fetch import address_guard
-from newscrawler.fetch.client import AddressRefused, FetchRules, GuardedResolver
 from newscrawler.frontier.bounded import (
     LOOK_MS,
     MOST_RUNNING,
@@ -350,6 +349,8 @@ _REASONS = {
 
 async def check_address(settings: BaseSettings, domain: str) -> None:
     """:raises CrawlRefused: the host has no address, or none that may be connected to"""
+    from newscrawler.fetch.client import AddressRefused, FetchRules, GuardedResolver
+
     rules = FetchRules.from_settings(settings)
     host, port = address_guard.split_host(domain)
     hint = "the crawler does not connect to it; see ALLOWED_PRIVATE_NETWORKS"

@@ -25,7 +25,6 @@ from newscrawler.crawl.waits import Waits
 from newscrawler.discovery import article_revisits, overlay
 from newscrawler.discovery.sites import Site, Sites, SitesError
 from newscrawler.fetch import address_guard
-from newscrawler.fetch.client import FetchRules
 from newscrawler.fetch.render import RenderRules
 from newscrawler.fleet.identity import is_dead_worker as is_dead_worker
 from newscrawler.fleet.identity import worker_id as worker_id
@@ -341,10 +340,10 @@ def preflight(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
     _event_sinks_by_settings(settings)
     _refuse_unknown(spider_args)
     article_revisits.max_age_s(spider_args.get("since"), settings.getfloat("ARTICLE_MAX_AGE_DAYS"))
+    from newscrawler.fetch.client import FetchRules  # aiohttp, which `scrapy search` does not need
+
     RenderRules.from_settings(settings)
-    FetchRules.from_settings(
-        settings
-    )  # a wrong setting of the guard is named here, before anything runs
+    FetchRules.from_settings(settings)  # a wrong setting of the guard is named before anything runs
     sites = load_sites(settings, only=spider_args.get("sites"), urls=spider_args.get("urls"))
     if not sites.enabled():
         raise StartRefused(

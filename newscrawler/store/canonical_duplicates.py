@@ -8,11 +8,13 @@ hold would be lost. Pure.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING
 
 from newscrawler.items import Article
-from newscrawler.store import near_duplicates
 from newscrawler.web.urls import canonicalize
+
+if TYPE_CHECKING:
+    import numpy as np
 
 #: Jaccard index of the shingles from which two pages of one site hold one text; an edit between the
 #: two fetches is well above it, two pages of one long article are near 0.
@@ -30,4 +32,7 @@ def is_alike(content: str, shingles: np.ndarray, other: str) -> bool:
     short to have some."""
     if content == other:
         return True
+    # numpy, which a crawl that hands its articles to another process does not need
+    from newscrawler.store import near_duplicates
+
     return near_duplicates.jaccard(shingles, near_duplicates.shingles_of(other)) >= ALIKE
