@@ -28,6 +28,7 @@ from scrapy.utils.log import get_scrapy_root_handler
 from newscrawler import __version__, metrics
 from newscrawler.crawl import services as services_module
 from newscrawler.crawl.ingest import COUNTED_FIELDS
+from newscrawler.crawl.log_files import JsonLogHandler
 from newscrawler.crawl.services import Services, services_of
 from newscrawler.crawl.waits import QUEUE_GONE, REDIS, Waits
 from newscrawler.fleet import freshness, progress
@@ -336,6 +337,44 @@ def places(report: dict[str, Any]) -> dict[str, Place]:
         place.wait_ms = wait_ms if place.wait_ms < 0 else min(place.wait_ms, wait_ms)
         place.note = place.note or row.get("note", "")
     return found
+
+
+class JsonLog:
+    """The log as JSON lines in files (LOG_JSON), beside what the terminal or scrapyd shows."""
+
+    def __init__(self, crawler: Crawler, services: Services) -> None:
+        settings = crawler.settings
+        self.crawler = crawler
+        self.handler = JsonLogHandler(
+            services_module.json_log_dir(settings),
+            services.worker,
+            max_bytes=settings.getint("LOG_JSON_BYTES"),
+            keep=settings.getint("LOG_JSON_FILES"),
+            request_of=self._request_of,
+        )
+        self.handler.setLevel(settings.get("LOG_LEVEL"))
+        logging.root.addHandler(self.handler)
+        services.visits.listen(self.handler.visit)
+        crawler.signals.connect(self.engine_stopped, signals.engine_stopped)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> JsonLog:
+        """:raises ValueError: a setting is wrong"""
+        if not crawler.settings.getbool("LOG_JSON"):
+            raise NotConfigured  # without a text: Scrapy would warn of it
+        for name in ("LOG_JSON_BYTES", "LOG_JSON_FILES"):
+            if crawler.settings.getint(name) < 1:
+                raise ValueError(f"{name} is {crawler.settings.get(name)}; it must be 1 or more")
+        return cls(crawler, services_of(crawler))
+
+    def _request_of(self, url: str) -> str:
+        engine = self.crawler.engine
+        lease_loop = getattr(getattr(engine, "scheduler", None), "lease_loop", None)
+        return lease_loop.request_of(url) if lease_loop is not None else ""
+
+    def engine_stopped(self) -> None:
+        logging.root.removeHandler(self.handler)
+        self.handler.close()
 
 
 class LastError(logging.Handler):

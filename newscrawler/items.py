@@ -293,6 +293,10 @@ class Visit:
     lease: Any = None  # frontier.Lease; the scheduler acks it
     raw_ref: str | None = None  # set when the page was kept (crawl.ingest)
     stored: str = ""  # set by IndexPipeline: new | updated | unchanged
+    size: int = 0  # bytes of the body, decompressed
+    fetch_ms: float = 0.0  # to the head of the answer; 0 = it was not asked for
+    parse_ms: float = 0.0  # until it was known what stands on the page, waiting included
+    store_ms: float = 0.0  # until its article was stored, waiting for its batch included
     # Set by SelectorGenerationMiddleware where a selector set can be learnt or tried on the page:
     # its body, or nothing where the kept page is read later.
     sample: bytes | None = None

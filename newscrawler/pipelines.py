@@ -9,6 +9,7 @@ counted (docs/fetching.md).
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.exceptions import DropItem
@@ -114,11 +115,13 @@ class IndexPipeline(_ArticlePipeline):
     async def process_item(self, item: Any) -> Any:
         if not isinstance(item, Article):
             return item
+        started = time.monotonic()
         result = await self.services.ingest.put(item)
         if result.status == "twin":
             raise _duplicate(item, result.twin_of)
         if (visit := self.visits.of_article(item.id)) is not None:
             visit.stored = result.status
+            visit.store_ms = round((time.monotonic() - started) * 1000, 1)
         return item
 
 

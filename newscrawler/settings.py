@@ -58,6 +58,13 @@ DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
 COMPRESSION_ENABLED = True
 LOG_LEVEL = _env("LOG_LEVEL", "INFO")
+# 1: workers write their log as JSON lines too, in DATA_DIR/logs/json: how each visit ended, and all
+# records of LOG_LEVEL (docs/operations.md). The environment's LOG_FORMAT=json means the same.
+LOG_JSON = _env("LOG_JSON", "1" if os.environ.get("LOG_FORMAT") == "json" else "0")
+# Bytes after which a worker begins a new file, and files that the folder holds, of all workers of
+# the machine; a visit takes some 550 bytes, so this is the newest two million.
+LOG_JSON_BYTES = 50 * 1024 * 1024
+LOG_JSON_FILES = 20
 DEFAULT_REQUEST_HEADERS = {
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.5",
     "Accept-Language": "vi,en;q=0.5",
@@ -551,6 +558,7 @@ NEWS_SPIDER: dict[str, object] = {
         "scrapy.extensions.throttle.AutoThrottle": (
             None
         ),  # the frontier's gate does it for the fleet
+        "newscrawler.extensions.JsonLog": 90,
         "newscrawler.extensions.CrawlReporter": 100,
         "newscrawler.extensions.MetricsExtension": 110,
         "newscrawler.crawl.selector_jobs.SelectorGeneration": 120,

@@ -219,6 +219,8 @@ class LeaseLoop:
         held = self.inflight.get(request)
         if held is not None and held.visit is None:
             held.visit = visit
+            asked_s = held.latency_s or (held.left - held.started if held.left else 0.0)
+            visit.size, visit.fetch_ms = held.size, round(asked_s * 1000, 1)
             self.visits.begin(visit)
 
     def note_end(self, request: Request, outcome: Outcome, reason: str) -> Visit | None:
@@ -256,10 +258,18 @@ class LeaseLoop:
             return
         latency_s = request.meta.get("download_latency") or (time.monotonic() - held.started)
         after_s = retry_after_s(retry_after, self.now_ms)
-        held.fetched = True
+        held.fetched, held.latency_s, held.size = True, latency_s, size
         metrics.observe(self.stats, metrics.FETCH_TIME, latency_s)
         self.fetches.append(Fetched(held.lease, latency_s * 1000, status, after_s, size))
         self.wake.set()
+
+    def request_of(self, url: str) -> str:
+        """The id of the visit under way of a URL, or of the article that it found; "" = none."""
+        for held in self.inflight.values():
+            article = held.visit.article if held.visit is not None else None
+            if url == held.lease.url or (article is not None and url == article.url):
+                return held.lease.request_id
+        return ""
 
     def left_downloader(self, request: Request) -> None:
         """The fetch ended without an answer for us; why, and whether the site is to
@@ -275,7 +285,11 @@ class LeaseLoop:
             # A pipeline or a spider middleware put something else in its place: no page must count
             # as read whose article is nowhere, and the next visit would end the same way.
             held.verdict, held.reason = Outcome.REFUSED, "not stored"
-            logger.warning("Article did not reach the store url=%s", held.lease.url)
+            logger.warning(
+                "Article did not reach the store url=%s",
+                held.lease.url,
+                extra={"request_id": held.lease.request_id},  # it is in flight no more
+            )
         ack = held.ack()
         if not held.fetched and held.left:
             # A refusal is ours (too large, wrong address): the site answered, and is not

@@ -72,6 +72,11 @@ def data_dir(settings: BaseSettings) -> Path:
     return Path(settings["DATA_DIR"]).resolve()
 
 
+def json_log_dir(settings: BaseSettings) -> Path:
+    """Where workers write their log as JSON lines (LOG_JSON)."""
+    return data_dir(settings) / "logs" / "json"
+
+
 def is_scrapyd_job() -> bool:
     """scrapyd names the project in the environment of its jobs; nothing else does."""
     return bool(os.environ.get("SCRAPY_PROJECT"))

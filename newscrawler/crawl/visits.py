@@ -24,7 +24,17 @@ Listener = Callable[[Visit, Outcome, str], None]
 class InFlight:
     """A lease between its hand-out and its ack."""
 
-    __slots__ = ("fetched", "lease", "left", "reason", "started", "verdict", "visit")
+    __slots__ = (
+        "fetched",
+        "latency_s",
+        "lease",
+        "left",
+        "reason",
+        "size",
+        "started",
+        "verdict",
+        "visit",
+    )
 
     def __init__(self, lease: Lease) -> None:
         self.lease = lease
@@ -32,6 +42,8 @@ class InFlight:
         self.fetched = False  # an answer came and was told
         # When the downloader let it go without an answer; 0 = it did not, or was never asked.
         self.left = 0.0
+        self.latency_s = 0.0  # to the head of the answer
+        self.size = 0  # bytes of it
         self.visit: Visit | None = None
         self.verdict: Outcome | None = None  # a bad end, wins over the visit's own outcome
         self.reason = ""

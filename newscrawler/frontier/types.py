@@ -228,6 +228,12 @@ class Lease:
     article: str = ""
 
     @property
+    def request_id(self) -> str:
+        """Names this one visit in logs: the URL's id, which is that of its article, and the number
+        of the lease, which only grows."""
+        return f"{self.url_id.hex()}.{self.fence}"
+
+    @property
     def wants_links(self) -> bool:
         """A bounded crawl follows the links of the page, so its body is read, changed or not."""
         return any(one.level < one.levels for one in self.wanted)

@@ -189,7 +189,9 @@ class NewsSpider(Spider):
         result = await self.parser.parse(page)
         visit = decide(page, result, self.rules)
         if result is not None:
-            metrics.observe(self.crawler.stats, metrics.PARSE_TIME, time.monotonic() - started)
+            spent_s = time.monotonic() - started
+            visit.parse_ms = round(spent_s * 1000, 1)
+            metrics.observe(self.crawler.stats, metrics.PARSE_TIME, spent_s)
         self._count(result, visit)
         if "rendered" in response.meta:
             brought = visit.article is not None or visit.outcome is Outcome.UNCHANGED

@@ -109,3 +109,12 @@ class StockSuite(MonitorSuite):
         monitors.ItemValidationMonitor,
         monitors.PeriodicItemCountMonitor,
     ]
+
+
+class FailingPipeline:
+    """Raises for half of the articles."""
+
+    def process_item(self, item: Any) -> Any:
+        if isinstance(item, Article) and item.id[0] in "01234567":
+            raise RuntimeError("this pipeline fails")
+        return item
