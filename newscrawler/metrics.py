@@ -136,7 +136,7 @@ ARTICLE_ORIGIN = _stat("article/origin", "articles", "where fields came from; la
 ARTICLE_CONTESTED = _stat(
     "article/contested",
     "articles",
-    "articles with a field that a good witness of the page contradicts; label: field",
+    "articles with a field that another good source of the page contradicts; label: field",
 )
 ARTICLE_LAG = _histogram(
     "article/lag",

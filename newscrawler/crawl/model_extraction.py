@@ -164,7 +164,7 @@ class ModelExtractor:
             if found.reason not in MENDABLE:
                 why = "other"
             elif not is_stated_article(doc):
-                why = "no_witness"
+                why = "no_metadata"
             elif len(page.flat) < STUB_CHARS:
                 why = (  # made by script: there is nothing that an answer could be held against
                     "no_text"

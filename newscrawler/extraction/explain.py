@@ -71,7 +71,7 @@ def explain(
     who = (
         "the set contradicts the page"
         if found.content.origin.startswith("selector:")
-        else "good witnesses differ"
+        else "good sources of the page differ"
     )
     wrong = f"; {who} in {', '.join(found.disagreements)}" if found.disagreements else ""
     return [

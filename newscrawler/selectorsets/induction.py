@@ -89,7 +89,7 @@ def induce(
         if found:
             out.fields[name] = found
         else:
-            out.failed[name] = "no node agreed with the witnesses on enough pages"
+            out.failed[name] = "no node agreed with the page metadata on enough pages"
     return out
 
 

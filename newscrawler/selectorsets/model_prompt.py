@@ -136,7 +136,7 @@ def refinement(answer: dict[str, Any], report: Report, invalid: dict[str, str]) 
     ]
     for name, field in report.fields.items():
         if not field.passed:
-            agree = "no witness" if field.agree is None else f"{field.agree:.0%}"
+            agree = "no page metadata" if field.agree is None else f"{field.agree:.0%}"
             rows.append(
                 f"{name} | {field.coverage:.0%} | {agree} | {field.reason} |"
                 f" {'; '.join(field.examples)}"

@@ -188,9 +188,9 @@ def _fault(name: str, report: FieldReport, found: list[Any], pages: _Pages) -> s
     if report.coverage < COVERAGE:
         return f"found on {report.coverage:.0%} of the pages that have it"
     if report.agree is None:
-        return "no witness on enough pages, and one proposer alone does not count"
+        return "no page metadata on enough pages, and one proposer alone does not count"
     if report.agree < AGREE:
-        return f"agrees with the page's own witnesses on {report.agree:.0%}"
+        return f"agrees with the page metadata on {report.agree:.0%}"
     is_required = name in REQUIRED and not pages.few
     if is_required and report.vary < 0.95 * _told_apart(pages.labels(name)):
         return "the same on several pages: boilerplate"

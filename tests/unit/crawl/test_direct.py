@@ -230,8 +230,8 @@ async def test_a_server_that_is_away_is_left_alone(bench: Bench, scripted_llm: S
 @pytest.mark.parametrize(
     ("body", "result"),
     [
-        (story_page(free=False), "no_witness"),  # it is paid for
-        (story_page().replace(b"NewsArticle", b"Thing"), "no_witness"),
+        (story_page(free=False), "no_metadata"),  # it is paid for
+        (story_page().replace(b"NewsArticle", b"Thing"), "no_metadata"),
         (b"<html><head><script type='application/ld+json'>{\"@type\":\"NewsArticle\",\"headline\":\"Tin moi trong ngay\"}"
          b"</script></head><body><h1>Tin moi trong ngay</h1><script>load()</script></body></html>", "no_text"),
     ],

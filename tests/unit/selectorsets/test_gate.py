@@ -126,21 +126,21 @@ def test_a_field_without_a_witness_does_not_pass() -> None:
     report = judged(a_set(), blind)
     assert report.passed, "title and content have theirs"
     for name in ("published", "authors"):
-        assert "no witness" in report.failed[name]
+        assert "no page metadata" in report.failed[name]
     few = [*blind[:9], *samples[9:]]  # three pages are not enough
-    assert "no witness" in judged(a_set(), few).failed["authors"]
+    assert "no page metadata" in judged(a_set(), few).failed["authors"]
 
 
 @pytest.mark.parametrize(
     ("field", "selectors", "reason"),
     [
-        ("title", [{"css": "p.writer"}], "agrees with the page's own witnesses"),
+        ("title", [{"css": "p.writer"}], "agrees with the page metadata"),
         ("title", [{"css": "h1.gone"}], "found on 0%"),
         ("authors", [{"css": "h1.headline"}], "found on"),
-        ("content", {"root": ["p.comment"], "exclude": []}, "agrees with the page's own witnesses"),
-        ("published", [{"css": "i.day"}], "agrees with the page's own witnesses on 0%"),
-        ("published", [{"css": "span.clock"}], "agrees with the page's own witnesses on 0%"),
-        ("published", [{"css": "b.now"}], "agrees with the page's own witnesses on 0%"),
+        ("content", {"root": ["p.comment"], "exclude": []}, "agrees with the page metadata"),
+        ("published", [{"css": "i.day"}], "agrees with the page metadata on 0%"),
+        ("published", [{"css": "span.clock"}], "agrees with the page metadata on 0%"),
+        ("published", [{"css": "b.now"}], "agrees with the page metadata on 0%"),
     ],
 )  # fmt: skip
 def test_each_wrong_field_is_named(field: str, selectors: Any, reason: str) -> None:
