@@ -61,7 +61,8 @@ class Link:
     band: int = 2  # 0 first .. 2 last, see DESIGN section 3
     score: float = 0.0  # inside the band, lower first; discovery puts -published_s or the age there
     due_ms: int = 0  # not before, ms since the epoch by the frontier's clock; 0 = at once
-    # What the feed, news sitemap or list said of it: title, published (ISO), kept to be compared with the page.
+    # What the feed, news sitemap or list said of it: title, published (ISO); the page is held
+    # against it.
     hint: dict[str, Any] | None = None
     # A seed refresh or an operator offers a known URL again: admitted when its next visit is due.
     revisit: bool = False
