@@ -116,7 +116,10 @@ class IndexPipeline(_ArticlePipeline):
         if not isinstance(item, Article):
             return item
         started = time.monotonic()
-        result = await self.services.ingest.put(item)
+        try:
+            result = await self.services.ingest.put(item)
+        except ingest.TakenDown as exc:
+            raise VisitEnds(Outcome.REFUSED, exc.reason) from exc
         if result.status == "twin":
             raise _duplicate(item, result.twin_of)
         if (visit := self.visits.of_article(item.id)) is not None:

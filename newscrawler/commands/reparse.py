@@ -10,10 +10,11 @@ from scrapy.settings import BaseSettings
 
 from newscrawler import cli
 from newscrawler.crawl import plugins, services
-from newscrawler.crawl.ingest import Ingest
+from newscrawler.crawl.ingest import Block, Ingest
 from newscrawler.crawl.reparse import Choice, Reparser, ReparseReport
 from newscrawler.discovery.sites import SitesError
 from newscrawler.frontier import connect
+from newscrawler.frontier.taken import Taken
 from newscrawler.frontier.types import FrontierError
 from newscrawler.rawstore import RawNotFound, RawStoreUnavailable
 from newscrawler.store.base import StoreError
@@ -80,7 +81,8 @@ async def _reparse(settings: BaseSettings, choice: Choice, dry_run: bool) -> Rep
         await selectors.refresh()
         if not dry_run:
             announcer.start()
-        ingest = Ingest(store, announcer=announcer)
+        block = Block(Taken(redis, settings.getint("FRONTIER_SHARDS")))
+        ingest = Ingest(store, announcer=announcer, block=block)
         rules = plugins.metadata_rules(settings)
         reparser = Reparser(raw, ingest, selectors, sites, rules, dry_run=dry_run)
         report = await reparser.run(choice)

@@ -22,7 +22,9 @@ import apsw
 from scrapy.settings import BaseSettings
 
 from newscrawler.crawl import services
-from newscrawler.frontier import snapshot
+from newscrawler.frontier import connect, snapshot
+from newscrawler.frontier.operator import Operator, shards_of
+from newscrawler.frontier.taken import URL, Entry, Taken
 from newscrawler.rawstore import RawStoreUnavailable
 from newscrawler.rawstore.raw_store import RemoteFolder
 from newscrawler.store import open_store
@@ -247,6 +249,7 @@ async def restore(settings: BaseSettings, source: str, replace: bool, say: Say) 
                 f"{' and '.join(there)} would be overwritten: use --replace, or another DATA_DIR,"
                 " REDIS_URL and ARTICLE_STORE"
             )
+        blocks = await _blocks(url)
         if there:
             snapshot.clear(url)
         say("articles")
@@ -258,7 +261,32 @@ async def restore(settings: BaseSettings, source: str, replace: bool, say: Say) 
             sorted(folder.glob("redis-*.rdb")), url, settings.get("REDIS_SERVER_BIN") or "",
             lambda keys: say(f"Redis: {keys:,} keys") if keys % 10_000 == 0 else None,
         )  # fmt: skip
+        await _block_again(url, blocks, say)
     return manifest
+
+
+async def _blocks(url: str) -> dict[str, Entry]:
+    client: Any = connect(url, single=False)
+    try:
+        return await Taken(client, 1).all()
+    finally:
+        await client.aclose()
+
+
+async def _block_again(url: str, blocks: dict[str, Entry], say: Say) -> None:
+    """What was taken down since the backup stays blocked, whatever the backup knows of it."""
+    if not blocks:
+        return
+    client: Any = connect(url, single=False)
+    try:
+        taken = Taken(client, await shards_of(client))
+        await taken.put(blocks)
+        ids = [bytes.fromhex(name[2:]) for name in blocks if name.startswith(URL)]
+        domains = [s.domain async for s in Operator(client, taken.shards).states()]
+        await taken.block(ids, domains)
+    finally:
+        await client.aclose()
+    say("what was taken down stays blocked; run `scrapy takedown` again for what came back")
 
 
 async def _restore_articles(settings: BaseSettings, path: Path, own: Path | None) -> None:

@@ -13,7 +13,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import xxhash
 from itemadapter import ItemAdapter
@@ -22,8 +22,11 @@ from newscrawler import metrics
 from newscrawler.crawl.announce import Announcer
 from newscrawler.crawl.waits import ARTICLES, RAW_PAGES, Waits
 from newscrawler.extraction import text as textrules
+from newscrawler.frontier.errors import FrontierUnavailable
+from newscrawler.frontier.taken import URL, Taken, text_field
 from newscrawler.items import FIELDS, Article, Outcome, Visit
 from newscrawler.rawstore import RawStore, RawStoreUnavailable
+from newscrawler.rawstore.erasing import erase_named
 from newscrawler.rawstore.errors import RawStoreGone
 from newscrawler.store import canonical_duplicates
 from newscrawler.store.base import (
@@ -32,8 +35,10 @@ from newscrawler.store.base import (
     StoreGone,
     StoreRefused,
     StoreUnavailable,
+    WholeStore,
 )
 from newscrawler.store.events import Kind
+from newscrawler.web.urls import canonicalize, domain_of, url_id
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +53,8 @@ STORED_AS = {
     "unchanged": metrics.ARTICLES_UNCHANGED,
     "twin": metrics.ARTICLES_TWIN,
 }
+#: Why an article is refused that was taken down.
+TAKEN_DOWN = "takedown"
 #: ``(name of the stat, how many)``
 Count = Callable[[str, int], Any]
 
@@ -158,6 +165,43 @@ class Patience:
         )
 
 
+class TakenDown(StoreRefused):
+    """The article, its site or its text was taken down: it is stored nowhere."""
+
+
+class Block:
+    """What was taken down (``scrapy takedown``), asked before and after each batch: what is in
+    flight when a take-down begins is dropped, or taken out again.
+
+    Raises StoreUnavailable while it cannot be asked: nothing is stored unasked.
+    """
+
+    def __init__(self, taken: Taken) -> None:
+        self._taken = taken
+
+    async def which(self, articles: Sequence[Article]) -> set[str]:
+        asked: list[tuple[str, str]] = []
+        owners: list[str] = []
+        for article in articles:
+            for name in fields_of(article):
+                asked.append((name, domain_of(article.url)))
+                owners.append(article.id)
+        try:
+            return {owners[place] for place in await self._taken.which(asked)}
+        except FrontierUnavailable as exc:
+            raise StoreUnavailable(f"what was taken down cannot be looked up: {exc}") from exc
+
+
+def fields_of(article: Article) -> list[str]:
+    """Under which names an article may have been taken down: its id, its addresses, its text."""
+    addresses = {canonicalize(url) or url for url in (article.url, article.canonical_url) if url}
+    ids = {article.id, *(url_id(address).hex() for address in addresses)}
+    names = [URL + one for one in sorted(ids)]
+    if article.content:
+        names.append(text_field(article.site, f"{_text_digest(article):016x}"))
+    return names
+
+
 class Ingest:
     """Group commit: an article is handed on only when the batch that holds it is durable.
 
@@ -169,6 +213,7 @@ class Ingest:
     :param announcer: tells others of what changed; None: nobody is told by this process
     :param count: counts of what was stored go there
     :param patience: how a store that is away is waited for; None: it is an error at once
+    :param block: what may not be stored; None: nothing was taken down
     """
 
     def __init__(
@@ -179,6 +224,7 @@ class Ingest:
         count: Count = _nothing,
         *,
         patience: Patience | None = None,
+        block: Block | None = None,
         rows: int = 200,
         wait_s: float = 0.4,
     ) -> None:
@@ -187,6 +233,7 @@ class Ingest:
         self._announcer = announcer
         self._counted = count
         self._patience = patience
+        self._block = block
         self._rows = rows
         self._wait_s = wait_s
         self._batch: list[_Waiting] = []
@@ -213,6 +260,7 @@ class Ingest:
 
         :raises StoreUnavailable, RawStoreUnavailable: nothing of the batch is taken
         :raises StoreRefused: the store does not accept this article
+        :raises TakenDown: it may not be stored any more; its raw page is taken out
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[PutResult] = loop.create_future()
@@ -305,7 +353,8 @@ class Ingest:
                 future.set_result(by_id[article.id])
             else:
                 why = refused.get(article.id, "no answer for it")
-                future.set_exception(StoreRefused([article.id], why))
+                error = TakenDown if why == TAKEN_DOWN else StoreRefused
+                future.set_exception(error([article.id], why))
         await self._announce(articles, by_id)
 
     async def _write(
@@ -313,13 +362,19 @@ class Ingest:
     ) -> tuple[dict[str, PutResult], dict[str, str]]:
         """Results by id, and the reasons of those that the store refused."""
         refused: dict[str, str] = {}
+        taken: set[str] = set()
         async with self._one_at_a_time:
             try:
                 if self._raw is not None:
                     await asyncio.to_thread(self._raw.flush)  # waits for the disk
-                results = await self._put(articles)
+                taken = await self._taken_down(articles)
+                results = await self._put([a for a in articles if a.id not in taken])
+                if more := await self._taken_down(articles, besides=taken):
+                    await self._purge(sorted(more))
+                    results = [r for r in results if r.id not in more]
+                refused = dict.fromkeys(taken | more, TAKEN_DOWN)
             except StoreRefused as exc:
-                refused = dict.fromkeys(exc.ids, exc.reason)
+                refused = dict.fromkeys(exc.ids, exc.reason) | dict.fromkeys(taken, TAKEN_DOWN)
                 results = exc.results
             finally:
                 if self._timer is None:  # the next batch has waited its time meanwhile
@@ -328,7 +383,34 @@ class Ingest:
         self._count(articles, by_id)
         return by_id, refused
 
+    async def _taken_down(
+        self, articles: Sequence[Article], besides: set[str] | frozenset[str] = frozenset()
+    ) -> set[str]:
+        """Ids of those that may not be stored; their pages are taken out of the raw store."""
+        block = self._block
+        if block is None or not articles:
+            return set()
+
+        async def ask() -> set[str]:
+            return await block.which(articles)
+
+        found = await (ask() if self._patience is None else self._patience.put(ask))
+        found -= besides
+        refs = [a.raw_ref for a in articles if a.id in found and a.raw_ref]
+        if self._raw is not None and refs:
+            await asyncio.to_thread(erase_named, self._raw, refs)
+        return found
+
+    async def _purge(self, ids: Sequence[str]) -> None:
+        """What was stored while its take-down began."""
+        store = cast(WholeStore, self.store)
+        await store.purge(ids)
+        await store.scrub()
+
     async def _put(self, articles: Sequence[Article]) -> list[PutResult]:
+        if not articles:
+            return []
+
         async def put() -> list[PutResult]:
             if self._announcer is not None:
                 await self._announcer.begin()

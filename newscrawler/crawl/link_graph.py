@@ -153,6 +153,34 @@ async def linking_to(client: Any, url_id: bytes, most: int) -> list[PageLinks]:
     return sorted(found, key=lambda page: -page.when_s)[:most]
 
 
+async def forget(client: Any, url_ids: Iterable[bytes]) -> int:
+    """Pages that were taken down, and the links that lead to them. How many pages there were."""
+    gone = {short(url_id) for url_id in url_ids}
+    done = 0
+    for site in await sites_of(client):
+        key = site_key(site)
+        with translated():
+            raw = await client.hgetall(key)
+            done += await client.hdel(key, *gone) if gone else 0
+        changed = {
+            page_id: _without(data, gone)
+            for page_id, data in raw.items()
+            if page_id not in gone and any(one in data for one in gone)
+        }
+        changed = {page_id: data for page_id, data in changed.items() if data != raw[page_id]}
+        if changed:
+            with translated():
+                await client.hset(key, mapping=changed)
+    return done
+
+
+def _without(data: bytes, gone: set[bytes]) -> bytes:
+    _, name, address = _HEAD.unpack_from(data)
+    start = _HEAD.size + name + address
+    ids = (data[i : i + ID_BYTES] for i in range(start, len(data), ID_BYTES))
+    return data[:start] + b"".join(one for one in ids if one not in gone)
+
+
 @dataclass(slots=True)
 class Node:
     id: str  # hex of the first bytes of its url id

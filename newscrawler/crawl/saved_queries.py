@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -151,6 +151,27 @@ class SavedQueries:
         pipeline.hset(f"{_KEY}:sent", name, now_ms)
         pipeline.zremrangebyscore(f"{_KEY}:found:{name}", 0, now_ms - _REMEMBERED_MS)
         await pipeline.execute()
+
+    async def forget(self, article_ids: Collection[str]) -> int:
+        """Articles that were taken down leave what waits to be sent. How many entries."""
+        done = 0
+        for query in await self.all():
+            key, begun_key = f"{_KEY}:waiting:{query.name}", f"{_KEY}:digest:{query.name}"
+            raw = await self._client.get(begun_key)
+            begun = None if raw is None else orjson.loads(raw)
+            first = begun["count"] if begun else 0
+            rows = await self._client.lrange(key, 0, -1)
+            for place, row in enumerate(rows):
+                if orjson.loads(row)["id"] not in article_ids:
+                    continue
+                done += int(await self._client.lrem(key, 1, row))
+                if begun is not None and place < first:
+                    begun["count"] -= 1  # the digest that is being sent has one entry less
+            if begun is not None and begun["count"]:
+                await self._client.set(begun_key, orjson.dumps(begun))
+            elif begun is not None:
+                await self._client.delete(begun_key)
+        return done
 
     async def claim(self, name: str, ms: int) -> bool:
         """Whether no other process sends the digest of this query now."""

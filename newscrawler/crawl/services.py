@@ -545,7 +545,8 @@ class Services:
     @cached_property
     def ingest(self) -> Ingest:
         """The one way into the store; its pages are kept and its articles announced."""
-        from newscrawler.crawl.ingest import Ingest, Patience
+        from newscrawler.crawl.ingest import Block, Ingest, Patience
+        from newscrawler.frontier.taken import Taken
 
         return Ingest(
             self.store,
@@ -553,6 +554,7 @@ class Services:
             self.announcer,
             self.count,
             patience=Patience(self.waits, self.is_over),
+            block=Block(Taken(self.redis, self.settings.getint("FRONTIER_SHARDS"))),
             rows=self.settings.getint("STORE_BATCH_ROWS"),
             wait_s=self.settings.getfloat("STORE_BATCH_MS") / 1000,
         )

@@ -10,6 +10,7 @@ from newscrawler.crawl.render_lessons import RenderLessons
 from newscrawler.discovery.sites import Refusal, Site
 from newscrawler.frontier import keys, packing
 from newscrawler.frontier.errors import translated
+from newscrawler.frontier.taken import URL, Taken
 from newscrawler.items import Link
 from newscrawler.store.base import StoreUnavailable
 from newscrawler.web.robots import RobotsRules
@@ -45,6 +46,12 @@ async def trace(url: str, operator: Operator, settings: BaseSettings) -> dict[st
     """
     sites = services.load_sites(settings)
     found = sites.identify(url)
+    if await _is_taken_down(url, found, operator):
+        return {
+            "url": url,
+            "refused": "takedown",
+            "text": "it was taken down and is never fetched: scrapy takedown --list",
+        }
     if found == Refusal("offsite") and await operator.state(domain_of(url)) is not None:
         # A host of no enabled site that was crawled by its address (`-a urls=`): the
         # frontier knows it.
@@ -83,6 +90,12 @@ async def trace(url: str, operator: Operator, settings: BaseSettings) -> dict[st
         "selector_set": await _selector_set(site.id if site else found.domain, operator, settings),
         "article": article,
     }
+
+
+async def _is_taken_down(url: str, found: object, operator: Operator) -> bool:
+    taken = Taken(operator.client, operator.shards, operator.scripts)
+    asked = [(URL + found.url_id.hex(), found.domain)] if isinstance(found, Link) else []
+    return bool(await taken.which(asked)) or await taken.has(url)
 
 
 async def _archived(url_id: bytes, settings: BaseSettings) -> bytes | None:

@@ -34,6 +34,9 @@ Cluster can spread the shards.
     {f0}:stat           hash   counters since the frontier was made
     {f0}:want           hash   url id -> how it came into the queue and which bounded crawls want it
                                now: "n" or "o<band>:<score>", then " <crawl>:<level>:<levels>" each
+    {f0}:taken          set    url ids that were taken down, in every shard (taken.py)
+    {frontier}:taken    hash   what was taken down -> JSON (taken.Entry)
+    {frontier}:taken:domains  set   the domains among it
     {crawls}:...        bounded crawls, see bounded.py
     {frontier}:meta     hash   schema, shards: what must not change under a filled frontier
 """
@@ -43,6 +46,8 @@ from __future__ import annotations
 from zlib import crc32
 
 META = "{frontier}:meta"
+TAKEN = "{frontier}:taken"
+TAKEN_DOMAINS = "{frontier}:taken:domains"
 
 
 def shard_of(domain: str, shards: int) -> int:

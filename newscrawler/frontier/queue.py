@@ -24,6 +24,7 @@ from newscrawler.frontier.errors import translated
 from newscrawler.frontier.operator import Operator
 from newscrawler.frontier.scripts import Scripts
 from newscrawler.frontier.seen import LocalSeen
+from newscrawler.frontier.taken import Taken
 from newscrawler.frontier.types import (
     Ack,
     AddResult,
@@ -123,6 +124,7 @@ class Frontier:
         self.worker = worker
         self.scripts = Scripts(client, packing.config(config))
         self.operator = Operator(client, config.shards, self.scripts)
+        self.taken = Taken(client, config.shards, self.scripts)
         self.local = LocalSeen(config.local_links, config.local_capacity, config.local_reset_s)
         self.mover: Mover | None = None
         if archive is not None and config.finished_limit > 0:
@@ -220,7 +222,7 @@ class Frontier:
             clock, a group over several shards
         """
         by_shard: dict[int, list[list[Any]]] = {}
-        policies = list(policies)
+        policies = await self.taken.disabled(policies)
         packing.check_groups(policies, self.config.shards)
         for policy in policies:
             row = packing.policy(policy, loopback_only=self.config.loopback_only)
@@ -779,9 +781,11 @@ class Frontier:
         does. Any other lease is for ``url``: end it by :meth:`release`.
 
         :returns: the lease, or the real milliseconds after which to ask again
-        :raises FrontierRefused: the domain is unknown to the frontier, paused by its operator, or
-            its quota is spent
+        :raises FrontierRefused: the domain is unknown to the frontier, paused by its operator, its
+            quota is spent, or the URL was taken down
         """
+        if await self.taken.has(url):
+            raise FrontierRefused(f"{url} was taken down (scrapy takedown --list)")
         turn_id = secrets.token_bytes(16)
         shard = self._shard(domain)
         with translated():

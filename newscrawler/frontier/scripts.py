@@ -34,6 +34,7 @@ NAMES = (
     "restarted",
     "set_clock",
     "step",
+    "take_down",
     "trial",
     "unwant",
     "want",

@@ -143,13 +143,13 @@ class RawStore:
     def scan(self, since: datetime | None = None) -> Iterator[tuple[str, RawPage]]:
         """Every page with its reference, file by file; with ``since`` those fetched
         at or after it."""
-        for path in self._local_files():
+        for path in self.local_files():
             yield from _scan_file(path, since)
 
     def verify(self) -> Iterator[tuple[str, str]]:
         """Reference and fault of every record, "" where it is as it was written; for a file that is
         damaged its name instead. What workers write meanwhile may be missing."""
-        for path in self._local_files():
+        for path in self.local_files():
             yield from _verify_file(path)
 
     def close(self) -> None:
@@ -157,7 +157,8 @@ class RawStore:
         if self._writer is not None:
             self._writer.close()
 
-    def _local_files(self) -> list[Path]:
+    def local_files(self) -> list[Path]:
+        """Those that are complete, and those that are being written to, by name."""
         if not self.folder.is_dir():
             return []
         return sorted(
@@ -422,7 +423,7 @@ class RemoteRawStore(RawStore):
 
     def scan(self, since: datetime | None = None) -> Iterator[tuple[str, RawPage]]:
         names = self.remote.names()
-        local = {p.name.removesuffix(".open") for p in self._local_files()}
+        local = {p.name.removesuffix(".open") for p in self.local_files()}
         yield from super().scan(since)
         for name in names:
             modified = self.remote.modified(name) if since is not None else None
@@ -439,7 +440,7 @@ class RemoteRawStore(RawStore):
 
     def verify(self) -> Iterator[tuple[str, str]]:
         names = self.remote.names()
-        local = {p.name.removesuffix(".open") for p in self._local_files()}
+        local = {p.name.removesuffix(".open") for p in self.local_files()}
         yield from super().verify()
         for name in names:
             if name not in local:

@@ -27,6 +27,7 @@ _HEAD = b"\x1f\x8b\x08\x04\x00\x00\x00\x00\x00\xff\x0c\x00sl\x08\x00"
 _LENGTHS = struct.Struct("<II")
 HEAD_BYTES = len(_HEAD) + _LENGTHS.size
 _LEVEL = 1
+_STORED = 65_535  # most bytes of a block that is not compressed
 _WBITS = -15  # raw deflate: the gzip header and trailer are ours
 
 _VERSION = b"WARC/1.1\r\n"
@@ -179,6 +180,33 @@ def _parse_http(block: bytes) -> tuple[int, Headers, bytes]:
             continue  # the one that was put in when the record was written
         headers.append((name, value.strip()))
     return int(status_line.split()[1]), headers, body
+
+
+def padding(length: int) -> bytes:
+    """A member of exactly so many bytes that says nothing: what stands in the place of a record
+    that was taken out, so that no other record moves. Readers of WARC files pass over it.
+
+    :raises RecordError: too few bytes for a record
+    """
+    head = (
+        b"%sWARC-Type: metadata\r\nWARC-Record-ID: <urn:uuid:%s>\r\nWARC-Date: %s\r\n"
+        b"Content-Type: text/plain\r\nContent-Length: %%010d\r\n\r\n"
+    ) % (_VERSION, str(uuid.uuid4()).encode(), _date(datetime.fromtimestamp(0, UTC)))
+    deflated_bytes = length - HEAD_BYTES - 8
+    blocks = max(1, -(-deflated_bytes // (_STORED + 5)))
+    block_bytes = deflated_bytes - 5 * blocks
+    content = block_bytes - len(head % 0) - len(_END)
+    if content < 0:
+        raise RecordError(f"{length} bytes are too few for a record")
+    block = head % content + b" " * content + _END
+    # Stored, not compressed: the only form whose length can be chosen.
+    stored = b"".join(
+        struct.pack("<BHH", number == blocks - 1, len(part), len(part) ^ 0xFFFF) + part
+        for number in range(blocks)
+        for part in [block[number * _STORED : (number + 1) * _STORED]]
+    )
+    trailer = _LENGTHS.pack(isal_zlib.crc32(block), len(block))
+    return b"".join((_HEAD, _LENGTHS.pack(length, len(block)), stored, trailer))
 
 
 def decode(member: bytes) -> RawPage | None:

@@ -295,6 +295,19 @@ class WholeStore(ArticleStore, Protocol):
         """Of those that are stored, as they are now."""
         ...
 
+    async def purge(self, ids: Sequence[str]) -> int:
+        """Removes articles with all their versions, vectors, fingerprints and events, as if they
+        had never been stored. How many there were. Nobody is told of it."""
+        ...
+
+    async def scrub(self, *, rewrite: bool = False) -> list[str]:
+        """What was purged leaves the disk: logs of writes are emptied and deleted documents merged
+        away. What could not be done, a line each.
+
+        :param rewrite: everything is written anew, for what earlier programs left behind
+        """
+        ...
+
     async def inspect(self) -> list[str]:
         """What is wrong with what the store keeps beside the articles: older versions, the index,
         vectors. A line for each; empty: nothing."""

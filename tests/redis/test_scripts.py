@@ -82,6 +82,7 @@ async def test_every_script_runs(r: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     await book.page_ended("none", wanted.url_id, fetched, level=1, links=(), now_ms=1)
     feed = FoundSeed(f"https://{domain}/rss", Kind.FEED, 1)
     assert await FoundSeeds(r, 1).note(domain, [feed, feed]) == [feed]
+    assert await f.taken.block([wanted.url_id], [domain]) == 0
     await check(r)
     assert ran == set(scripts.NAMES)
 

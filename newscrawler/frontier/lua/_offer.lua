@@ -90,11 +90,19 @@ local function admit(name, d, id, link, h, due)
   return "a"
 end
 
+-- Whether a URL was taken down (take_down.lua). Nobody has taken down anything in most frontiers.
+local has_taken
+local function is_taken(id)
+  if has_taken == nil then has_taken = call("EXISTS", P .. ":taken") == 1 end
+  return has_taken and call("SISMEMBER", P .. ":taken", id) == 1
+end
+
 --@fields l @LINK rest
 -- A link that no queue holds. shape: 32 bits of what the URL looks like, 0 or nil = it is not counted.
 -- flags of a link: 1 revisit, 2 moved (it replaces a URL of the same id under another domain), 4 the archive was asked,
 -- 8 a bounded crawl wants it, due or not (want.lua; with 1).
 local function offer(name, id, link, shape)
+  if is_taken(id) then return "x" end
   local flags = link:byte(LINK.at.flags)
   local revisit, is_moved, is_asked, is_wanted = flags % 2 == 1, flags % 4 >= 2, flags % 8 >= 4, flags >= 8
   -- The record answers first, as it costs less than the filter and never lies. It may also be older than the

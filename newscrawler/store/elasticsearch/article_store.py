@@ -755,6 +755,15 @@ class ElasticStore:
     def walk(self) -> AsyncIterator[Kept]:
         return whole.walk(self._server)
 
+    async def purge(self, ids: Sequence[str]) -> int:
+        letters = [x for x in await self.outbox.letters() if x.article_id in set(ids)]
+        await self.outbox.forget(letters)
+        return await whole.purge(self._server, ids)
+
+    async def scrub(self, *, rewrite: bool = False) -> list[str]:
+        """``rewrite`` changes nothing: the server's files are not looked into."""
+        return await whole.scrub(self._server)
+
     async def states(self, ids: Sequence[str]) -> dict[str, State]:
         return await whole.states(self._server, ids)
 

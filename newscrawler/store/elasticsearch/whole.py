@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +18,11 @@ _BATCH = 200
 _BUCKETS, _LOOKED_AT = 1_000, 1_000
 _NAMED = 3
 _KEEP_ALIVE = "5m"
+#: Settings of an index while it is scrubbed: a single deleted document is worth a merge.
+_SCRUBBING = {"index.merge.policy.expunge_deletes_allowed": 0}
+#: How often a merge is tried, and seconds between two: the server keeps what was deleted for copies
+#: of a shard that may be behind, and lets go of it within some thirty seconds.
+_MERGES, _MERGE_PAUSE_S = 60, 2.0
 
 
 async def view(server: Server, index: str, body: dict[str, Any]) -> AsyncIterator[list[Any]]:
@@ -72,6 +79,68 @@ async def headlines(server: Server, after: datetime, before: datetime) -> list[H
             at = datetime.fromtimestamp(source["at"] / 1000, UTC)
             found.append(Headline(hit["_id"], data["site"], data.get("title", ""), at))
     return sorted(found, key=lambda one: one.at)
+
+
+async def purge(server: Server, ids: Sequence[str]) -> int:
+    """Documents of these articles in every index of ours: the one in use, one that a migration has
+    left, older versions, vectors, dead letters."""
+    stored = await states(server, ids)
+    names = await _indices(server)
+    for name, by in names.items():
+        query = {"ids": {"values": list(ids)}} if by == "_id" else {"terms": {by: list(ids)}}
+        body = {"size": _LOOKED_AT, "_source": False, "query": query}
+        gone = [hit["_id"] async for hits in view(server, name, body) for hit in hits]
+        for at in range(0, len(gone), _LOOKED_AT):
+            lines = [{"delete": {"_id": one}} for one in gone[at : at + _LOOKED_AT]]
+            await server.ask(lambda es: es.bulk(index=name, operations=lines))  # noqa: B023
+        await server.refresh(name)
+    return len(stored)
+
+
+async def scrub(server: Server) -> list[str]:
+    """Merges away what was deleted: until then the documents are on the disk."""
+    left = []
+    for name in await _indices(server):
+        await server.ask(
+            lambda es: es.indices.put_settings(index=name, settings=_SCRUBBING)  # noqa: B023
+        )
+        deleted = 1
+        for _ in range(_MERGES):
+            deleted = await _merged(server, name)
+            if not deleted:
+                break
+            await asyncio.sleep(_MERGE_PAUSE_S)
+        as_before = dict.fromkeys(_SCRUBBING)
+        await server.ask(
+            lambda es: es.indices.put_settings(index=name, settings=as_before)  # noqa: B023
+        )
+        if deleted:
+            left.append(f"{name}: {deleted:,} deleted documents are not merged away yet")
+    return left
+
+
+async def _merged(server: Server, name: str) -> int:
+    """Deleted documents that are still on the disk after one more merge."""
+    await server.ask(lambda es: es.indices.flush(index=name, force=True, wait_if_ongoing=True))
+    await server.ask(lambda es: es.indices.forcemerge(index=name, only_expunge_deletes=True))
+    await server.ask(lambda es: es.indices.flush(index=name, force=True, wait_if_ongoing=True))
+    await server.refresh(name)
+    stats = await server.ask(lambda es: es.indices.stats(index=name, metric="docs"))
+    return int(stats["_all"]["primaries"]["docs"]["deleted"])
+
+
+async def _indices(server: Server) -> dict[str, str]:
+    """Every index of ours -> the field that has the article's id."""
+    found = await server.ask(
+        lambda es: es.indices.get(index=f"{server.index}-*", features="aliases")
+    )
+    base = re.escape(server.index)
+    forms = {
+        rf"{base}-\d+(-\d+)?": "_id",
+        rf"{base}-vectors-[0-9a-f]{{10}}-\d+": "_id",
+        rf"{base}-versions-\d+": "id",
+    }
+    return {name: by for name in found for form, by in forms.items() if re.fullmatch(form, name)}
 
 
 async def inspect(server: Server) -> list[str]:

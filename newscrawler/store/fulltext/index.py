@@ -69,6 +69,12 @@ class FullText:
         if self._indexer is not None:
             self._indexer.poke()
 
+    def remake(self) -> None:
+        """Throws its files away and makes it anew: the engine keeps the words of what was deleted
+        until it happens to merge them away. A search finds what has been read again so far."""
+        self._folder.suspect()
+        self.poke()
+
     def close(self) -> None:
         with self._guard:
             indexer, self._indexer = self._indexer, None

@@ -227,8 +227,9 @@ class Indexer:
             if change.article is not None:
                 self._writer.add_document(schema.document(change))
                 self._greatest = max(self._greatest, change.n)
-        if changes:
+        if mark != self._mark:  # also where what came last was purged
             self._mark, self._waiting = mark, True
+        if changes:
             self._say_progress(len(changes))
         return len(changes)
 

@@ -125,6 +125,8 @@ class Follower:
         known = self._known
         changes, mark = await self._threaded(self._feed.after, known.mark.done, BATCH)
         if not changes:
+            if mark != known.mark:  # what came last was purged
+                await self._threaded(self._put, [], mark)
             await self._threaded(self._caught_up)
             return self._period_s
         rows = [row for change in changes if (row := await self._row(change)) is not None]

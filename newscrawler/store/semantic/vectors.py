@@ -180,5 +180,26 @@ class VectorFile:
         return self.model.name, self.model.version, self.model.dimension
 
 
+def forget(path: Path, numbers: Iterable[int]) -> None:
+    """Vectors of articles that were purged, of every model: readers are told by rows without one.
+    Raises apsw.Error."""
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        db.set_busy_timeout(_BUSY_MS)
+        db.execute("PRAGMA secure_delete = ON")
+        with db:
+            for n in numbers:
+                for (model,) in db.execute("SELECT id FROM model").fetchall():
+                    db.execute(
+                        "UPDATE vector SET data = NULL, digest = x'', place ="
+                        " (SELECT max(place) + 1 FROM vector WHERE model = ?1)"
+                        " WHERE model = ?1 AND n = ?2",
+                        (model, n),
+                    )
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        db.close()
+
+
 def _read(data: bytes) -> Any:
     return np.frombuffer(data, dtype=np.float16).astype(np.float32)

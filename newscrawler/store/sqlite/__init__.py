@@ -102,6 +102,14 @@ class LocalStore:
         marked: int = await self._write("mark_gone", list(ids))
         return marked
 
+    async def purge(self, ids: Sequence[str]) -> int:
+        purged: int = await self._write("purge", list(ids))
+        return purged
+
+    async def scrub(self, *, rewrite: bool = False) -> list[str]:
+        is_done = await self._write("scrub", rewrite)
+        return [] if is_done else [f"{self._path}-wal could not be emptied: it is being read"]
+
     async def get(self, article_id: str) -> Article | None:
         return await self._read(lambda reader: reader.get(article_id))
 

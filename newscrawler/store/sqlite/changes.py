@@ -20,7 +20,11 @@ from newscrawler.store.sqlite.schema import CHANGES_SINCE, snapshot
 
 #: Changes whose transactions are remembered; an index that is further behind is made anew.
 _KEPT = 500_000
-_LAST = "SELECT coalesce(max(change), 0) FROM article"
+#: An article that was purged has left its number in the history: none is given out twice.
+_LAST = (
+    "SELECT max(coalesce((SELECT max(change) FROM article), 0),"
+    " coalesce((SELECT max(change) FROM history), 0))"
+)
 
 
 class Numbers:
@@ -69,7 +73,8 @@ class Feed:
                 "WHERE change > ? ORDER BY change LIMIT ?",
                 (change, limit),
             ).fetchall()
-            done = rows[-1][0] if rows else change
+            # What was purged has no row: the end is that of the history.
+            done = rows[-1][0] if len(rows) == limit else max(change, self.last())
             boundary, token = self._boundary(done)
         return [_change(*row) for row in rows], Mark(done, boundary, token)
 

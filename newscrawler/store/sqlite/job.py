@@ -19,8 +19,9 @@ from newscrawler.store.sqlite import schema
 from newscrawler.store.sqlite.changes import Feed
 from newscrawler.store.sqlite.write import Writer
 
-#: ``open`` and ``refresh`` take None, ``put`` articles and ``mark_gone`` their ids.
-Verb = Literal["open", "put", "mark_gone", "refresh"]
+#: ``open`` and ``refresh`` take None, ``put`` articles, ``mark_gone`` and ``purge`` their ids, and
+#: ``scrub`` whether the file is to be written anew.
+Verb = Literal["open", "put", "mark_gone", "refresh", "purge", "scrub"]
 #: What SQLite says of one row, not of the file.
 _OF_A_ROW = (apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError)
 
@@ -42,8 +43,24 @@ def run(writer: Writer, index: FullText, verb: Verb, argument: Any) -> Any:
         result = writer.mark_gone(argument)
     elif verb == "refresh":
         index.poke()
+    elif verb == "purge":
+        numbers = writer.purge(argument)
+        _forget_vectors(Path(writer.place.name), numbers)
+        if numbers:
+            index.remake()
+        result = len(numbers)
+    elif verb == "scrub":
+        result = writer.scrub(rewrite=argument)
     writer.place.check()  # what was written to a deleted file must not count as stored
     return result
+
+
+def _forget_vectors(path: Path, numbers: Sequence[int]) -> None:
+    vectors = path.with_suffix(".vectors")
+    if numbers and vectors.is_file():
+        from newscrawler.store.semantic.vectors import forget
+
+        forget(vectors, numbers)
 
 
 def work(job: tuple[Verb, str, Any]) -> tuple[str, Any]:

@@ -26,7 +26,7 @@ from newscrawler.store.sqlite import schema
 T = TypeVar("T")
 #: A sink that nobody serves is waited for so long; then its events may be dropped.
 KEPT_MS = 30 * 86_400_000
-_END = "SELECT coalesce(max(change), 0) FROM article"
+_END = "SELECT coalesce(max(change), 0) FROM history"
 #: Of one event: the article's data as it was in that version.
 _DATA = (
     "CASE WHEN a.version = e.version THEN a.data ELSE "

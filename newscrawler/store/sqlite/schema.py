@@ -110,7 +110,8 @@ def connect(path: Path, *, create: bool) -> apsw.Connection:
                 # the power fails.
                 connection.execute(
                     "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size"
-                    " = -32768"
+                    # What is deleted is overwritten: a take-down leaves no text in free pages.
+                    " = -32768; PRAGMA secure_delete = ON"
                 )
                 _prepare(connection, path)
             connection.execute(
@@ -127,6 +128,7 @@ class Place:
     deleted, and says nothing."""
 
     def __init__(self, name: str) -> None:
+        self.name = name
         self._path = Path(name)
         self._known = self._path.stat() if name else None
 

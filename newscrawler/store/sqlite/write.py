@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from newscrawler.store.sqlite.schema import Place, immediate
 _HOLDERS = 32
 #: Entries of keys looked at, and articles looked at closely.
 _ROWS, _VERIFIED = 2_000, 4
+#: Seconds that readers are waited for before their log can be emptied.
+_SCRUB_S = 60.0
 _SHARED = "SELECT key, n FROM band WHERE key IN ({}) LIMIT ?"
 _EVENT = "INSERT INTO event(change, n, version, kind, at_ms) VALUES(?,?,?,?,?)"
 #: Who names this address as canonical; whose address it is.
@@ -101,6 +104,37 @@ class Writer:
                 self._db.execute(_EVENT, (change, old.n, old.version, "gone", now))
                 done += 1
         return done
+
+    def purge(self, ids: Sequence[str]) -> list[int]:
+        """Removes articles with all that is kept of them; their numbers. Nobody is told."""
+        numbers_gone: list[int] = []
+        with immediate(self._db), numbered(self._db) as numbers:
+            for article_id in ids:
+                self._db.execute("DELETE FROM letter WHERE id = ?", (article_id,))
+                old = self._old(article_id)
+                if old is None:
+                    continue
+                self._forget_bands(old, numbers)
+                for table in ("version", "event", "article"):
+                    self._db.execute(f"DELETE FROM {table} WHERE n = ?", (old.n,))
+                numbers.next()
+                numbers_gone.append(old.n)
+        return numbers_gone
+
+    def scrub(self, *, rewrite: bool) -> bool:
+        """Takes the pages of what was purged off the disk: freed pages are zeros by secure_delete,
+        the log of writes is emptied here. False: another process reads from it all the time.
+
+        :param rewrite: the whole file is written anew (VACUUM); others that write wait for it
+        """
+        if rewrite:
+            self._db.execute("VACUUM")
+        deadline = time.monotonic() + _SCRUB_S
+        while True:
+            busy = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
+            if not busy or time.monotonic() > deadline:
+                return busy == 0
+            time.sleep(0.05)
 
     # ------------------------------------------------------------------ one article
     def _write(self, new: _Ready, old: _Old | None, now: int, numbers: Numbers) -> PutResult:

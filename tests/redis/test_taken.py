@@ -1,0 +1,63 @@
+"""URLs that were taken down: no offer brings them back, what was queued is gone, others stay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from newscrawler.frontier.queue import DomainPolicy, FrontierRefused
+from newscrawler.frontier.taken import DOMAIN, URL, Entry, Taken
+from newscrawler.items import Outcome
+from tests.redis.helpers import check, done, ended, frontier, link, links
+
+HOW = Entry("https://a.vn/x", "2026-11-22", "me", "asked")
+
+
+async def test_a_blocked_url_leaves_the_queue_and_is_never_taken_again(r: Any) -> None:
+    f = await frontier(r)
+    offered = links(5, "a.vn")
+    await f.add(offered)
+    before = (await f.counts()).queued
+    assert await f.taken.block([offered[0].url_id], ["a.vn", "b.vn"]) == 1
+    assert (await f.counts()).queued == before - 1
+    other = await frontier(r, worker="w2")  # it remembers no link
+    assert (await other.add([offered[0]])).refused == {"disabled": 1}
+    assert (await f.add([replace(offered[0], revisit=True)])).refused == {"disabled": 1}
+    await check(r)
+    assert await f.record(offered[0].url_id, "a.vn") is None
+    assert await f.taken.block([offered[0].url_id], ["a.vn"]) == 0
+    await f.taken.lift([URL + offered[0].url_id.hex()])
+    assert (await f.add([replace(offered[0], revisit=True)])).added
+
+
+async def test_a_leased_url_is_finished_when_its_visit_ends(r: Any) -> None:
+    f = await frontier(r)
+    (one,) = links(1, "a.vn")
+    await f.add([one])
+    (lease,) = (await f.step(1)).leases
+    assert lease.url_id == one.url_id
+    assert await f.taken.block([one.url_id], ["a.vn"]) == 0
+    await f.step(0, [done(lease, Outcome.REFUSED, reason="takedown")], [ended(lease)])
+    counts = await f.counts()
+    assert (counts.queued, counts.waiting, counts.leased) == (0, 0, 0)
+    assert (await f.add([replace(one, revisit=True)])).refused == {"disabled": 1}
+    await check(r)
+
+
+async def test_a_domain_and_what_is_below_it_is_switched_off(r: Any) -> None:
+    f = await frontier(r)
+    await f.taken.put({DOMAIN + "a.vn": HOW})
+    await f.put_domains([DomainPolicy(name, "s") for name in ("a.vn", "m.a.vn", "ba.vn")])
+    for domain, refused in (("a.vn", 1), ("m.a.vn", 1), ("ba.vn", 0)):
+        assert (await f.add([link("/y", domain)])).refused == ({"disabled": 1} if refused else {})
+    with pytest.raises(FrontierRefused, match="taken down"):
+        await f.reserve("m.a.vn", "https://m.a.vn/y")
+    taken = Taken(r, 1)
+    asked = [("u:00", "ba.vn"), ("u:00", "x.a.vn:8080"), ("t:site:1", "c.vn")]
+    assert await taken.which(asked) == {1}
+    await taken.put({"t:site:1": HOW})
+    assert await taken.which(asked) == {1, 2}
+    await taken.lift(["t:site:1", DOMAIN + "a.vn"])
+    assert await taken.which(asked) == set() and await taken.all() == {}
