@@ -247,6 +247,20 @@ RAW_ROTATE_BYTES = 256 * 1024 * 1024  # a new WARC file after this many bytes
 RAW_ROTATE_S = 3600  # or this many seconds
 RAW_LIST_SAMPLE = 0.02  # share of changed list pages that is kept
 
+# ---------------------------------------------------------------- how long things are kept
+# Days; 0 = for ever. `scrapy store prune`, run once a day by cron, keeps to them;
+# docs/operations.md has what the crawl bounds by itself. Raw pages: all that are older go, except
+# those that an article is made of as it is now, which need --current-too.
+RAW_KEEP_DAYS = 0
+# Raw pages that no stored version of an article and no selector set refers to (lists, visits that
+# brought nothing new, pages of versions that were pruned), at least 1 day. 0 = as RAW_KEEP_DAYS.
+RAW_UNREFERENCED_KEEP_DAYS = 0
+# Older versions of articles, by when they were fetched.
+VERSION_KEEP_DAYS = 0
+# Finished records that were moved out of Redis (FRONTIER_FINISHED_LIMIT), by their last visit. An
+# address that is forgotten and linked again is fetched again: more than ARTICLE_MAX_AGE_DAYS.
+FINISHED_KEEP_DAYS = 0
+
 # ---------------------------------------------------------------- articles and search
 # Empty = SQLite in DATA_DIR; http(s)://host:9200 = Elasticsearch 9.
 ARTICLE_STORE = _env("ARTICLE_STORE", "")

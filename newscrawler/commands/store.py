@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import asdict
 from typing import Any, TypeVar, cast
 
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli
 from newscrawler.commands.search import with_store
-from newscrawler.crawl import services
+from newscrawler.crawl import retention, services
 from newscrawler.crawl.store_check import Check, Findings
-from newscrawler.rawstore import RawStoreUnavailable
+from newscrawler.frontier.types import FrontierError
+from newscrawler.rawstore import RawNotFound, RawStoreUnavailable
 from newscrawler.store.base import ArticleStore, StoreError, WholeStore
 from newscrawler.store.copying import Copied, copy
 from newscrawler.utils.display import url_shown
@@ -22,6 +24,7 @@ T = TypeVar("T")
 VERBS = {
     "check": "                     compare articles, index, vectors and raw pages; 1 on findings",
     "copy": "FROM TO              every article with its versions; begun again it goes on",
+    "prune": "                     remove what is older than its settings say; --dry-run says what",
     "migrate": "                   Elasticsearch: a new index of today's schema, without a pause",
 }
 #: Findings that are printed.
@@ -49,6 +52,14 @@ class Command(cli.Command):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         cli.add_json_option(parser)
+        parser.add_argument(
+            "--dry-run", action="store_true", help="prune: say what would go, change nothing"
+        )
+        parser.add_argument(
+            "--current-too",
+            action="store_true",
+            help="prune: also raw pages of articles as they are now (RAW_KEEP_DAYS)",
+        )
         parser.add_argument("--no-raw", action="store_true", help="check: leave the raw pages out")
         for side in ("from", "to"):
             parser.add_argument(
@@ -65,7 +76,11 @@ class Command(cli.Command):
         if len(rest) != (2 if verb == "copy" else 0):
             needed = "two stores, FROM and TO" if verb == "copy" else "no other argument"
             raise cli.UsageError(f"store {verb} takes {needed}", print_help=False)
-        if verb == "copy":
+        if verb != "prune" and (opts.dry_run or opts.current_too):
+            raise cli.UsageError("--dry-run and --current-too are of prune", print_help=False)
+        if verb == "prune":
+            _prune(self.settings, opts)
+        elif verb == "copy":
             _copy(self.settings, rest[0], rest[1], opts)
         elif verb == "migrate":
             with_store(self.settings, lambda store: _migrate(store, opts.as_json))
@@ -107,6 +122,46 @@ def _print_findings(found: Findings, as_json: bool) -> None:
         cli.note(f"{looked_at} looked at: {len(found.faults) or 'no'} fault(s)")
     if found.faults:
         raise SystemExit(1)
+
+
+# ---------------------------------------------------------------- prune
+def _prune(settings: BaseSettings, opts: argparse.Namespace) -> None:
+    try:
+        limits = retention.Limits.from_settings(settings)
+    except ValueError as exc:
+        cli.refuse(str(exc))
+    if not limits.any:
+        cli.note("everything is kept for ever: RAW_KEEP_DAYS, VERSION_KEEP_DAYS ... are 0")
+        return
+
+    async def work(store: ArticleStore) -> retention.Pruned:
+        return await retention.prune(
+            settings, _whole(store), limits, cli.note,
+            dry_run=opts.dry_run, current_too=opts.current_too,
+        )  # fmt: skip
+
+    try:
+        done = with_store(settings, work)
+    except (RawStoreUnavailable, RawNotFound, FrontierError, services.StartRefused) as exc:
+        cli.fail(f"{exc}; what was done stays done, run it again")
+    except OSError as exc:
+        cli.fail(f"{exc.filename or 'disk'}: {exc.strerror or exc}; run it again")
+    finally:
+        services.stop_embedded(settings)
+    if opts.as_json:
+        cli.print_object({**asdict(done), "dry_run": opts.dry_run})
+        return
+    word = "would go" if opts.dry_run else "went"
+    cli.show(
+        f"{done.versions:,} older versions, {done.finished:,} finished records and"
+        f" {done.raw_pages:,} of {done.raw_looked_at:,} raw pages"
+        f" ({done.raw_bytes:,} bytes) {word}"
+    )
+    if done.raw_current:
+        cli.note(
+            f"{done.raw_current:,} raw pages are older than RAW_KEEP_DAYS and stay: articles are"
+            " made of them as they are now (--current-too)"
+        )
 
 
 # ---------------------------------------------------------------- migrate

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from newscrawler.rawstore import files, record
+from newscrawler.rawstore import compact, record
 from newscrawler.rawstore.errors import RawNotFound, RawStoreUnavailable
 from newscrawler.rawstore.raw_store import RawStore, RemoteRawStore, parse_ref
 from newscrawler.rawstore.record import RawPage
@@ -34,10 +34,7 @@ def erase(
     gone: list[str] = []
     for number, (path, put_back) in enumerate(_files(store), 1):
         name = path.name.removesuffix(".open")
-        found = [
-            (f"{name}:{offset}:{length}", offset, length)
-            for offset, length in _judged(path, name, judge)
-        ]
+        found = list(_judged(path, name, judge))
         if found:
             about_to([ref for ref, _, _ in found])
             _overwrite(path, [(offset, length) for _, offset, length in found])
@@ -55,7 +52,12 @@ def erase_named(store: RawStore, refs: Iterable[str]) -> int:
         by_file.setdefault(name, []).append((offset, length))
     done = 0
     for path, put_back in _files(store, set(by_file)):
-        places = by_file[path.name.removesuffix(".open")]
+        places = by_file[compact.original_of(path.name.removesuffix(".open"))]
+        if compact.is_compact(path.name):
+            with path.open("rb") as file:
+                known = compact.read_places(file)
+            moved = [(known.of(offset, length), length) for offset, length in places]
+            places = [(place, length) for place, length in moved if place is not None]
         _overwrite(path, places)
         put_back()
         done += len(places)
@@ -70,12 +72,12 @@ def _files(
     for path in store.local_files():
         name = path.name.removesuffix(".open")
         local.add(name)
-        if names is None or name in names:
+        if names is None or compact.original_of(name) in names:
             yield path, lambda: None
     if not isinstance(store, RemoteRawStore):
         return
     for name in store.remote.names():
-        if name in local or (names is not None and name not in names):
+        if name in local or (names is not None and compact.original_of(name) not in names):
             continue
         with tempfile.TemporaryDirectory(prefix="newscrawler-raw-") as folder:
             copy = Path(folder) / name
@@ -83,21 +85,22 @@ def _files(
             yield copy, lambda: store.remote.upload(copy)  # noqa: B023
 
 
-def _judged(path: Path, name: str, judge: Judge) -> Iterator[tuple[int, int]]:
+def _judged(path: Path, name: str, judge: Judge) -> Iterator[tuple[str, int, int]]:
     try:
         file = path.open("rb")
     except FileNotFoundError:  # completed since the folder was listed
         file = path.with_name(name).open("rb")
     with file:
         try:
-            for offset, length in files.members(file, os.fstat(file.fileno()).st_size):
+            size = os.fstat(file.fileno()).st_size
+            for ref, offset, length in compact.members(file, size, name):
                 file.seek(offset)
                 try:
                     page = record.decode(file.read(length))
                 except record.RecordError:
                     continue  # `scrapy store check` names it
-                if page is not None and judge(f"{name}:{offset}:{length}", page):
-                    yield offset, length
+                if page is not None and judge(ref, page):
+                    yield ref, offset, length
         except record.RecordError:
             return  # the end of a file that is being written to, or damaged from here on
 

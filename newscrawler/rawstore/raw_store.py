@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from newscrawler.rawstore import files, record
+from newscrawler.rawstore import compact, files, record
 from newscrawler.rawstore.errors import RawNotFound, RawStoreUnavailable
 from newscrawler.rawstore.record import RawPage
 from newscrawler.rawstore.writer import WarcWriter, explain
@@ -161,8 +161,12 @@ class RawStore:
         """Those that are complete, and those that are being written to, by name."""
         if not self.folder.is_dir():
             return []
-        return sorted(
-            p for p in self.folder.iterdir() if p.name.endswith((files.SUFFIX, files.OPEN_SUFFIX))
+        return compact.without_shadows(
+            sorted(
+                p
+                for p in self.folder.iterdir()
+                if p.name.endswith((files.SUFFIX, files.OPEN_SUFFIX))
+            )
         )
 
     def _member(self, name: str, offset: int, length: int) -> bytes:
@@ -177,7 +181,16 @@ class RawStore:
                 raise RawStoreUnavailable(
                     f"raw pages cannot be read from {self.folder}: {exc}"
                 ) from exc
-        raise RawNotFound(f"no raw file {name} in {self.folder}")
+        try:
+            with (self.folder / compact.compact_of(name)).open("rb") as file:
+                place = compact.read_places(file).of(offset, length)
+                if place is None:
+                    raise RawNotFound(f"the raw page {name}:{offset}:{length} was pruned")
+                return os.pread(file.fileno(), length, place)
+        except FileNotFoundError:
+            raise RawNotFound(f"no raw file {name} in {self.folder}") from None
+        except record.RecordError as exc:
+            raise RawNotFound(f"no raw file {name} in {self.folder}: {exc}") from exc
 
 
 def _prepare(folder: Path) -> None:
@@ -227,17 +240,15 @@ def _scan_file(path: Path, since: datetime | None) -> Iterator[tuple[str, RawPag
         if since is not None and stat.st_mtime < since.timestamp():
             return
         is_open = path.name != name
-        for offset, length in _whole_members(file, stat.st_size, name, is_open):
+        for ref, offset, length in _whole_members(file, stat.st_size, name, is_open):
             file.seek(offset)
             try:
                 page = record.decode(file.read(length))
             except record.RecordError as exc:
-                log.warning(
-                    "raw record is damaged ref=%s:%d:%d reason=%s", name, offset, length, exc
-                )
+                log.warning("raw record is damaged ref=%s reason=%s", ref, exc)
                 continue
             if page is not None and (since is None or page.fetched >= since):
-                yield f"{name}:{offset}:{length}", page
+                yield ref, page
 
 
 def _verify_file(path: Path) -> Iterator[tuple[str, str]]:
@@ -250,9 +261,9 @@ def _verify_file(path: Path) -> Iterator[tuple[str, str]]:
     with file:
         size = os.fstat(file.fileno()).st_size
         try:
-            for offset, length in files.members(file, size):
+            for ref, offset, length in compact.members(file, size, name):
                 file.seek(offset)
-                yield f"{name}:{offset}:{length}", record.fault_of(file.read(length))
+                yield ref, record.fault_of(file.read(length))
         except record.RecordError as exc:
             if not is_open:  # an open one may well end in half a record
                 yield name, f"{exc}; what follows cannot be read"
@@ -260,11 +271,11 @@ def _verify_file(path: Path) -> Iterator[tuple[str, str]]:
 
 def _whole_members(
     file: BinaryIO, size: int, name: str, is_open: bool
-) -> Iterator[tuple[int, int]]:
-    """Offset and length of its records, up to where the file is damaged. An open one may well
-    end in half a record."""
+) -> Iterator[tuple[str, int, int]]:
+    """Reference, offset and length of its records, up to where the file is damaged. An open one may
+    well end in half a record."""
     try:
-        yield from files.members(file, size)
+        yield from compact.members(file, size, name)
     except record.RecordError as exc:
         if not is_open:
             log.warning(
@@ -346,7 +357,8 @@ class RemoteFolder:
             if self.bucket is not None and not self.call("exists", self.bucket):
                 raise self._no_bucket(exc) from exc
             return []
-        return sorted(n.rsplit("/", 1)[-1] for n in found if n.endswith(files.SUFFIX))
+        names = [Path(n.rsplit("/", 1)[-1]) for n in found if n.endswith(files.SUFFIX)]
+        return [path.name for path in compact.without_shadows(sorted(names))]
 
     def upload(self, path: Path) -> None:
         """:raises RawNotFound: the local file is gone"""
@@ -367,6 +379,22 @@ class RemoteFolder:
     def read_range(self, name: str, offset: int, length: int) -> bytes:
         data: bytes = self.call("cat_file", self._at(name), start=offset, end=offset + length)
         return data
+
+    def read_compacted(self, name: str, offset: int, length: int) -> bytes:
+        """As :meth:`read_range` of a file of which some records went."""
+        packed = compact.compact_of(name)
+        size = record.member_length(self.read_range(packed, 0, record.HEAD_BYTES))
+        try:
+            places = compact.places_in(self.read_range(packed, 0, size or 0))
+        except record.RecordError as exc:
+            raise RawNotFound(f"no raw page at {name}:{offset}:{length}: {exc}") from exc
+        place = places.of(offset, length)
+        if place is None:
+            raise RawNotFound(f"the raw page {name}:{offset}:{length} was pruned")
+        return self.read_range(packed, place, length)
+
+    def remove(self, name: str) -> None:
+        self.call("rm_file", self._at(name))
 
     def download(self, name: str, target: Path) -> None:
         self.call("get_file", self._at(name), str(target))
@@ -419,7 +447,11 @@ class RemoteRawStore(RawStore):
         try:
             return super()._member(name, offset, length)
         except RawNotFound:
+            pass
+        try:
             return self.remote.read_range(name, offset, length)
+        except RawNotFound:
+            return self.remote.read_compacted(name, offset, length)
 
     def scan(self, since: datetime | None = None) -> Iterator[tuple[str, RawPage]]:
         names = self.remote.names()
@@ -430,8 +462,7 @@ class RemoteRawStore(RawStore):
             if name in local or (since is not None and modified is not None and modified < since):
                 continue
             with tempfile.TemporaryDirectory() as folder:
-                copy = Path(folder) / name
-                self.remote.download(name, copy)
+                copy = self._fetched(name, Path(folder))
                 if since is not None:
                     os.utime(
                         copy
@@ -445,9 +476,16 @@ class RemoteRawStore(RawStore):
         for name in names:
             if name not in local:
                 with tempfile.TemporaryDirectory() as folder:
-                    copy = Path(folder) / name
-                    self.remote.download(name, copy)
-                    yield from _verify_file(copy)
+                    yield from _verify_file(self._fetched(name, Path(folder)))
+
+    def _fetched(self, name: str, folder: Path) -> Path:
+        """A local copy; of the compacted file where it has taken the place of this one since."""
+        try:
+            self.remote.download(name, folder / name)
+        except RawNotFound:
+            name = compact.compact_of(name)
+            self.remote.download(name, folder / name)
+        return folder / name
 
     def close(self) -> None:
         """Completes the file and waits until the spool is uploaded, or the upload failed."""

@@ -209,6 +209,34 @@ def padding(length: int) -> bytes:
     return b"".join((_HEAD, _LENGTHS.pack(length, len(block)), stored, trailer))
 
 
+def encode_metadata(content_type: bytes, content: bytes) -> bytes:
+    """A record that is no page, compressed."""
+    head = (
+        b"WARC-Type: metadata\r\nWARC-Record-ID: <urn:uuid:%s>\r\nWARC-Date: %s\r\n"
+        b"Content-Type: %s\r\nContent-Length: %d\r\n\r\n"
+    ) % (str(uuid.uuid4()).encode(), _date(datetime.now(UTC)), content_type, len(content))
+    return _member(_VERSION + head + content + _END)
+
+
+def metadata(member: bytes) -> tuple[bytes, bytes]:
+    """Content type and content of a record that is no page.
+
+    :raises RecordError: not a whole WARC record
+    """
+    block, _ = inflate(member)
+    head, separator, rest = block.partition(b"\r\n\r\n")
+    fields = _parse_fields(head)
+    if not separator or fields.get(b"warc-type") != b"metadata":
+        raise RecordError("not a metadata record")
+    return fields.get(b"content-type", b""), rest[: int(fields.get(b"content-length", b"0"))]
+
+
+def kind_of(member: bytes) -> bytes:
+    """Of a whole record: its WARC-Type."""
+    block, _ = inflate(member)
+    return _parse_fields(block.partition(b"\r\n\r\n")[0]).get(b"warc-type", b"")
+
+
 def decode(member: bytes) -> RawPage | None:
     """The page of a record; None when it is a record of another type than response.
 

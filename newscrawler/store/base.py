@@ -300,6 +300,11 @@ class WholeStore(ArticleStore, Protocol):
         had never been stored. How many there were. Nobody is told of it."""
         ...
 
+    async def prune_versions(self, before: datetime, *, dry_run: bool = False) -> int:
+        """Removes older versions that were fetched before; how many there are. The current one of
+        an article always stays."""
+        ...
+
     async def scrub(self, *, rewrite: bool = False) -> list[str]:
         """What was purged leaves the disk: logs of writes are emptied and deleted documents merged
         away. What could not be done, a line each.

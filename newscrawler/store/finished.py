@@ -22,6 +22,7 @@ import apsw
 from newscrawler.store.base import StoreUnavailable
 
 T = TypeVar("T")
+IsOld = Callable[[bytes], bool]
 FILE = "finished.db"
 #: Ids of one question; SQLite allows 32,766 values.
 _ASK = 500
@@ -38,6 +39,9 @@ class FinishedStore(Protocol):
 
     async def get(self, url_ids: Sequence[bytes]) -> dict[bytes, bytes]:
         """Those that it has."""
+
+    async def prune(self, is_old: IsOld, *, dry_run: bool = False) -> int:
+        """Forgets the records of which this is true; how many there are."""
 
     async def close(self) -> None: ...
 
@@ -71,6 +75,18 @@ class LocalFinished:
             return rows
 
         return await self._run(read)
+
+    async def prune(self, is_old: IsOld, *, dry_run: bool = False) -> int:
+        done, place = 0, b""
+        while True:
+            rows = await self._run(lambda db: _batch(db, place))  # noqa: B023
+            if not rows:
+                return done
+            place = rows[-1][0]
+            going = [(one,) for one, data in rows if is_old(data)]
+            done += len(going)
+            if going and not dry_run:
+                await self._run(lambda db: _forget(db, going))  # noqa: B023
 
     async def count(self) -> int:
         return await self._run(lambda db: int(db.execute("SELECT count(*) FROM finished").get))
@@ -110,6 +126,16 @@ class LocalFinished:
             raise StoreUnavailable(f"{self._path}: {exc}") from exc
 
 
+def _batch(db: apsw.Connection, after: bytes) -> list[tuple[bytes, bytes]]:
+    query = "SELECT id, record FROM finished WHERE id > ? ORDER BY id LIMIT ?"
+    return [(bytes(one), bytes(data)) for one, data in db.execute(query, (after, 10 * _ASK))]
+
+
+def _forget(db: apsw.Connection, ids: Sequence[tuple[bytes]]) -> None:
+    with db:
+        db.executemany("DELETE FROM finished WHERE id = ?", ids)
+
+
 class ElasticFinished:
     """An index of its own beside the articles'. Documents are read by id, so they are found
     as soon as they are put."""
@@ -141,6 +167,18 @@ class ElasticFinished:
         await self._make()
         found = await self._server.look(self._index, [url_id.hex() for url_id in url_ids], ["data"])
         return {bytes.fromhex(d["_id"]): base64.b64decode(d["_source"]["data"]) for d in found}
+
+    async def prune(self, is_old: IsOld, *, dry_run: bool = False) -> int:
+        from newscrawler.store.elasticsearch import whole
+
+        await self._make()
+        going = []
+        body = {"size": 10 * _ASK, "_source": ["data"], "query": {"match_all": {}}}
+        async for hits in whole.view(self._server, self._index, body):
+            going += [h["_id"] for h in hits if is_old(base64.b64decode(h["_source"]["data"]))]
+        if not dry_run:
+            await whole.delete(self._server, self._index, going)
+        return len(going)
 
     async def close(self) -> None:
         await self._server.close()

@@ -760,6 +760,9 @@ class ElasticStore:
         await self.outbox.forget(letters)
         return await whole.purge(self._server, ids)
 
+    async def prune_versions(self, before: datetime, *, dry_run: bool = False) -> int:
+        return await whole.prune_versions(self._server, before, dry_run)
+
     async def scrub(self, *, rewrite: bool = False) -> list[str]:
         """``rewrite`` changes nothing: the server's files are not looked into."""
         return await whole.scrub(self._server)

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any
 
 from newscrawler.store import codec
@@ -90,11 +91,46 @@ async def purge(server: Server, ids: Sequence[str]) -> int:
         query = {"ids": {"values": list(ids)}} if by == "_id" else {"terms": {by: list(ids)}}
         body = {"size": _LOOKED_AT, "_source": False, "query": query}
         gone = [hit["_id"] async for hits in view(server, name, body) for hit in hits]
-        for at in range(0, len(gone), _LOOKED_AT):
-            lines = [{"delete": {"_id": one}} for one in gone[at : at + _LOOKED_AT]]
-            await server.ask(lambda es: es.bulk(index=name, operations=lines))  # noqa: B023
-        await server.refresh(name)
+        await delete(server, name, gone)
     return len(stored)
+
+
+async def delete(server: Server, name: str, ids: Sequence[str]) -> None:
+    for at in range(0, len(ids), _LOOKED_AT):
+        lines = [{"delete": {"_id": one}} for one in ids[at : at + _LOOKED_AT]]
+        await server.ask(lambda es: es.bulk(index=name, operations=lines))  # noqa: B023
+    await server.refresh(name)
+
+
+async def prune_versions(server: Server, before: datetime, dry_run: bool) -> int:
+    """Of each article the oldest ones that were fetched before."""
+    found: dict[str, list[tuple[int, str, bool]]] = {}
+    body = {"size": _BATCH, "_source": ["id", "version", "data"], "query": {"match_all": {}}}
+    async for hits in view(server, server.old_versions, body):
+        for hit in hits:
+            source = hit["_source"]
+            fetched = source["data"].get("fetched")
+            is_old = fetched is not None and datetime.fromisoformat(fetched) < before
+            found.setdefault(source["id"], []).append((source["version"], hit["_id"], is_old))
+    going = [
+        one
+        for versions in found.values()
+        for _, one, is_old in takewhile(lambda row: row[2], sorted(versions))
+        if is_old
+    ]
+    if going and not dry_run:
+        await server.ask(
+            lambda es: es.indices.put_mapping(
+                index=server.old_versions, meta=dsl.VERSIONS["_meta"] | {"pruned": True}
+            )
+        )
+        await delete(server, server.old_versions, going)
+    return len(going)
+
+
+async def _is_pruned(server: Server) -> bool:
+    found = await server.ask(lambda es: es.indices.get_mapping(index=server.old_versions))
+    return any(one["mappings"].get("_meta", {}).get("pruned") for one in dict(found).values())
 
 
 async def scrub(server: Server) -> list[str]:
@@ -158,7 +194,9 @@ async def inspect(server: Server) -> list[str]:
     _add(
         lines,
         "articles lack some of their older versions",
-        (i for i, version in changed.items() if older.get(i, 0) < version - 1),
+        ()
+        if await _is_pruned(server)  # which of them are meant to be missing is not known
+        else (i for i, version in changed.items() if older.get(i, 0) < version - 1),
     )
     unreadable = await server.search(
         {

@@ -106,6 +106,12 @@ class LocalStore:
         purged: int = await self._write("purge", list(ids))
         return purged
 
+    async def prune_versions(self, before: datetime, *, dry_run: bool = False) -> int:
+        from newscrawler.store import codec
+
+        pruned: int = await self._write("prune", (codec.ms(before), dry_run))
+        return pruned
+
     async def scrub(self, *, rewrite: bool = False) -> list[str]:
         is_done = await self._write("scrub", rewrite)
         return [] if is_done else [f"{self._path}-wal could not be emptied: it is being read"]

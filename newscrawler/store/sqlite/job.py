@@ -20,8 +20,9 @@ from newscrawler.store.sqlite.changes import Feed
 from newscrawler.store.sqlite.write import Writer
 
 #: ``open`` and ``refresh`` take None, ``put`` articles, ``mark_gone`` and ``purge`` their ids, and
-#: ``scrub`` whether the file is to be written anew.
-Verb = Literal["open", "put", "mark_gone", "refresh", "purge", "scrub"]
+#: ``scrub`` whether the file is to be written anew, ``prune`` ms since the epoch and whether
+#: nothing is to be changed.
+Verb = Literal["open", "put", "mark_gone", "refresh", "purge", "scrub", "prune"]
 #: What SQLite says of one row, not of the file.
 _OF_A_ROW = (apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError)
 
@@ -49,6 +50,8 @@ def run(writer: Writer, index: FullText, verb: Verb, argument: Any) -> Any:
         if numbers:
             index.remake()
         result = len(numbers)
+    elif verb == "prune":
+        result = writer.prune_versions(argument[0], dry_run=argument[1])
     elif verb == "scrub":
         result = writer.scrub(rewrite=argument)
     writer.place.check()  # what was written to a deleted file must not count as stored

@@ -73,7 +73,11 @@ class SqliteOutbox:
         rows: list[Any] = await self._run(
             lambda db: db.execute(_AFTER, (int(position), limit)).fetchall()
         )
-        events = [_event(kind, version, at_ms, data) for _, kind, version, at_ms, data in rows]
+        events = [
+            _event(kind, version, at_ms, data)
+            for _, kind, version, at_ms, data in rows
+            if data is not None  # a sink that began later than the version was pruned
+        ]
         return Batch(events, str(rows[-1][0]) if rows else position)
 
     async def move(self, sink: str, position: str) -> None:

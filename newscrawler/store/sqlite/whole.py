@@ -25,7 +25,7 @@ _FAULTS = {
     ),
     "articles lack some of their older versions": (
         "SELECT a.id FROM article a WHERE a.version > 1"
-        " AND a.version - 1 <> (SELECT count(*) FROM version v WHERE v.n = a.n)"
+        " AND a.version - {} <> (SELECT count(*) FROM version v WHERE v.n = a.n)"
     ),
     "fingerprints of near-duplicates belong to no article": (
         "SELECT DISTINCT b.n FROM band b LEFT JOIN article a ON a.n = b.n WHERE a.n IS NULL"
@@ -68,8 +68,13 @@ def faults(db: apsw.Connection) -> list[str]:
         for row in db.execute("PRAGMA quick_check(5)")
         if row[0] != "ok"
     ]
+    # The oldest ones may have been pruned: then those that are kept must have no gap.
+    first = "1"
+    if db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'pruned'").get:
+        oldest = "SELECT min(v.version) FROM version v WHERE v.n = a.n"
+        first = f"coalesce(({oldest}), a.version)"
     for text, sql in _FAULTS.items():
-        rows = db.execute(sql).fetchall()
+        rows = db.execute(sql.replace("{}", first)).fetchall()
         if rows:
             named = ", ".join(str(row[0]) for row in rows[:_NAMED])
             lines.append(f"{len(rows):,} {text}: {named}{', ...' * (len(rows) > _NAMED)}")

@@ -23,6 +23,11 @@ _HOLDERS = 32
 _ROWS, _VERIFIED = 2_000, 4
 #: Seconds that readers are waited for before their log can be emptied.
 _SCRUB_S = 60.0
+#: Versions of one transaction; others write between two.
+_PRUNE_BATCH = 500
+_UNTOLD = "SELECT n, version FROM event WHERE change > (SELECT min(position) FROM sink)"
+#: Where it is there, articles may lack their oldest versions.
+_PRUNED = "CREATE TABLE IF NOT EXISTS pruned(at INTEGER)"
 _SHARED = "SELECT key, n FROM band WHERE key IN ({}) LIMIT ?"
 _EVENT = "INSERT INTO event(change, n, version, kind, at_ms) VALUES(?,?,?,?,?)"
 #: Who names this address as canonical; whose address it is.
@@ -120,6 +125,32 @@ class Writer:
                 numbers.next()
                 numbers_gone.append(old.n)
         return numbers_gone
+
+    def prune_versions(self, before_ms: int, *, dry_run: bool) -> int:
+        """Removes older versions that were fetched before; how many. Of an article always the
+        oldest ones, and none of which a sink still has to be told."""
+        going: list[tuple[int, int]] = []
+        waiting = {tuple(row) for row in self._db.execute(_UNTOLD)}
+        stopped = -1  # number of the article whose other versions stay
+        for n, version, data in self._db.execute(
+            "SELECT n, version, data FROM version ORDER BY n, version"
+        ):
+            if n == stopped:
+                continue
+            article = codec.unpack(data, version=version, cluster=None, gone=False)
+            fetched_ms = codec.ms(article.fetched)
+            if fetched_ms is None or fetched_ms >= before_ms or (n, version) in waiting:
+                stopped = n
+            else:
+                going.append((n, version))
+        if not dry_run and going:
+            self._db.execute(_PRUNED)
+        for at in range(0, 0 if dry_run else len(going), _PRUNE_BATCH):
+            with immediate(self._db):
+                self._db.executemany(
+                    "DELETE FROM version WHERE n = ? AND version = ?", going[at : at + _PRUNE_BATCH]
+                )
+        return len(going)
 
     def scrub(self, *, rewrite: bool) -> bool:
         """Takes the pages of what was purged off the disk: freed pages are zeros by secure_delete,

@@ -1,0 +1,252 @@
+"""How long things are kept: older versions, finished records, raw pages. ``scrapy store prune``.
+
+In this order, so that the page of a version that went is not referred to any more. Every step may
+be cut short anywhere: what was done stays done, and the next run goes on. A crawl may run
+meanwhile; raw pages of the last day always stay, as their articles may still be on their way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from newscrawler.crawl import services
+from newscrawler.frontier import connect
+from newscrawler.frontier.errors import translated
+from newscrawler.frontier.records import finished_age
+from newscrawler.rawstore import RawStore, RawStoreUnavailable, compact
+from newscrawler.rawstore.raw_store import RemoteRawStore
+from newscrawler.rawstore.record import RawPage
+from newscrawler.store.base import WholeStore
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+Say = Callable[[str], None]
+#: Raw pages of this long stay whatever the settings say.
+_YOUNG = timedelta(days=1)
+_SAY_S = 2.0
+#: Keys whose values name raw pages: samples of selector sets, pages that are watched or waited for.
+_SAMPLES = ("{selectors}:s:*", "{selectors}:wp:*", "{selectors}:direct")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Days; 0 = for ever."""
+
+    raw: int = 0
+    raw_unreferenced: int = 0
+    versions: int = 0
+    finished: int = 0
+
+    @property
+    def any(self) -> bool:
+        return any((self.raw, self.raw_unreferenced, self.versions, self.finished))
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Limits:
+        """:raises ValueError: one is negative, or what is forgotten would be fetched again"""
+        names = {
+            "raw": "RAW_KEEP_DAYS",
+            "raw_unreferenced": "RAW_UNREFERENCED_KEEP_DAYS",
+            "versions": "VERSION_KEEP_DAYS",
+            "finished": "FINISHED_KEEP_DAYS",
+        }
+        values = {}
+        for name, setting in names.items():
+            try:
+                values[name] = int(settings.get(setting))
+            except (TypeError, ValueError):
+                values[name] = -1
+            if values[name] < 0:
+                raise ValueError(
+                    f"{setting}={settings.get(setting)}: days are needed, 0 = for ever"
+                )
+        age = settings.getint("ARTICLE_MAX_AGE_DAYS")
+        if values["finished"] and not 0 < age < values["finished"]:
+            raise ValueError(
+                f"FINISHED_KEEP_DAYS={values['finished']} must be more than ARTICLE_MAX_AGE_DAYS"
+                f" ({age or 'no limit'}): what is forgotten and linked again would be fetched again"
+            )
+        return cls(**values)
+
+
+@dataclass(slots=True)
+class Pruned:
+    versions: int = 0
+    finished: int = 0
+    raw_pages: int = 0
+    raw_looked_at: int = 0
+    raw_bytes: int = 0
+    raw_current: int = 0  # over the limit, and kept for an article as it is now
+
+
+@dataclass(slots=True)
+class _References:
+    current: set[str] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)
+
+
+async def prune(
+    settings: BaseSettings,
+    store: WholeStore,
+    limits: Limits,
+    say: Say,
+    *,
+    dry_run: bool,
+    current_too: bool,
+    now: datetime | None = None,
+) -> Pruned:
+    """:raises StoreError, RawStoreUnavailable, FrontierError, OSError: what was done stays done"""
+    now = now or datetime.now(UTC)
+    done = Pruned()
+    with _alone(services.data_dir(settings)):
+        if limits.versions:
+            say("older versions")
+            before = now - timedelta(days=limits.versions)
+            done.versions = await store.prune_versions(before, dry_run=dry_run)
+        if limits.finished:
+            say("finished records")
+            done.finished = await _prune_finished(settings, limits, now, dry_run)
+        if limits.raw or limits.raw_unreferenced:
+            say("references to raw pages")
+            references = await _references(settings, store)
+            raw = services.open_raw_store(settings)
+            try:
+                keep = _Keep(limits, references, now, done, current_too)
+                say("raw pages")
+                await asyncio.to_thread(_prune_raw, raw, keep, done, say, dry_run)
+            finally:
+                raw.close()
+    return done
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One at a time on a machine.
+
+    :raises RawStoreUnavailable: another one is at it
+    """
+    with (folder / "prune.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RawStoreUnavailable("another `scrapy store prune` is at work here") from None
+        yield
+
+
+async def _prune_finished(
+    settings: BaseSettings, limits: Limits, now: datetime, dry_run: bool
+) -> int:
+    finished = services.open_finished_store(settings)
+    if finished is None:
+        return 0
+    before_s = (now - timedelta(days=limits.finished)).timestamp()
+    try:
+        return await finished.prune(lambda data: finished_age(data) < before_s, dry_run=dry_run)
+    finally:
+        await finished.close()
+
+
+async def _references(settings: BaseSettings, store: WholeStore) -> _References:
+    found = _References()
+    async for kept in store.walk():
+        article = kept.article
+        if article.raw_ref:
+            found.current.add(article.raw_ref)
+        if article.version > 1:
+            versions = await store.versions(article.id)
+            found.others |= {version.raw_ref for version in versions if version.raw_ref}
+    client: Any = connect(services.redis_url(settings), single=False)
+    try:
+        with translated():
+            for pattern in _SAMPLES:
+                async for key in client.scan_iter(match=pattern, count=1000):
+                    async for _, value in client.hscan_iter(key, count=500):
+                        found.others |= _refs_in(value)
+    finally:
+        await client.aclose()
+    found.others -= found.current
+    return found
+
+
+def _refs_in(value: bytes) -> set[str]:
+    try:
+        told = json.loads(value)
+    except ValueError:
+        return set()
+    ref = told.get("ref") if isinstance(told, dict) else None
+    return {ref} if isinstance(ref, str) and ref else set()
+
+
+class _Keep:
+    """Whether a raw page stays."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        references: _References,
+        now: datetime,
+        done: Pruned,
+        current_too: bool,
+    ) -> None:
+        self._references, self._done, self._current_too = references, done, current_too
+        self._young = now - _YOUNG
+        self._before = now - timedelta(days=limits.raw) if limits.raw else None
+        unreferenced = limits.raw_unreferenced or limits.raw
+        self._unreferenced = now - timedelta(days=max(1, unreferenced))
+
+    def __call__(self, ref: str, page: RawPage) -> bool:
+        self._done.raw_looked_at += 1
+        if page.fetched >= self._young:
+            return True
+        is_old = self._before is not None and page.fetched < self._before
+        if ref in self._references.current:
+            if is_old and not self._current_too:
+                self._done.raw_current += 1
+            return not (is_old and self._current_too)
+        if ref in self._references.others:
+            return not is_old
+        return not is_old and page.fetched >= self._unreferenced
+
+
+def _prune_raw(raw: RawStore, keep: _Keep, done: Pruned, say: Say, dry_run: bool) -> None:
+    said = time.monotonic()
+    for number, made in enumerate(_compacted(raw, keep, dry_run), 1):
+        if made is not None:
+            done.raw_pages += made.dropped
+            done.raw_bytes += made.bytes_before - made.bytes_after
+        if time.monotonic() - said >= _SAY_S:
+            said = time.monotonic()
+            say(f"{number:,} files of raw pages, {done.raw_pages:,} pages go")
+
+
+def _compacted(raw: RawStore, keep: _Keep, dry_run: bool) -> Iterator[compact.Compacted | None]:
+    """Every complete file, in a folder or in an object store."""
+    if not isinstance(raw, RemoteRawStore):
+        for left in raw.folder.glob("*" + compact.SUFFIX + compact.PART):
+            left.unlink()  # of a run that was killed
+        for path in raw.local_files():
+            if not path.name.endswith(".open"):
+                yield compact.compact(path, keep, dry_run=dry_run)
+        return
+    for name in raw.remote.names():
+        with tempfile.TemporaryDirectory(prefix="newscrawler-raw-") as folder:
+            copy = Path(folder) / name
+            raw.remote.download(name, copy)
+            made = compact.compact(copy, keep, dry_run=dry_run)
+            if made is not None and not dry_run:
+                if made.path is not None:
+                    raw.remote.upload(made.path)  # the old one is read until it goes
+                if made.path is None or made.path.name != name:
+                    raw.remote.remove(name)
+            yield made
