@@ -75,6 +75,8 @@ _HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.I)
 _PARAGRAPH_CHARS = 60
 # An element that holds this share of the page's paragraphs is the text, whatever it is called.
 _MOST = 0.35
+# A part of the text has less of itself in links; a teaser's heading alone is about as much.
+_MOST_LINKED = 0.4
 
 
 def find(doc: Document) -> tuple[set[int], set[int], set[int]]:
@@ -92,8 +94,36 @@ def find(doc: Document) -> tuple[set[int], set[int], set[int]]:
         apart = set()
     most = _MOST * total
     skipped = [n for n in clutter if n.tag in _NEVER_TEXT or mass.get(n.mem_id, 0) < most]
+    others = {n.mem_id for n in foreign}  # comments are none, however much they hold
+    text = _texts_in_parts([n for n in skipped if n.mem_id not in others], mass, most)
+    if text:
+        skipped = [n for n in skipped if n.mem_id not in text]
     unseen = {n.mem_id for n in skipped if n.tag in _INLINE and _is_unseen(n)}
     return {n.mem_id for n in skipped} | apart, apart, unseen
+
+
+def _texts_in_parts(clutter: list[LexborNode], mass: dict[int, int], most: float) -> set[int]:
+    """Elements of one name that hold most of the text together, each a part of it: what one element
+    of that name could hold, several can. Teasers, which lead to other pages, are none."""
+    alike: dict[tuple[str | None, ...], list[LexborNode]] = {}
+    for node in clutter:
+        if node.tag not in _NEVER_TEXT and mass.get(node.mem_id, 0) and node.parent is not None:
+            names = node.attributes.get("class"), node.parent.attributes.get("class")
+            alike.setdefault((node.tag, node.parent.tag, *names), []).append(node)
+    found: set[int] = set()
+    for nodes in alike.values():
+        if len(nodes) < 2 or sum(mass[n.mem_id] for n in nodes) < most:
+            continue
+        # What says the same in each place is a notice.
+        own = {n.text(deep=True): n for n in nodes if _is_part(n, mass[n.mem_id], _MOST_LINKED)}
+        if len(own) > 1 and sum(mass[n.mem_id] for n in own.values()) >= most:
+            found |= {n.mem_id for n in nodes if _is_part(n, mass[n.mem_id], 1.0)}
+    return found
+
+
+def _is_part(node: LexborNode, chars: int, most: float) -> bool:
+    """Whether less than ``most`` of its paragraphs (``chars``) is in links."""
+    return sum(len(link.text(deep=True)) for link in node.css("a[href]")) < most * chars
 
 
 def _above_headline(doc: Document) -> set[int]:

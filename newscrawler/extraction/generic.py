@@ -356,8 +356,24 @@ def vote(
         return _one_of_two(reading, theirs, headline), agreement
     votes = _Votes(reading, theirs)
     standfirsts = _standfirsts(reading, votes.first, headline, description)
-    kept = [b for i, b in enumerate(reading.blocks) if i in standfirsts or votes.keep(i)]
+    positions = [i for i in range(len(reading.blocks)) if i in standfirsts or votes.keep(i)]
+    kept = [reading.blocks[i] for i in _with_second_opinion(positions, reading, theirs)]
     return _without_boxes_behind(kept, reading.blocks), agreement
+
+
+def _with_second_opinion(kept: list[int], reading: Reading, theirs: list[bool]) -> list[int]:
+    """``kept``, and what the library found beside it, where without a reason that has a name (a
+    box, a caption, comments, a teaser) less than half of that would be left.
+
+    Lists, verses and scripts without full stops are no running text to our own scorer.
+    """
+    unnamed = [i for i in compress(count(), theirs) if not reading.cluttered[i]]
+    missing = sorted(set(unnamed) - set(kept))
+    size = sum(len(reading.blocks[i].text) for i in unnamed)
+    lost = sum(len(reading.blocks[i].text) for i in missing)
+    if size < _ENOUGH_CHARS or 2 * lost <= size:
+        return kept
+    return sorted([*kept, *missing])
 
 
 def _agreement(reading: Reading, theirs: list[bool]) -> float:

@@ -1,0 +1,68 @@
+"""Where our own reading would drop text that the library found: the causes, in made-up pages."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluation.score_tables import predict
+from newscrawler.extraction import generic
+from newscrawler.extraction.document import Document
+from tests.unit.extraction.story import HEAD, line, lines, paragraphs
+
+URL = "https://www.example.com/news/bridge.html"
+
+
+def content(body: str) -> list[str]:
+    page = f"<html lang=en><head><title>{HEAD}</title></head><body>{body}</body></html>"
+    found = predict("page", page.encode(), URL).get("content") or ""
+    return found.split("\n\n")
+
+
+@pytest.mark.parametrize("wrap", ["article", "main", "div"])
+@pytest.mark.parametrize(
+    "name", ["widget", "teaser", "share-block", "module promo", "item__comment", "info-box", "text"]
+)
+def test_a_text_in_parts_of_one_name_is_kept(name: str, wrap: str) -> None:
+    """One element of that name which holds most of the text was kept before; four were not."""
+    parts = "".join(f'<div class="{name}">{paragraphs(3, 3 * n)}</div>' for n in range(1, 5))
+    body = f"<{wrap}><h1>{HEAD}</h1><div class=intro>{paragraphs(3)}</div>{parts}</{wrap}>"
+    assert content(body) == lines(15)
+
+
+def test_parts_that_each_stand_in_a_row_of_their_own() -> None:
+    parts = "".join(
+        f"<div class=row><div class=widget>{paragraphs(3, 3 * n)}</div></div>" for n in range(1, 5)
+    )
+    body = f"<article><h1>{HEAD}</h1><div class=intro>{paragraphs(3)}</div>{parts}</article>"
+    assert content(body) == lines(15)
+
+
+def test_teasers_of_one_name_are_no_text_however_many() -> None:
+    teasers = "".join(
+        f"<div class=teaser><p><a href=/news/{n}.html>The other story number {n} tells of what has"
+        " happened elsewhere in the country today</a></p></div>"
+        for n in range(9)
+    )
+    assert content(f"<article><h1>{HEAD}</h1>{paragraphs(5)}</article>{teasers}") == lines(5)
+
+
+def test_a_notice_that_stands_in_many_places_is_no_text() -> None:
+    notice = (
+        "<div class=social-placeholder><p>External content is not shown, as your settings of"
+        " privacy do not allow that it is loaded from another site.</p></div>"
+    )
+    body = "".join(f"<p>{line(n)}</p>{notice}" for n in range(8))
+    assert content(f"<article><h1>{HEAD}</h1>{body}</article>") == lines(8)
+
+
+def test_short_lines_behind_a_text_are_kept() -> None:
+    """Verses or a list of names weigh nothing to our own scorer; the library has them all."""
+    verses = [f"Bridge {n} is there" for n in range(10, 70)]
+    held = "".join(f"<p>{verse}</p>" for verse in verses)
+    body = (
+        f"<div class=page><h1>{HEAD}</h1><div class=a>{paragraphs(6)}</div>"
+        f"<div class=b>{held}</div></div>"
+    )
+    doc = Document(f"<html><body>{body}</body></html>".encode(), URL)
+    assert verses[-1] in (generic.library_text(doc) or "")
+    assert content(body) == [*lines(6), *verses]
