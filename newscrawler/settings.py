@@ -71,10 +71,10 @@ DEFAULT_REQUEST_HEADERS = {
 }
 
 # ---------------------------------------------------------------- Redis
-# redis://host:6379/0, rediss:// (TLS), unix:///path, or redis+cluster://host:port,host:port (with
-# FRONTIER_SHARDS > 1). Empty = the embedded server in DATA_DIR, started by the first process and
-# shared over a unix socket. A worker started by scrapyd refuses to start without it: each node
-# would have a queue of its own.
+# redis://host:6379/0, rediss:// (TLS, docs/securing.md), unix:///path, or
+# redis+cluster://host:port,host:port (with FRONTIER_SHARDS > 1). Empty = the embedded server in
+# DATA_DIR, started by the first process and shared over a unix socket. A worker started by scrapyd
+# refuses to start without it: each node would have a queue of its own.
 REDIS_URL = _env("REDIS_URL", "")
 REDIS_PARAMS: dict[str, object] = {}
 # The redis-server to start when REDIS_URL is empty. Empty = the one on PATH if >= 6.2, else the

@@ -1,0 +1,223 @@
+"""Redis by TLS and with least rights, as docs/securing.md and deploy/redis-users.acl say it: Debian's
+redis-server with an authority of its own, made by openssl."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from tests.crawl.harness import Finished, until
+from tests.crawl.small import QUIET, crawler
+from tests.fixtures_redis import binary_of, missing
+from tests.newsweb.process import NewswebProcess
+
+ROOT = Path(__file__).resolve().parents[2]
+USERS = ROOT / "deploy/redis-users.acl"
+PASSWORD = "pw%s-7f3a"
+
+
+def openssl(folder: Path, *args: str) -> None:
+    subprocess.run(["openssl", *args], cwd=folder, check=True, capture_output=True)
+
+
+def authority(folder: Path, name: str) -> None:
+    """As the page says it."""
+    openssl(folder, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30",
+            "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}")  # fmt: skip
+
+
+@dataclass
+class Secured:
+    """A running server. ``url("worker")``: of that user, with the right authority."""
+
+    folder: Path
+    port: int
+
+    def url(
+        self, user: str, *, ca: str = "ca.pem", password: str = "", host: str = "localhost"
+    ) -> str:
+        secret = password or PASSWORD % user
+        return f"rediss://{user}:{secret}@{host}:{self.port}/0?ssl_ca_certs={self.folder / ca}"
+
+    def client(self, user: str) -> redis.Redis:
+        return redis.Redis.from_url(self.url(user))
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    binary = binary_of("7")
+    if binary is None:
+        missing("7")
+    folder = tmp_path_factory.mktemp("tls")
+    authority(folder, "ca")
+    authority(folder, "other")
+    openssl(folder, "req", "-newkey", "rsa:2048", "-nodes", "-keyout", "redis.key", "-out",
+            "redis.csr", "-subj", "/CN=localhost")  # fmt: skip
+    (folder / "names").write_text("subjectAltName=DNS:localhost")
+    openssl(folder, "x509", "-req", "-in", "redis.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
+            "-CAcreateserial", "-days", "30", "-extfile", "names", "-out", "redis.pem")  # fmt: skip
+    text = USERS.read_text()
+    for user in ("worker", "reader", "backup", "admin"):
+        text = text.replace(f"REPLACE-BY-THE-{user.upper()}S-PASSWORD", PASSWORD % user)
+    assert "REPLACE" not in text
+    (folder / "users.acl").write_text(text)
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start() -> Secured | None:
+        port = _free_port()
+        log = folder / f"redis-{port}.log"
+        running.append(
+            subprocess.Popen(
+                [str(binary), "--port", "0", "--tls-port", str(port), "--bind", "127.0.0.1",
+                 "--tls-cert-file", "redis.pem", "--tls-key-file", "redis.key",
+                 "--tls-ca-cert-file", "ca.pem", "--tls-auth-clients", "no",
+                 "--aclfile", "users.acl", "--save", "", "--logfile", str(log)],
+                cwd=folder,
+            )
+        )  # fmt: skip
+        until(
+            lambda: running[-1].poll() is not None or _answers(Secured(folder, port)),
+            "Redis with TLS",
+        )
+        return Secured(folder, port) if running[-1].poll() is None else None
+
+    found = start() or start() or start()
+    assert found is not None, "Redis does not start"
+    yield found
+    for process in running:
+        process.terminate()
+        process.wait(10)
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        return int(sock.getsockname()[1])
+
+
+def _answers(found: Secured) -> bool:
+    try:
+        return bool(found.client("admin").ping())
+    except redis.RedisError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def crawled(
+    secured: Secured, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Finished, Callable[..., Finished]]]:
+    """A crawl as the user `worker`, and a way to run commands beside it."""
+    folder = tmp_path_factory.mktemp("crawl")
+    web = NewswebProcess("ip", folder / "web", **{**QUIET, "sites": 1, "articles": 4})
+
+    def run(url: str, *args: str, **settings: Any) -> Finished:
+        return crawler(folder, web, REDIS_URL=url, **settings).run(*args)
+
+    secured.client("admin").execute_command("ACL", "LOG", "RESET")
+    done = run(secured.url("worker"), "crawl", "news", SELECTOR_GENERATION="rules")
+    yield done, run
+    web.stop()
+
+
+def test_a_crawl_needs_no_more_than_the_workers_rights(
+    secured: Secured, crawled: tuple[Finished, Callable[..., Finished]]
+):
+    done, run = crawled
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stat("article/new") >= 3
+    for command in (
+        ("frontier", "report"),
+        ("selectors", "list"),
+        ("sites", "freshness"),
+        ("events", "status"),
+        ("crawls", "list"),
+        ("doctor",),
+    ):
+        result = run(secured.url("worker"), *command)
+        assert "NOPERM" not in result.stdout + result.stderr, command
+    assert secured.client("admin").acl_log() == []
+
+
+def test_a_backup_is_made_by_a_user_who_may_copy_and_change_nothing(
+    secured: Secured, crawled: tuple[Finished, Callable[..., Finished]]
+):
+    done = crawled[1](secured.url("backup"), "backup", str(secured.folder / "backup"))
+    assert done.returncode == 0, done.stderr[-2000:]
+    refused = crawled[1](secured.url("worker"), "backup", str(secured.folder / "backup-2"))
+    assert refused.returncode == 1 and "NOPERM" in refused.stderr
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        secured.client("backup").set("{fleet}:x", "1")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["FLUSHALL", "FLUSHDB", "CONFIG GET dir", "CONFIG SET dir /tmp", "KEYS *", "DEBUG SLEEP 0",
+     "SHUTDOWN", "SAVE", "REPLICAOF 127.0.0.1 1", "MONITOR", "ACL LIST", "SCRIPT FLUSH",
+     "GET somebody:elses", "SET somebody:elses 1", "MODULE LIST", "FUNCTION LIST", "CLIENT KILL ID 1",
+     "EVAL return(redis.call('GET','somebody:elses')) 0", "PUBLISH a b"],
+)  # fmt: skip
+def test_what_a_worker_may_not_do(secured: Secured, command: str):
+    with pytest.raises(
+        (redis.exceptions.NoPermissionError, redis.ResponseError),
+        match=r"(?i)perm|not allowed|can't access",
+    ):
+        secured.client("worker").execute_command(*command.split())
+
+
+def test_a_reader_reads_and_nobody_comes_in_without_a_name(secured: Secured):
+    reader = secured.client("reader")
+    assert reader.info("server")["redis_version"]
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        reader.set("{fleet}:x", "1")
+    nameless = redis.Redis(
+        "localhost", secured.port, ssl=True, ssl_ca_certs=str(secured.folder / "ca.pem")
+    )
+    with pytest.raises(redis.RedisError, match=r"(?i)auth"):
+        nameless.ping()
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"ca": "other.pem"}, "certificate"),
+        ({"ca": "nowhere.pem"}, "nowhere.pem"),
+        ({"host": "127.0.0.1"}, "certificate"),
+        ({"password": "wrong-secret-2b"}, "password"),
+    ],
+)
+def test_what_is_wrong_with_the_connection_is_one_line_without_the_password(
+    secured: Secured,
+    crawled: tuple[Finished, Callable[..., Finished]],
+    change: dict[str, str],
+    word: str,
+):
+    url = secured.url("worker", **change)
+    done = crawled[1](url, "crawl", "news")
+    lines = [line for line in done.stderr.splitlines() if "Redis does not answer" in line]
+    assert done.returncode in (1, 2), done.stderr
+    assert len(lines) == 1 and word in lines[0].lower(), done.stderr
+    assert "Traceback" not in done.stderr
+    for secret in (PASSWORD % "worker", "wrong-secret-2b"):
+        assert secret not in done.stderr
+
+
+def test_every_tag_of_our_keys_is_in_the_file():
+    tags = set()
+    for source in (ROOT / "newscrawler").rglob("*.py"):
+        tags |= set(re.findall(r'"(\{[a-z][a-z:]*\})[:"]', source.read_text(encoding="utf-8")))
+    keys = {tag for tag in tags if len(tag) > 4 and f'= "{tag}' in _all_sources()}
+    assert {"{fleet}", "{selectors}", "{crawls}", "{render}"} <= keys
+    worker = next(line for line in USERS.read_text().splitlines() if line.startswith("user worker"))
+    assert [tag for tag in sorted(keys) if f"~{tag}" not in worker] == []
+
+
+def _all_sources() -> str:
+    return "\n".join(p.read_text(encoding="utf-8") for p in (ROOT / "newscrawler").rglob("*.py"))
