@@ -62,7 +62,7 @@ try:
             "newscrawler.extraction.lexicon": ["*.json"],
             "newscrawler.store": ["*.json", "*.sql", "data/*"],
             "newscrawler.fleet": ["lua/*.lua"],
-            "newscrawler.api": ["*.json", "templates/*", "static/*"],
+            "newscrawler.api": ["*.json", "templates/*", "static/*", "reports/*"],
             "newscrawler._shipped": ["sites.json", "selectors/*.json"],
         },
         install_requires=requirements(),

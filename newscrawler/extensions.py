@@ -47,6 +47,7 @@ from newscrawler.fleet.rows import EndedVisit, Place, Rows
 from newscrawler.frontier import connect
 from newscrawler.frontier.queue import Frontier, FrontierConfig
 from newscrawler.items import Kind, Outcome, Visit
+from newscrawler.store.days import zone_of
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -407,6 +408,7 @@ class MetricsExtension:
         self.meter = ProcessMeter()
         self.machine = MachineMeter()
         self.last_error = LastError()
+        self.zone = zone_of(crawler.settings["READER_ZONE"])
         self._order = ""
         self.started_ms = int(time.time() * 1000)
         self._sent: dict[str, int] = {}
@@ -472,7 +474,7 @@ class MetricsExtension:
         try:
             if not self._looked_at:
                 await self._look()  # before the first sums: what comes now is of this minute
-            await self.registry.add(totals, deltas, self._now_ms(), self.node)
+            await self.registry.add(totals, deltas, self._now_ms(), self.node, self.zone)
             self._sent = counters
             deltas = {}
             if time.monotonic() - self._beat_at >= BEAT_S:

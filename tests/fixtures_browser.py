@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import random
 import re
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,6 +33,18 @@ SITES = {
         ("silent.example", "Báo Chưa Có Bài", "vi"),
     )
 }
+
+#: Nothing of Chromium itself may ask the network for anything.
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 #: (title, first sentence) of the stories that the numbered articles are made of.
 STORIES = (
@@ -204,3 +218,19 @@ def search_page(filled_folder: Path) -> Iterator[str]:
     running = start_in_thread(create_app(deps))
     yield running.url
     running.stop()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        text = "Chromium is not installed (Debian: make browser-deps)"
+        if os.environ.get("CI"):
+            pytest.fail(text)
+        pytest.skip(f"skipped: {text}")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()

@@ -38,13 +38,13 @@ from newscrawler.crawl.selector_jobs import GenerationConfig
 from newscrawler.fleet import alarms
 from newscrawler.fleet.alarms import KINDS, Facts, Limits, Room
 from newscrawler.fleet.history import (
-    DAY_MS,
     HOUR_MS,
     WEEKS,
     WHOLE,
     History,
     HistoryUnavailable,
     Window,
+    day_of,
 )
 from newscrawler.fleet.incidents import GIVEN_UP_MS, Incident, Incidents, Waiting
 from newscrawler.fleet.ledger import Ledger
@@ -55,6 +55,7 @@ from newscrawler.frontier.state_text import open_from
 from newscrawler.frontier.types import FrontierError
 from newscrawler.selectorsets.jobs import Jobs
 from newscrawler.store.base import StoreError, WholeStore
+from newscrawler.store.days import zone_of
 from newscrawler.utils.display import shown
 
 if TYPE_CHECKING:
@@ -259,7 +260,7 @@ class Monitor:
         facts.hours = await self.history.hours([*facts.sites, WHOLE], now_ms)
         facts.sums = await self.registry.sites()
         active = [site for site, counts in facts.two_hours.sites.items() if counts["articles"]]
-        today = now_ms // DAY_MS
+        today = day_of(now_ms, zone_of(self.settings["READER_ZONE"]))
         facts.before = await self.history.site_days(active, range(today - 7, today))
 
     async def _look_at_selectors(self, facts: Facts) -> None:

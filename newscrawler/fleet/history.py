@@ -1,8 +1,8 @@
 """What the fleet did lately, day by day, and when each site publishes: sums in Redis beside the
 registry, for the monitor and the report of a day.
 
-Workers write them with their counters (registry.Registry.add), by the frontier's clock. Hours and
-days are of UTC; a week begins on Monday.
+Workers write them with their counters (registry.Registry.add), by the frontier's clock. Hours are
+of UTC and a week begins on Monday; days are those of READER_ZONE.
 
     {fleet}:slot:<n>            hash  sums of ten minutes: stat of metrics.py -> sum,
                                       "s|<site>|<what>", "n|<node>|<what>"; kept SLOTS_KEPT
@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, tzinfo
 from typing import TYPE_CHECKING, Any, cast
 
 from redis.exceptions import RedisError
@@ -58,6 +59,12 @@ class Notes:
     sites: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     hours: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # site -> hour -> articles
     node: str = ""
+    zone: tzinfo = UTC  # whose days are counted
+
+
+def day_of(now_ms: int, zone: tzinfo) -> int:
+    """The day in that zone, as days since 1970-01-01."""
+    return datetime.fromtimestamp(now_ms / 1000, zone).toordinal() - date(1970, 1, 1).toordinal()
 
 
 def slot_key(slot: int) -> str:
@@ -88,7 +95,8 @@ def note(pipe: Any, totals: Mapping[str, int], notes: Notes, now_ms: int) -> Non
     """
     if not any(totals.values()) and not notes.sites:
         return
-    slot, day = slot_key(now_ms // SLOT_MS), day_key(now_ms // DAY_MS)
+    today = day_of(now_ms, notes.zone)
+    slot, day = slot_key(now_ms // SLOT_MS), day_key(today)
     for name, count in totals.items():
         if count:
             pipe.hincrby(slot, name, count)
@@ -97,7 +105,7 @@ def note(pipe: Any, totals: Mapping[str, int], notes: Notes, now_ms: int) -> Non
         pipe.hincrby(slot, name, count)
     pages = 0
     for site, counts in notes.sites.items():
-        of_site = day_key(now_ms // DAY_MS, site)
+        of_site = day_key(today, site)
         pages += counts.get("pages", 0)
         for what, count in counts.items():
             if count:
@@ -196,7 +204,7 @@ class History:
         await self._run(pipe.execute())
 
     async def day(self, day: int) -> dict[str, int]:
-        """stat -> sum. ``day``: days since the epoch."""
+        """stat -> sum. ``day``: as of :func:`day_of`."""
         return (await self._rows([day_key(day)]))[0]
 
     async def site_days(self, sites: Iterable[str], days: Iterable[int]) -> dict[str, Counter[str]]:

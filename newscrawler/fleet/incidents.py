@@ -4,6 +4,7 @@ however many monitors look.
     {fleet}:incidents       hash  "<kind>/<subject>" -> JSON of Incident
     {fleet}:alerts          hash  id -> JSON {alert, tries, next_ms, done}: not told to all yet
     {fleet}:alerts:number   the last id
+    {fleet}:alerts:log      list  JSON of the alerts, the newest first, LOGGED of them
     {fleet}:alerts:claim:<id>  text  who tells it just now; expires CLAIM_MS later
     {fleet}:monitor         JSON  when a monitor looked last, and which
 """
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 INCIDENTS = f"{TAG}:incidents"
 ALERTS = f"{TAG}:alerts"
 NUMBER = f"{TAG}:alerts:number"
+LOG = f"{TAG}:alerts:log"
+LOGGED = 1_000
 LOOKED = f"{TAG}:monitor"
 #: An incident of which nothing could be told for so long (its site is gone) is ended, ms.
 FORGET_MS = 86_400_000
@@ -99,8 +102,9 @@ class Incidents:
             json.dumps(bad) if bad else "",
             json.dumps(well) if well else "",
             FORGET_MS,
+            LOGGED,
         ]
-        keys = [INCIDENTS, ALERTS, NUMBER]
+        keys = [INCIDENTS, ALERTS, NUMBER, LOG]
         return len(await self._run(scripts.run(self.client, "incidents", keys, args)))
 
     async def open(self) -> list[Incident]:
@@ -108,6 +112,12 @@ class Incidents:
         rows = await self._run(self.client.hgetall(INCIDENTS))
         found = [Incident(**json.loads(row)) for row in rows.values()]
         return sorted((one for one in found if one.told_ms), key=lambda one: one.since_ms)
+
+    async def log(self, after_ms: int, before_ms: int) -> list[dict[str, Any]]:
+        """Alerts of that time, the oldest first."""
+        rows = await self._run(self.client.lrange(LOG, 0, -1))
+        alerts = [dict(json.loads(row)) for row in reversed(rows)]
+        return [alert for alert in alerts if after_ms <= alert["at_ms"] < before_ms]
 
     async def waiting(self) -> list[Waiting]:
         rows = await self._run(self.client.hgetall(ALERTS))

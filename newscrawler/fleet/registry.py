@@ -25,6 +25,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -226,6 +227,7 @@ class Registry:
         sites: Mapping[str, SiteDelta],
         now_ms: int = 0,
         node: str = "",
+        zone: tzinfo = UTC,
     ) -> None:
         """Add what happened since the last call. All of it is taken or none; when an error
         hides which, the caller offers it again: a batch counted twice after a broken
@@ -233,6 +235,7 @@ class Registry:
 
         :param now_ms: by the frontier's clock; 0 = by this machine's
         :param node: where it happened
+        :param zone: whose days are counted
         """
         pipe = self.client.pipeline(transaction=True)
         for name, count in totals.items():
@@ -246,6 +249,7 @@ class Registry:
             {site: delta.counts() for site, delta in sites.items()},
             {site: delta.hours for site, delta in sites.items() if delta.hours},
             node,
+            zone,
         )
         history.note(pipe, totals, notes, now_ms or self._now_ms())
         if len(pipe):

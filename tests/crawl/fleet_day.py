@@ -133,6 +133,7 @@ class Fleet:
             "DATA_DIR": str(self.folder),
             "SITES_FILE": str(self.folder / "sites.json"),
             "SEMANTIC": "off",
+            "READER_ZONE": "UTC",
             "MONITOR_QUARANTINE_PER_HOUR": 20,
             "MONITOR_DISK_FREE_BYTES": 1_000_000,  # of the machine that runs the test
             "REDIS_URL": "unix://of-the-test",

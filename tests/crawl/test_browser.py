@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import importlib.resources
-import os
 import re
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from newscrawler.api.app import create_app
 from newscrawler.api.deps import Deps
@@ -27,32 +25,7 @@ from tests.fixtures_fleet import fill_minutes
 
 pytestmark = pytest.mark.slow
 
-#: Nothing of Chromium itself may ask the network for anything.
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 SCREENS = {"wide": (1280, 860), "narrow": (390, 844)}
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        text = "Chromium is not installed (Debian: make browser-deps)"
-        if os.environ.get("CI"):
-            pytest.fail(text)
-        pytest.skip(f"skipped: {text}")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 class Screen:

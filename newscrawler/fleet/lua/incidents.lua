@@ -4,11 +4,13 @@
 -- KEYS[1] {fleet}:incidents     hash  "<kind>/<subject>" -> JSON of the incident
 -- KEYS[2] {fleet}:alerts        hash  id -> JSON of what is to be told and was not
 -- KEYS[3] {fleet}:alerts:number the last id that was given
+-- KEYS[4] {fleet}:alerts:log    list  JSON of the alerts, the newest first
 -- ARGV[1] now, ms
 -- ARGV[2] JSON of kinds: {kind: {for_ms, calm_ms, listed, severity, text, explain}}
 -- ARGV[3] JSON list of what is bad: [{kind, subject, reason}], none: ''
 -- ARGV[4] JSON list of "<kind>/<subject>" that are well, none: ''
 -- ARGV[5] ms after which an incident that nothing is known of any more is ended
+-- ARGV[6] how many alerts are kept in the log
 --
 -- Returns {ids of the alerts that were queued}.
 local now = tonumber(ARGV[1])
@@ -75,6 +77,8 @@ for _, one in ipairs(order) do
     explain = kind and kind.explain or '',
   }
   redis.call('HSET', KEYS[2], id, cjson.encode({alert = alert, tries = 0, next_ms = now}))
+  redis.call('LPUSH', KEYS[4], cjson.encode(alert))
+  redis.call('LTRIM', KEYS[4], 0, tonumber(ARGV[6]) - 1)
   ids[#ids + 1] = id
 end
 return ids
