@@ -7,7 +7,8 @@ nothing else with it. The child is started by executing Python, not by a bare fo
 thread, lock or connection of the crawl is in it.
 
 Frames on the socket are an 8-byte length and a pickle. Both ends are this program, on a socket pair
-that no other process has an end of.
+that no other process has an end of. A child reads what strangers wrote, and a hole in a parser is
+theirs to use: what it answers is read by crawl.answers, which makes values and runs nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from newscrawler.crawl import answers
 
 _LENGTH = struct.Struct("<Q")
 #: A page and its answer fit: the writer does not wait for the reader.
@@ -178,7 +181,14 @@ class Child:
         self._fruitless = 0
         self.has_answered = True
         _, future = self._calls.popleft()
-        done, value = pickle.loads(frame)
+        try:
+            done, value = answers.loads(frame)
+        except Exception as exc:  # no answer that our own code gives: the process is somebody's
+            if self._process is not None:
+                self._process.kill()
+            if not future.done():
+                future.set_exception(ChildDied(f"its answer was refused: {exc}"))
+            return
         if future.done():
             return  # the caller was cancelled
         if done:
