@@ -24,6 +24,7 @@ import orjson
 from newscrawler import metrics
 from newscrawler.items import Article
 from newscrawler.store import codec
+from newscrawler.utils.display import shown
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +34,9 @@ _LOOK_S = 0.1
 #: back the rest. Seconds.
 _STOP_S = 60.0
 _FORCED_S = 10.0
+#: Seconds without an article after which a warning names the log of the crawl; then between two.
+_QUIET_S = 30.0
+_STILL_QUIET_S = 300.0
 
 
 class CrawlFailed(RuntimeError):
@@ -117,12 +121,20 @@ class _Process:
         self._spool = folder / "articles.jsonl"
         self._errors = folder / "errors.txt"
         self._stats = folder / "stats.json"
+        self._log = folder / "log.txt"
         self._was_stopped = False
         self._spool.touch()
         order = folder / "order.json"
         own = {"PROGRESS": "off", **settings, "STATS_FILE": str(self._stats)}
         order.write_text(
-            json.dumps({"arguments": arguments, "settings": own, "spool": str(self._spool)})
+            json.dumps(
+                {
+                    "arguments": arguments,
+                    "settings": own,
+                    "spool": str(self._spool),
+                    "log": str(self._log),
+                }
+            )
         )
         path = os.pathsep.join(str(Path(p).absolute()) for p in sys.path)
         with self._errors.open("wb") as errors:
@@ -137,15 +149,33 @@ class _Process:
 
     def articles(self) -> Iterator[Article]:
         """As they are written; ends when the process has ended and all is read."""
+        began = time.monotonic()
+        tell_at = began + _QUIET_S
         with self._spool.open("rb") as spool:
             while True:
-                has_ended = (
-                    self._process.poll() is not None
-                )  # asked first: then what follows is all
-                yield from _whole_lines(spool)
+                # Asked first: then what follows is all.
+                has_ended = self._process.poll() is not None
+                for article in _whole_lines(spool):
+                    yield article
+                    began = time.monotonic()
+                    tell_at = began + _QUIET_S
                 if has_ended:
                     return
+                if time.monotonic() >= tell_at:
+                    self._tell_quiet(time.monotonic() - began)
+                    tell_at = time.monotonic() + _STILL_QUIET_S
                 time.sleep(_LOOK_S)
+
+    def _tell_quiet(self, for_s: float) -> None:
+        """A crawl without a network, or whose articles are all known, says nothing for minutes."""
+        log = self._log.read_text() if self._log.exists() else ""
+        last = _last_line(Path(log)) if log else ""
+        logger.warning(
+            "No article for %d s; the crawl goes on%s%s",
+            for_s,
+            f" log={log}" if log else "",
+            f" last line: {last}" if last else "",
+        )
 
     def let_go(self) -> None:
         """The crawl stops by itself when this end of its pipe is closed."""
@@ -178,6 +208,17 @@ class _Process:
 
     def stats(self) -> dict[str, Any]:
         return json.loads(self._stats.read_bytes()) if self._stats.exists() else {}
+
+
+def _last_line(log: Path) -> str:
+    """Without terminal escapes, at most 200 characters; "" = there is none to be read."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 4_000))
+            lines = file.read().decode(errors="replace").split("\n")
+    except OSError:
+        return ""
+    return shown(next((line for line in reversed(lines) if line.strip()), ""))[:200]
 
 
 def _whole_lines(spool: IO[bytes]) -> Iterator[Article]:

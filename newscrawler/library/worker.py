@@ -56,6 +56,7 @@ def main(order_file: str) -> int:
         log = services.data_dir(settings) / "logs" / "crawl.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         settings.set("LOG_FILE", str(log), priority="command")
+    Path(order["log"]).write_text(str(settings.get("LOG_FILE")))
     try:
         check(settings, order["arguments"])
     except UsageError as exc:

@@ -18,6 +18,7 @@ import pytest
 
 from newscrawler import Article, Crawler, CrawlFailed, NotAnArticle, extract, open_store
 from newscrawler.fetch.client import FetchError
+from newscrawler.library import crawling
 from newscrawler.store.base import StoreUnavailable
 from tests.crawl.harness import ROOT, TEST_SETTINGS, until
 from tests.crawl.small import QUICK, QUIET
@@ -235,12 +236,19 @@ NOBODY = {
 }
 
 
-def test_a_crawl_that_no_site_answers_says_so(tmp_path: Path) -> None:
+def test_a_crawl_that_no_site_answers_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     settings = {**TEST_SETTINGS, **QUICK, **NOBODY, "DATA_DIR": str(tmp_path / "data")}
+    monkeypatch.setattr(crawling, "_QUIET_S", 0.5)
+    monkeypatch.setattr(crawling, "_STILL_QUIET_S", 0.5)
     with pytest.raises(
         CrawlFailed, match=r"Nothing at all could be fetched\. Is there a network\?"
     ):
         list(Crawler(sites="vnexpress.net", limit=20, minutes=0.1, settings=settings))
+    log = str(tmp_path / "data/logs/crawl.log")
+    told = [record.getMessage() for record in caplog.records]
+    assert any("No article for" in line and log in line and "last line" in line for line in told)
 
 
 def test_a_crawl_with_nothing_due_says_when_the_next_visit_is(
