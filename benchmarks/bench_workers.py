@@ -1,6 +1,10 @@
 """Whether a page costs the same in a fleet of four as alone: 1, 2 and 4 workers, 10 pages/s each.
 
     python -m benchmarks.bench_workers
+    python -m benchmarks.bench_workers --workers 1 2 4 8 --delay 2 --hosts 10 --latency 0.4 --rate 4
+
+With ``--delay`` the sites' delay is the cap and not the web's latency, so that the workers wait
+for gates; these are the runs that benchmarks.simulate_fleet is checked against.
 
 The web's latency is the cap: an answer takes a second in the mean, and each worker has ten
 requests under way. The fleets run at the same time, each with a Redis, hosts and a store of
@@ -34,6 +38,8 @@ TOLERANCE = 0.10
 PAGES = 60
 #: Seconds at full rate before the window.
 WARM_S = 25
+#: Requests that a worker may have under way where the sites' delay is the cap.
+CONCURRENCY = 32
 
 
 @dataclass
@@ -46,13 +52,13 @@ class Row:
 
 
 def settings(
-    web: NewswebProcess, sites_file: Path, server: RedisServer, concurrency: int
+    web: NewswebProcess, sites_file: Path, server: RedisServer, concurrency: int, delay: float = 0
 ) -> dict[str, Any]:
     return {
         "REDIS_URL": server.url,
         "SITES_FILE": sites_file,
         "SELECTORS_DIR": web.selectors_dir,
-        "DOWNLOAD_DELAY": 0,
+        "DOWNLOAD_DELAY": delay,
         "AUTOTHROTTLE_ENABLED": False,
         "CONCURRENT_REQUESTS": concurrency,
         "CRAWL_FOREVER": True,
@@ -71,13 +77,14 @@ class Fleet:
         web: NewswebProcess,
         sites: list[dict[str, Any]],
         concurrency: int,
+        delay: float = 0,
     ) -> None:
         self.n = n
         self.server = RedisServer(folder / "redis")
         sites_file = folder / "sites.json"
         sites_file.write_text(json.dumps({"sites": sites}))
         self.hosts = {host for site in sites for host in site["hosts"]}
-        scrapy = Scrapy(folder, settings(web, sites_file, self.server, concurrency))
+        scrapy = Scrapy(folder, settings(web, sites_file, self.server, concurrency, delay))
         self.running = [scrapy.start("crawl", "news") for _ in range(n)]
 
     def is_at_work(self, rate: int) -> bool:
@@ -112,10 +119,19 @@ class Look:
 
 
 def measure(
-    folder: Path, sizes: list[int], *, seconds: float, rate: int, latency: float, hosts: int
+    folder: Path,
+    sizes: list[int],
+    *,
+    seconds: float,
+    rate: int,
+    latency: float,
+    hosts: int,
+    delay: float = 0,
 ) -> list[Row]:
-    """One row per fleet. ``hosts``: per worker."""
+    """One row per fleet. ``hosts``: per worker. ``delay``: of each site; 0 = none, and each worker
+    has no more requests under way than make its rate."""
     fleets: list[Fleet] = []
+    concurrency = CONCURRENCY if delay else round(rate * latency)
     try:
         with NewswebProcess(
             "bench", folder / "web", hosts=hosts * sum(sizes), pages=PAGES, latency=latency
@@ -123,7 +139,7 @@ def measure(
             sites = json.loads(web.sites_file.read_text())["sites"]
             for n in sizes:
                 share, sites = sites[: hosts * n], sites[hosts * n :]
-                fleets.append(Fleet(folder / f"fleet-{n}", n, web, share, round(rate * latency)))
+                fleets.append(Fleet(folder / f"fleet-{n}", n, web, share, concurrency, delay))
             until(lambda: all(fleet.is_at_work(rate) for fleet in fleets), "all at work", 300)
             began = time.time()
             before = [Look.at(fleet) for fleet in fleets]
@@ -180,6 +196,7 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=10, help="pages/s of one worker")
     parser.add_argument("--latency", type=float, default=1.0, help="of the web, seconds")
     parser.add_argument("--hosts", type=int, default=15, help="per worker; 250 in all at most")
+    parser.add_argument("--delay", type=float, default=0, help="of the sites, seconds")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="newscrawler-bench-") as folder:
         rows = measure(
@@ -189,6 +206,7 @@ def main() -> None:
             rate=args.rate,
             latency=args.latency,
             hosts=args.hosts,
+            delay=args.delay,
         )
     print(table(rows))
     off = [

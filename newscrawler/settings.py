@@ -113,7 +113,7 @@ CRAWL_LONGEST_WAIT_S = 90
 # nobody knew (docs/freshness.md).
 LIST_INTERVAL_FIXED_S = 0
 # Number of hash tags that the domains are spread over; more than 1 only for a Redis Cluster.
-# Changing it needs an empty frontier.
+# Of a filled frontier `scrapy frontier reshard N` changes it, and Redis' number then holds.
 FRONTIER_SHARDS = 1
 # Seconds a worker may keep a URL before it is queued again; renewed while a page is at work. Above
 # the slowest honest fetch (DOWNLOAD_TIMEOUT 30 s, twice) so that a slow page is not fetched twice.

@@ -16,7 +16,7 @@ from newscrawler.crawl.bounded_crawls import CrawlBook, CrawlRefused
 from newscrawler.discovery.sites import SitesError
 from newscrawler.fleet.registry import Registry, RegistryUnavailable
 from newscrawler.frontier import connect
-from newscrawler.frontier.operator import shards_of
+from newscrawler.frontier.operator import layout_of
 from newscrawler.frontier.queue import Frontier, FrontierConfig, FrontierError
 
 VERBS = {
@@ -86,7 +86,7 @@ def with_frontier(settings: BaseSettings, work: Work) -> int:
     async def run() -> int:
         client: Any = connect(services.redis_url(settings), single=False)
         try:
-            config = FrontierConfig(shards=await shards_of(client))
+            config = FrontierConfig(shards=(await layout_of(client)).shards)
             return await work(Frontier(client, config, services.worker_id()))
         finally:
             await client.aclose()

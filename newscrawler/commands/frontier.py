@@ -18,9 +18,10 @@ from newscrawler.crawl.url_explain import trace
 from newscrawler.discovery.sites import SitesError
 from newscrawler.frontier import connect, state_text
 from newscrawler.frontier import redis_server as embedded
-from newscrawler.frontier.operator import Audit, Operator, Quarantined, shards_of
+from newscrawler.frontier.operator import Audit, Operator, Quarantined, layout_of
 from newscrawler.frontier.queue import FrontierError
 from newscrawler.frontier.records import FOR_GOOD
+from newscrawler.frontier.reshard import STEP_URLS, Resharder
 from newscrawler.frontier.types import CLASSES, FrontierConfig
 from newscrawler.utils.numbers import whole_number
 from newscrawler.web import urls
@@ -60,6 +61,10 @@ VERBS = {
         "DOMAIN ... [--yes]",
         "throw away what is queued; says how much, then asks for --yes",
     ),
+    "reshard": (
+        "N [--urls 20000]",
+        "spread the domains over N shards while the crawl goes on; one that was killed goes on",
+    ),
     "quarantine": (
         "list|replay|drop [DOMAIN]",
         "URLs whose tries are spent, that killed workers, or that could not be read",
@@ -72,6 +77,7 @@ OWN_OPTIONS = {
     "to": ("class",),
     "pages": ("quota",),
     "yes": ("purge", "quarantine"),
+    "urls": ("reshard",),
 }
 COLUMNS = (
     "domain",
@@ -91,6 +97,7 @@ EXAMPLES = """\
   scrapy frontier why https://example.vn/bai-viet-123.html
   scrapy frontier quota example.vn --pages 2000 --per 24h
   scrapy frontier quota example.vn --pages policy
+  scrapy frontier reshard 4
   scrapy frontier quarantine replay example.vn"""
 
 
@@ -155,6 +162,12 @@ class Command(cli.Command):
             help="report: most rows, 0 = all (default 40)",
         )
         parser.add_argument(
+            "--urls",
+            type=int,
+            metavar="N",
+            help=f"reshard: URLs moved at a time, while nobody works (default {STEP_URLS:,})",
+        )
+        parser.add_argument(
             "--yes", action="store_true", help="purge, quarantine drop: do it without asking"
         )
 
@@ -174,6 +187,37 @@ class Command(cli.Command):
 Work = Callable[[Operator], Awaitable[int]]
 
 
+def _prepare_reshard(rest: list[str], opts: argparse.Namespace) -> Work:
+    shards = whole_number(rest[0], 1024) if len(rest) == 1 else None
+    if not shards:
+        raise cli.UsageError("reshard needs one number of shards, 1 to 1024", print_help=False)
+
+    if opts.urls is not None and opts.urls < 1:
+        raise cli.UsageError(f"--urls {opts.urls}: must be 1 or more", print_help=False)
+    step_urls = opts.urls or STEP_URLS
+
+    async def work(operator: Operator) -> int:
+        run = Resharder(operator.client, step_urls=step_urls, say=cli.note)
+        done = await run.run(shards)
+        if opts.as_json:
+            cli.print_object(asdict(done))
+        else:
+            cli.show(
+                f"{done.shards} shards: {done.domains:,} domains with {done.urls:,} URLs were moved"
+                f" in {done.steps} steps, the longest of which closed the frontier for"
+                f" {done.closed_s:.1f} s"
+            )
+            for when, counts in (("before", done.before), ("after", done.after)):
+                cli.show(
+                    f"{when}: {counts.domains:,} domains, {counts.queued:,} queued,"
+                    f" {counts.waiting:,} waiting, {counts.leased:,} leased,"
+                    f" {counts.quarantined:,} in quarantine"
+                )
+        return 0
+
+    return work
+
+
 def with_operator(settings: BaseSettings, work: Work) -> int:
     """Runs ``work`` on the frontier of these settings; an embedded server is started for it
     and stopped after."""
@@ -187,7 +231,7 @@ def with_operator(settings: BaseSettings, work: Work) -> int:
     async def run() -> int:
         client: Any = connect(services.redis_url(settings), single=False)
         try:
-            return await work(Operator(client, await shards_of(client)))
+            return await work(Operator(client, await layout_of(client)))
         finally:
             await client.aclose()
 
@@ -212,6 +256,8 @@ def _prepare(verb: str, rest: list[str], opts: argparse.Namespace, settings: Bas
                 f"--top {opts.top}: 0 or more is needed, 0 = all", print_help=False
             )
         return lambda operator: report(operator, rest, opts)
+    if verb == "reshard":
+        return _prepare_reshard(rest, opts)
     if verb == "quarantine":
         return _prepare_quarantine(rest, opts)
     if verb == "why":

@@ -438,7 +438,7 @@ async def _offer(
     (reason and number)."""
     await frontier.put_domains(services.domain_policies(sites, settings))
     now_ms = await frontier.operator.now_ms()
-    announced = Announced(FoundSeeds(frontier.client, frontier.config.shards))
+    announced = Announced(FoundSeeds(frontier.client, lambda: frontier.layout))
     rows = []
     for site in sites.enabled():
         links = seed_links(site, now_ms) + await announced.links(sites, site)
@@ -500,7 +500,7 @@ def report(settings: BaseSettings, sites: Sites, chosen: Sequence[Site], as_json
 
 async def _report_rows(frontier: Frontier, site: Site, now_ms: int) -> list[dict[str, Any]]:
     alone = Sites([replace(site, enabled=True)])
-    found = FoundSeeds(frontier.client, frontier.config.shards)
+    found = FoundSeeds(frontier.client, lambda: frontier.layout)
     more = [
         Seed(site.id, str(one.kind), one.kind, one.url, via=one.via)
         for one in await found.of(site.host)

@@ -23,7 +23,7 @@ from scrapy.settings import BaseSettings
 
 from newscrawler.crawl import services
 from newscrawler.frontier import connect, snapshot
-from newscrawler.frontier.operator import Operator, shards_of
+from newscrawler.frontier.operator import Operator, layout_of
 from newscrawler.frontier.taken import URL, Entry, Taken
 from newscrawler.rawstore import RawStoreUnavailable
 from newscrawler.rawstore.raw_store import RemoteFolder
@@ -279,10 +279,10 @@ async def _block_again(url: str, blocks: dict[str, Entry], say: Say) -> None:
         return
     client: Any = connect(url, single=False)
     try:
-        taken = Taken(client, await shards_of(client))
+        taken = Taken(client, await layout_of(client))
         await taken.put(blocks)
         ids = [bytes.fromhex(name[2:]) for name in blocks if name.startswith(URL)]
-        domains = [s.domain async for s in Operator(client, taken.shards).states()]
+        domains = [s.domain async for s in Operator(client, taken.layout).states()]
         await taken.block(ids, domains)
     finally:
         await client.aclose()

@@ -161,7 +161,7 @@ class BoundedCrawls:
                 one.crawl, lease.url_id, ended, level=level, links=links, now_ms=_now_ms()
             )
             await self._want(crawl, level, [x for x in links if x.url_id in taken], now_ms)
-        await self.book.unmark([_link(lease)], self._frontier.config.shards)
+        await self.book.unmark([_link(lease)], self._frontier.layout)
         if self.is_only_wanted(lease):
             self._end_for_good(ack)
 
@@ -269,7 +269,7 @@ class BoundedCrawls:
             crawl.asked_s = await self.book.taken(crawl.id, now_ms // 1000)
         entries = await self.book.open_entries(crawl.id, LOOK_URLS, _now_ms())
         links = [one.link for one in entries]
-        there = await self.book.queued(crawl.id, links, self._frontier.config.shards)
+        there = await self.book.queued(crawl.id, links, self._frontier.layout)
         await self.book.look_again(crawl.id, there, _now_ms() + LOOK_MS)
         missing = [one for one in entries if one.link.url_id not in there]
         for one in missing:

@@ -492,7 +492,7 @@ class Services:
         from newscrawler.crawl.announced_lists import Announced
         from newscrawler.frontier.found import FoundSeeds
 
-        return Announced(FoundSeeds(self.redis, self.frontier.config.shards))
+        return Announced(FoundSeeds(self.redis, lambda: self.frontier.layout))
 
     @cached_property
     def bounded(self) -> BoundedCrawls:

@@ -31,7 +31,8 @@ from newscrawler.crawl.saved_queries import SavedQueries
 from newscrawler.discovery.sites import Sites
 from newscrawler.frontier import connect
 from newscrawler.frontier.errors import translated
-from newscrawler.frontier.operator import Operator, shards_of
+from newscrawler.frontier.layout import Layout
+from newscrawler.frontier.operator import Operator, layout_of
 from newscrawler.frontier.queue import Frontier
 from newscrawler.frontier.taken import DOMAIN, URL, Entry, Taken, is_within
 from newscrawler.items import Article, Link
@@ -118,8 +119,8 @@ async def opened(settings: BaseSettings, say: Say) -> AsyncIterator[TakeDown]:
     try:
         if not hasattr(store, "purge"):
             raise TakeDownRefused("this article store cannot purge: only those of this project can")
-        shards = await shards_of(client)
-        yield TakeDown(settings, client, shards, cast(WholeStore, store), raw, say)
+        layout = await layout_of(client)
+        yield TakeDown(settings, client, layout, cast(WholeStore, store), raw, say)
     finally:
         raw.close()
         await store.close()
@@ -133,7 +134,7 @@ class TakeDown:
         self,
         settings: BaseSettings,
         client: Any,
-        shards: int,
+        layout: Layout,
         store: WholeStore,
         raw: RawStore,
         say: Say,
@@ -142,10 +143,10 @@ class TakeDown:
         self.say = say
         self.data = services.data_dir(settings)
         self.sites: Sites = services.all_sites(settings)
-        self.operator = Operator(client, shards)
-        self.taken = Taken(client, shards)
+        self.operator = Operator(client, layout)
+        self.taken = Taken(client, layout)
         config = services.frontier_config(settings, loopback_only=False)
-        self._config = replace(config, shards=shards)
+        self._config = replace(config, shards=layout.shards)
 
     # ------------------------------------------------------------------ what is to go
     async def plan(self, target: str, reason: str, who: str, *, with_copies: bool) -> Plan:

@@ -93,7 +93,7 @@ async def trace(url: str, operator: Operator, settings: BaseSettings) -> dict[st
 
 
 async def _is_taken_down(url: str, found: object, operator: Operator) -> bool:
-    taken = Taken(operator.client, operator.shards, operator.scripts)
+    taken = Taken(operator.client, operator.layout, operator.scripts)
     asked = [(URL + found.url_id.hex(), found.domain)] if isinstance(found, Link) else []
     return bool(await taken.which(asked)) or await taken.has(url)
 
@@ -128,7 +128,7 @@ async def _shape(link: Link, operator: Operator, settings: BaseSettings) -> str 
     number = packing.shape_of(link)
     if not budget or not number:
         return None
-    shard = keys.shard_of(link.domain, operator.shards)
+    shard = operator.layout.of(link.domain)
     with translated():
         used = int(await operator.client.hget(keys.patterns(shard, link.domain), str(number)) or 0)
     budget *= packing.ARTICLE_SHARE if link.kind == "article" else 1

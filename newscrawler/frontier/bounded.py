@@ -18,6 +18,7 @@ from redis.asyncio import Redis
 
 from newscrawler.frontier import keys
 from newscrawler.frontier.errors import translated
+from newscrawler.frontier.layout import Layout
 from newscrawler.frontier.scripts import Scripts
 from newscrawler.items import Kind, Link
 from newscrawler.web.urls import domain_of
@@ -272,7 +273,7 @@ class CrawlBook:
             found = await self.client.hmget(keys.crawl_urls(crawl_id), ids)
         return [_entry(i, data) for i, data in zip(ids, found, strict=True) if data is not None]
 
-    async def queued(self, crawl_id: str, links: Sequence[Link], shards: int) -> set[bytes]:
+    async def queued(self, crawl_id: str, links: Sequence[Link], layout: Layout) -> set[bytes]:
         """Those that the frontier has and that carry the mark of the crawl."""
         if not links:
             return set()
@@ -280,21 +281,21 @@ class CrawlBook:
         with translated():
             pipe = self.client.pipeline(transaction=False)
             for link in links:
-                shard = keys.shard_of(link.domain, shards)
+                shard = layout.of(link.domain)
                 pipe.hexists(keys.records(shard, link.domain), link.url_id)
                 pipe.hget(keys.want(shard), link.url_id)
             answers = await pipe.execute()
         pairs = zip(links, answers[::2], answers[1::2], strict=True)
         return {link.url_id for link, known, wanted in pairs if known and mark in (wanted or b"")}
 
-    async def unmark(self, links: Sequence[Link], shards: int) -> None:
+    async def unmark(self, links: Sequence[Link], layout: Layout) -> None:
         """Their visits have ended, for every crawl that was named in the lease."""
         if not links:
             return
         with translated():
             pipe = self.client.pipeline(transaction=False)
             for link in links:
-                pipe.hdel(keys.want(keys.shard_of(link.domain, shards)), link.url_id)
+                pipe.hdel(keys.want(layout.of(link.domain)), link.url_id)
             await pipe.execute()
 
 

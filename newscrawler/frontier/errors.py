@@ -22,6 +22,10 @@ _WAITABLE = {
     "BUSY ": "Redis is busy with a script",
     "NOAUTH": "Redis wants a password; put it into REDIS_URL",
     "WRONGPASS": "Redis refuses the password in REDIS_URL",
+    "LAYOUT ": (
+        "the frontier is being spread over other shards (`scrapy frontier reshard`); a killed"
+        " one goes on when it is started again"
+    ),
     "CLUSTERDOWN": "the Redis Cluster is down",
 }
 

@@ -7,7 +7,7 @@ can name them and a start can offer them again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from redis.asyncio import Redis
 
 from newscrawler.frontier import keys
 from newscrawler.frontier.errors import translated
+from newscrawler.frontier.layout import Layout
 from newscrawler.frontier.scripts import Scripts
 from newscrawler.items import Kind
 
@@ -37,9 +38,13 @@ class FoundSeed:
 
 
 class FoundSeeds:
-    def __init__(self, client: Redis, shards: int) -> None:
+    """
+    :param layout: which shard a domain is in, now
+    """
+
+    def __init__(self, client: Redis, layout: Callable[[], Layout]) -> None:
         self.client: Any = client  # answers are bytes, which the stubs do not know
-        self.shards = shards
+        self.layout = layout
         self.scripts = Scripts(client)
 
     async def note(self, domain: str, seeds: Sequence[FoundSeed]) -> list[FoundSeed]:
@@ -57,7 +62,7 @@ class FoundSeeds:
         with translated():
             answer = await self.scripts.run(
                 "found",
-                keys.prefix(keys.shard_of(domain, self.shards)),
+                keys.prefix(self.layout().of(domain)),
                 domain,
                 msgpack.packb(rows, use_bin_type=False),
                 msgpack.packb(most),
@@ -66,7 +71,7 @@ class FoundSeeds:
 
     async def of(self, domain: str) -> list[FoundSeed]:
         """All of a site, oldest first."""
-        key = keys.found(keys.shard_of(domain, self.shards), domain)
+        key = keys.found(self.layout().of(domain), domain)
         with translated():
             stored: dict[bytes, bytes] = await self.client.hgetall(key)
         seeds = []

@@ -38,7 +38,8 @@ Cluster can spread the shards.
     {frontier}:taken    hash   what was taken down -> JSON (taken.Entry)
     {frontier}:taken:domains  set   the domains among it
     {crawls}:...        bounded crawls, see bounded.py
-    {frontier}:meta     hash   schema, shards: what must not change under a filled frontier
+    {frontier}:meta     hash   schema, and which shard a domain is in (layout.py)
+    {frontier}:reshard  string token of the `scrapy frontier reshard` that is at work; expires
 """
 
 from __future__ import annotations
@@ -159,6 +160,10 @@ def log(shard: int, domain: str) -> str:
 
 def hours(shard: int, domain: str) -> str:
     return f"{prefix(shard)}:hours:{domain}"
+
+
+def taken(shard: int) -> str:
+    return f"{prefix(shard)}:taken"
 
 
 def want(shard: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -15,6 +15,8 @@ from redis.asyncio import Redis
 
 from newscrawler.frontier import keys, records, state_text
 from newscrawler.frontier.errors import translated
+from newscrawler.frontier.layout import Layout
+from newscrawler.frontier.layout import read as read_layout
 from newscrawler.frontier.schema import CAPS, HOUR, HOUR_MS, HOURS_KEPT, LOG, QUARANTINE
 from newscrawler.frontier.scripts import Scripts
 from newscrawler.frontier.types import (
@@ -29,6 +31,8 @@ from newscrawler.items import LIST_KINDS
 
 #: Most URLs that one script call removes or replays.
 BATCH = 500
+#: Seconds after which the layout of the shards is looked at again.
+LOOK_AGAIN_S = 1.0
 
 
 @dataclass(slots=True)
@@ -64,13 +68,48 @@ class Audit:
 
 class Operator:
     """
-    :param shards: of the frontier that is looked at; :func:`shards_of` reads it
+    :param layout: of the frontier that is looked at; :func:`layout.read` reads it, a number
+        stands for that many shards which were never changed
     """
 
-    def __init__(self, client: Redis, shards: int, scripts: Scripts | None = None) -> None:
+    def __init__(
+        self,
+        client: Redis,
+        layout: Layout | int,
+        scripts: Scripts | None = None,
+        changed: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """:param changed: is awaited where the layout in use is another one by now; it calls
+        :meth:`use`. None: :meth:`use` is called here"""
         self.client: Any = client  # answers are bytes, which the stubs do not know
-        self.shards = shards
         self.scripts = scripts or Scripts(client)
+        self._changed = changed
+        self._looked = -LOOK_AGAIN_S
+        self.use(Layout.of_count(layout) if isinstance(layout, int) else layout)
+
+    def use(self, layout: Layout) -> None:
+        """From now on."""
+        self.layout = layout
+        self.scripts.word = layout.word
+
+    @property
+    def shards(self) -> int:
+        return self.layout.shards
+
+    async def _look(self) -> None:
+        """Whether the layout has changed, at most once a second: some look at a frontier for
+        hours."""
+        if time.monotonic() - self._looked < LOOK_AGAIN_S:
+            return
+        with translated():
+            layout = await read_layout(self.client)
+        self._looked = time.monotonic()
+        if layout.epoch == self.layout.epoch or not layout.is_open:
+            return
+        if self._changed is None:
+            self.use(layout)
+        else:
+            await self._changed()
 
     # ------------------------------------------------------------------ reading
     async def now_ms(self) -> int:
@@ -88,6 +127,7 @@ class Operator:
         return float(factor) if factor else 1.0
 
     async def counts(self) -> Counts:
+        await self._look()
         counts = Counts()
         with translated():
             for shard in range(self.shards):
@@ -106,18 +146,21 @@ class Operator:
 
     async def states(self) -> AsyncIterator[records.DomainState]:
         """Every domain of the frontier, in no order."""
+        await self._look()
         with translated():
             for shard in range(self.shards):
                 async for name, data in self.client.hscan_iter(keys.domains(shard), count=500):
                     yield records.unpack_domain(name.decode(), data)
 
     async def state(self, domain: str) -> records.DomainState | None:
+        await self._look()
         with translated():
             data = await self.client.hget(keys.domains(self._shard(domain)), domain)
         return None if data is None else records.unpack_domain(domain, data)
 
     async def leases(self) -> list[tuple[bytes, records.LeaseEntry]]:
         """All that are out, with their url ids."""
+        await self._look()
         found = []
         with translated():
             for shard in range(self.shards):
@@ -193,6 +236,7 @@ class Operator:
         }
 
     async def stats(self) -> dict[str, int]:
+        await self._look()
         total: Counter[str] = Counter()
         with translated():
             for shard in range(self.shards):
@@ -205,6 +249,7 @@ class Operator:
 
     async def record(self, url_id: bytes, domain: str) -> Record | None:
         """What is known of a URL; ``None`` = nothing."""
+        await self._look()
         shard = self._shard(domain)
         bucket, field = keys.finished(shard, url_id)
         with translated():
@@ -231,15 +276,26 @@ class Operator:
                 if record.outcome not in (None, "RETRY", "CHALLENGE"):
                     record.state, record.next_visit_ms = "waiting", int(due)
             return record
+        if done is None and self.layout.epoch:
+            done = await self._elsewhere(shard, url_id)
         if done is not None:
             return await self._finished(shard, url_id, domain, done, quarantined)
+        return None
+
+    async def _elsewhere(self, shard: int, url_id: bytes) -> bytes | None:
+        """A finished record that stayed in the shard which its domain left."""
+        with translated():
+            for other in range(self.shards):
+                data = await self.client.hget(*keys.finished(other, url_id))
+                if data is not None and other != shard:
+                    return records.without_file(data)
         return None
 
     async def _finished(
         self, shard: int, url_id: bytes, domain: str, data: bytes, quarantined: bytes | None
     ) -> Record:
         record, raw = records.unpack_finished(url_id, domain, data)
-        if raw is not None:
+        if raw is not None and record.last_visit_ms >= self.layout.changed_s * 1000:
             with translated():
                 name = await self.client.hget(keys.files(shard), f"#{raw[0]}")
             record.raw_ref = None if name is None else f"{name.decode()}:{raw[1]}:{raw[2]}"
@@ -342,7 +398,9 @@ class Operator:
             # Together, or a fetch could go from the log to the sums between the two answers.
             pipe = self.client.pipeline(transaction=True)
             pipe.lrange(keys.log(shard, domain), 0, -1)
-            pipe.hgetall(keys.hours(shard, domain))
+            # By its name: redis-py hands the reader of hgetall's answer what it does not know, in a
+            # transaction of a cluster.
+            pipe.execute_command("HGETALL", keys.hours(shard, domain))
             entries, sums = await pipe.execute()
         kept = [LOG.read(entry) for entry in entries]
         log = [entry for entry in kept if entry.ended >= since]
@@ -506,13 +564,13 @@ class Operator:
                     )
 
     def _shard(self, domain: str) -> int:
-        return keys.shard_of(domain, self.shards)
+        return self.layout.of(domain)
 
 
-async def shards_of(client: Redis) -> int:
-    """The number that the frontier was made with; 1 for one that is empty."""
+async def layout_of(client: Redis) -> Layout:
+    """The one that is in use; one shard for a frontier that is empty."""
     with translated():
-        return int(await client.hget(keys.META, "shards") or 1)
+        return await read_layout(client)
 
 
 def _quarantined(url_id: bytes, data: bytes) -> Quarantined:

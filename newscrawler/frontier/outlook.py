@@ -157,7 +157,7 @@ async def resting(operator: Operator) -> Resting:
     async for state in operator.states():
         if not state.due or state.next_due > now + LONGEST_REST_MS or looked >= MOST_RESTING:
             continue
-        shard = keys.shard_of(state.domain, operator.shards)
+        shard = operator.layout.of(state.domain)
         with translated():
             due = await operator.client.zrangebyscore(
                 keys.due(shard, state.domain),

@@ -11,6 +11,7 @@ from typing import Any
 import msgpack
 
 from newscrawler.frontier import keys, records
+from newscrawler.frontier.layout import Layout
 from newscrawler.frontier.schema import ACK, FETCHED, GRANT, NUMBERS
 from newscrawler.frontier.types import (
     AUTO,
@@ -56,6 +57,8 @@ def config(conf: FrontierConfig) -> dict[str, Any]:
     values["bytes_per_minute"] = conf.bytes_per_minute / conf.shards
     values["has_caps"] = conf.requests_per_minute + conf.bytes_per_minute > 0
     values["finished_per_bucket"] = finished_per_bucket(conf)
+    # A URL that the filter knows and no record: another place is to be asked for it.
+    values["asks_elsewhere"] = values["finished_per_bucket"] >= 0
     values["revisit_ms"] = [conf.revisit_ms.get(kind, 0) for kind in records.KINDS]
     return values
 
@@ -98,16 +101,16 @@ def policy(row: DomainPolicy, *, loopback_only: bool) -> list[Any]:
     ]
 
 
-def check_groups(policies: Sequence[DomainPolicy], shards: int) -> None:
+def check_groups(policies: Sequence[DomainPolicy], layout: Layout) -> None:
     """:raises FrontierRefused: a group whose domains lie in several shards: no script
     could keep its gate"""
     found: dict[str, tuple[str, int]] = {}
-    for row in policies if shards > 1 else ():
-        shard = keys.shard_of(row.domain, shards)
+    for row in policies if layout.shards > 1 else ():
+        shard = layout.of(row.domain)
         if row.group and found.setdefault(row.group, (row.domain, shard))[1] != shard:
             raise FrontierRefused(
                 f"{found[row.group][0]} and {row.domain} share one gate (group {row.group!r}) but"
-                f" lie in two of the {shards} shards; groups need FRONTIER_SHARDS=1"
+                f" lie in two of the {layout.shards} shards; groups need FRONTIER_SHARDS=1"
             )
 
 

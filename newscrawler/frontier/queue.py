@@ -21,6 +21,8 @@ from redis.asyncio import Redis
 from newscrawler.frontier import keys, packing, records, schema
 from newscrawler.frontier.archive import Archive, Mover
 from newscrawler.frontier.errors import translated
+from newscrawler.frontier.layout import Layout
+from newscrawler.frontier.layout import read as read_layout
 from newscrawler.frontier.operator import Operator
 from newscrawler.frontier.scripts import Scripts
 from newscrawler.frontier.seen import LocalSeen
@@ -79,6 +81,11 @@ MAX_LEASES = 16
 MAX_LOOKS = 256
 #: Of the links that were offered last, so many are remembered in known_share.
 LOOK_BACK = 500
+#: While a step of `scrapy frontier reshard` is at work.
+CLOSED = (
+    "domains are being moved to other shards (`scrapy frontier reshard`); if none is at work, start"
+    " it again: it goes on where it was killed"
+)
 
 
 def _even_piece(links: Sequence[Link], most: int) -> tuple[Sequence[Link], Sequence[Link]]:
@@ -122,14 +129,17 @@ class Frontier:
             config = replace(config, finished_limit=0)
         self.config = config
         self.worker = worker
+        #: As the settings have it, until open() has read the one in use.
+        self.layout = Layout.of_count(config.shards)
         self.scripts = Scripts(client, packing.config(config))
-        self.operator = Operator(client, config.shards, self.scripts)
-        self.taken = Taken(client, config.shards, self.scripts)
+        self.operator = Operator(client, self.layout, self.scripts, self._layout_changed)
+        self.taken = Taken(client, self.layout, self.scripts)
         self.local = LocalSeen(config.local_links, config.local_capacity, config.local_reset_s)
         self.mover: Mover | None = None
         if archive is not None and config.finished_limit > 0:
             share = packing.finished_per_bucket(config)
             self.mover = Mover(self.client, self.scripts, archive, share)
+        self._elsewhere: dict[bytes, tuple[int, bytes]] = {}  # url id -> shard and record found
         self._held: dict[int, Lease] = {}  # by fence
         self._poisoned: list[Ack] = []
         self._server_id = ""
@@ -152,7 +162,7 @@ class Frontier:
             await self.scripts.load_all()
             await self._is_another_server()
         if self.mover is not None:
-            for shard in range(self.config.shards):
+            for shard in range(self.layout.shards):
                 self.mover.note(shard)  # what a worker that died had not moved
         freed = await self._free(own_held=False, how="lost", is_dead=self.is_dead)
         if freed:
@@ -193,14 +203,60 @@ class Frontier:
                 f"the frontier was written by a newer version (schema {meta[b'schema'].decode()}, "
                 f"this one reads {schema.SCHEMA}); update this worker"
             )
+        layout = Layout.of_meta(meta)
+        if layout.epoch:
+            self._use(layout)  # shards that were changed in use: Redis knows better than settings
+            if not layout.is_open:
+                self.scripts.is_moved = True
+                raise FrontierUnavailable(CLOSED)
+            return
         if meta[b"shards"] != wanted[b"shards"]:
-            counts = await Operator(self.client, int(meta[b"shards"]), self.scripts).counts()
+            counts = await Operator(self.client, layout, self.scripts).counts()
             if counts.queued + counts.waiting + counts.leased:
                 raise FrontierRefused(
                     f"FRONTIER_SHARDS is {self.config.shards}, but the frontier was filled with"
-                    f" {meta[b'shards'].decode()}; set it back, or purge the frontier first"
+                    f" {layout.shards}; set it back, and change it by `scrapy frontier reshard"
+                    f" {self.config.shards}`, or purge the frontier first"
                 )
             await self.client.hset(keys.META, mapping=wanted)
+            self._use(Layout.of_count(self.config.shards))
+
+    def _use(self, layout: Layout) -> None:
+        """From now on. Caps and shares of the archive are those of as many shards."""
+        if layout == self.layout:
+            return
+        self.layout = layout
+        self.operator.use(layout)
+        self.taken.layout = layout
+        config = replace(self.config, shards=layout.shards)
+        made = packing.config(config)
+        if layout.epoch:
+            made["asks_elsewhere"] = True
+        self.scripts.configure(made)
+        if self.mover is not None:
+            self.mover.share = packing.finished_per_bucket(config)
+        self._totals = (self._totals + [(0, 0, 0)] * layout.shards)[: layout.shards]
+
+    async def _layout_changed(self) -> None:
+        self.scripts.is_moved = True
+        await self._settle_layout()
+
+    async def _settle_layout(self) -> None:
+        """Before anything that asks for a domain's shard: where a call was refused by its map,
+        the new one is read.
+
+        :raises FrontierUnavailable: a step of `scrapy frontier reshard` is at work, or was killed
+        """
+        if not self.scripts.is_moved:
+            return
+        with translated():
+            layout = await read_layout(self.client)
+            if not layout.is_open:
+                raise FrontierUnavailable(CLOSED)
+            self._use(layout)
+            self.scripts.is_moved = False
+            self._server_id = ""  # new shards are told which process answers
+            await self._is_another_server()
 
     async def _is_another_server(self) -> bool:
         """Looks which process answers, and tells the shards: after a restart no domain is
@@ -209,7 +265,7 @@ class Frontier:
         server_id = str(info.get("run_id", ""))
         if server_id == self._server_id:
             return False
-        for shard in range(self.config.shards):
+        for shard in range(self.layout.shards):
             await self.scripts.run("restarted", keys.prefix(shard), server_id)
         self._server_id = server_id
         return True
@@ -221,9 +277,10 @@ class Frontier:
         :raises FrontierRefused: a delay of 0 on the open web, a public domain under a simulated
             clock, a group over several shards
         """
+        await self._settle_layout()
         by_shard: dict[int, list[list[Any]]] = {}
         policies = await self.taken.disabled(policies)
-        packing.check_groups(policies, self.config.shards)
+        packing.check_groups(policies, self.layout)
         for policy in policies:
             row = packing.policy(policy, loopback_only=self.config.loopback_only)
             by_shard.setdefault(self._shard(policy.domain), []).append(row)
@@ -252,8 +309,9 @@ class Frontier:
     async def add(self, links: Sequence[Link]) -> AddResult:
         """Offers links; one round trip per shard, or two, and one more per MAX_LINKS of
         them that are not known."""
+        await self._settle_layout()
         result = AddResult()
-        by_shard = self._by_shard(links) if self.config.shards > 1 else {0: list(links)}
+        by_shard = self._by_shard(links) if self.layout.shards > 1 else {0: list(links)}
         for shard, batch in by_shard.items():
             result.merge(await self._add(shard, batch))
         return result
@@ -269,11 +327,12 @@ class Frontier:
             groups, order = packing.group_links(offered, moved=moved)
             archived = b""
             if asked:
-                archived = await self._archived(asked)
+                archived = await self._archived(shard, asked)
                 more, more_order = packing.group_links(asked, asked=True)
                 groups, order = groups + more, order + more_order
             statuses = await self._offer(shard, groups, archived, may_stop=True)
             result.merge(self._confirmed(order, statuses))
+            await self._taken_over(asked)
             if b"?" in statuses:
                 result.merge(await self._ask_archive(shard, order, statuses))
             if len(statuses) < len(order):  # the call got late
@@ -306,7 +365,7 @@ class Frontier:
             for link, status in zip(order, statuses.decode(), strict=True):
                 if status == "s":
                     known.append(link.url)
-                elif status == "?" and self.mover is not None:
+                elif status == "?" and (self.mover is not None or self.layout.epoch):
                     doubtful.append(link)
                 else:
                     unknown.append(link)
@@ -323,15 +382,51 @@ class Frontier:
         result.merge(looked)
         return {id(link) for link in links} - {id(link) for link in unknown + doubtful}
 
-    async def _archived(self, links: Sequence[Link]) -> bytes:
-        """What the archive has of them, as the scripts want it.
+    async def _archived(self, shard: int, links: Sequence[Link]) -> bytes:
+        """What the archive has of them, or other shards where domains were moved, as the scripts
+        want it.
 
         :raises FrontierUnavailable: the archive does not answer; the links are to be offered again
         """
-        assert self.mover is not None
-        found = await self.mover.look([link.url_id for link in links])
+        ids = [link.url_id for link in links]
+        found = await self._look_elsewhere(shard, ids) if self.layout.epoch else {}
+        missing = [i for i in ids if i not in found]
+        if missing and self.mover is not None:
+            for i, record in (await self.mover.look(missing)).items():
+                found[i] = records.without_file(record) if self.layout.epoch else record
         packed: bytes = msgpack.packb(found, use_bin_type=False)
         return packed
+
+    async def _look_elsewhere(self, shard: int, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Finished records, which say nothing of their domain, stayed in the shard where they were
+        made when their domain went to another. The newest of each, without the number of its raw
+        file, as each shard numbers the files for itself."""
+        found: dict[bytes, bytes] = {}
+        for other in range(self.layout.shards):
+            if other == shard:
+                continue
+            with translated():
+                pipe = self.client.pipeline(transaction=False)
+                for url_id in ids:
+                    pipe.hget(*keys.finished(other, url_id))
+                answers = await pipe.execute()
+            for url_id, data in zip(ids, answers, strict=True):
+                if data is None:
+                    continue
+                known = self._elsewhere.get(url_id)
+                if known is None or records.finished_age(known[1]) < records.finished_age(data):
+                    self._elsewhere[url_id] = other, data
+                    found[url_id] = records.without_file(data)
+        return found
+
+    async def _taken_over(self, links: Sequence[Link]) -> None:
+        """The domain's own shard has decided on them by records of other shards: there they are
+        not needed any more. A crash before leaves them in both, which changes nothing."""
+        for link in links if self._elsewhere else ():
+            place = self._elsewhere.pop(link.url_id, None)
+            if place is not None:
+                with translated():
+                    await self.client.hdel(*keys.finished(place[0], link.url_id))
 
     async def _offer(
         self, shard: int, groups: list[list[Any]], archived: bytes = b"", *, may_stop: bool = False
@@ -352,9 +447,11 @@ class Frontier:
         :raises FrontierUnavailable: see :meth:`_archived`
         """
         links = [link for link, status in zip(order, statuses, strict=True) if status == ord("?")]
-        archived = await self._archived(links)
+        archived = await self._archived(shard, links)
         groups, order = packing.group_links(links, asked=True)
-        return self._confirmed(order, await self._offer(shard, groups, archived))
+        result = self._confirmed(order, await self._offer(shard, groups, archived))
+        await self._taken_over(links)
+        return result
 
     def _confirmed(self, links: Sequence[Link], statuses: bytes) -> AddResult:
         """``statuses``: of all links, or of the first ones where the script stopped to have
@@ -399,6 +496,7 @@ class Frontier:
         :param links: each with ``revisit``
         :param fresh_from_s: what was read since, by the frontier's clock, is not fetched again
         """
+        await self._settle_layout()
         found: dict[bytes, str] = {}
         for shard, batch in self._by_shard(links).items():
             for start in range(0, len(batch), MAX_LINKS):
@@ -406,7 +504,7 @@ class Frontier:
                 found |= await self._want(shard, piece, wanted, fresh_from_s)
                 asked = [link for link in piece if found[link.url_id] == "?"]
                 if asked:
-                    archived = await self._archived(asked)
+                    archived = await self._archived(shard, asked)
                     found |= await self._want(shard, asked, wanted, fresh_from_s, archived)
         return found
 
@@ -434,6 +532,7 @@ class Frontier:
 
     async def unwant(self, crawl: str, links: Sequence[Link], *, drop_known: bool) -> int:
         """A bounded crawl is over for these: see unwant.lua. How many left the queue."""
+        await self._settle_layout()
         n = 0
         for shard, batch in self._by_shard(links).items():
             for start in range(0, len(batch), MAX_LINKS):
@@ -452,17 +551,29 @@ class Frontier:
         """Tells what was fetched, acks what is done (with its links), leases up to ``k`` URLs.
 
         After an error the same acks may be sent again: what had been taken is refused by its fence.
+        Shards are asked in turns until ``k`` URLs have come, beside those that are told something;
+        with nothing to tell and ``k`` = 0 all of them are, for the counts.
         """
+        await self._settle_layout()
         with translated():
             await self._after_error()
         step = Step.empty()
         step.wait_ms = -1
         plan = await self._plan([*self._poisoned, *acks], fetched, step)
         self._poisoned = []
-        left = k
+        left, is_complete = k, True
         try:
             for shard in self._order():
-                left -= await self._serve(shard, left, plan.get(shard) or packing.Share(), step)
+                share = plan.get(shard)
+                if share is None and left <= 0 and (k or plan):
+                    # Nothing to tell it, nothing wanted. Whether it has something due is not
+                    # known, so the next call does not wait. Asked all the same, every shard would
+                    # answer every round of every worker: more work than all pages make.
+                    is_complete = False
+                    continue
+                left -= await self._serve(shard, left, share or packing.Share(), step)
+            if not is_complete:
+                step.wait_ms = 0
             with translated():
                 await self._after_error()
             if self.mover is not None:
@@ -582,8 +693,9 @@ class Frontier:
 
     def _order(self) -> list[int]:
         """Another shard comes first each time, so that all are served alike."""
-        self._turn = (self._turn + 1) % self.config.shards
-        return [(self._turn + i) % self.config.shards for i in range(self.config.shards)]
+        count = self.layout.shards
+        self._turn = (self._turn + 1) % count
+        return [(self._turn + i) % count for i in range(count)]
 
     async def _step_shard(self, shard: int, k: int, share: packing.Share, step: Step) -> int:
         """One script call. Returns how many URLs it handed out."""
@@ -688,6 +800,7 @@ class Frontier:
     # ------------------------------------------------------------------ leases
     async def renew(self, leases: Sequence[Lease]) -> list[bytes]:
         """Pushes the deadlines; returns the url ids whose lease is lost."""
+        await self._settle_layout()
         lost: list[bytes] = []
         with translated():
             for shard, batch in self._by_shard(leases).items():
@@ -708,6 +821,7 @@ class Frontier:
     async def begin_trial(self, lease: Lease) -> bool:
         """From now until its ack the death of this worker counts against the URL. False:
         the lease is lost."""
+        await self._settle_layout()
         with translated():
             deadline: int = await self.scripts.run(
                 "trial",
@@ -728,6 +842,7 @@ class Frontier:
             of it (a store that is away): their gate must open late. Not needed where a
             step() told it before.
         """
+        await self._settle_layout()
         if fetched:
             await self.step(0, (), fetched)
         n = 0
@@ -753,9 +868,10 @@ class Frontier:
     ) -> int:
         """Ends leases in this worker's name that it does not hold, and those of
         workers that are dead."""
+        await self._settle_layout()
         n = 0
         others: dict[str, bool] = {}
-        for shard in range(self.config.shards):
+        for shard in range(self.layout.shards):
             stray: list[Any] = []
             with translated():
                 async for url_id, data in self.client.hscan_iter(keys.leases(shard), count=500):
@@ -784,6 +900,7 @@ class Frontier:
         :raises FrontierRefused: the domain is unknown to the frontier, paused by its operator, its
             quota is spent, or the URL was taken down
         """
+        await self._settle_layout()
         if await self.taken.has(url):
             raise FrontierRefused(f"{url} was taken down (scrapy takedown --list)")
         turn_id = secrets.token_bytes(16)
@@ -830,11 +947,19 @@ class Frontier:
 
     async def robots(self, domain: str) -> RobotsEntry | None:
         """The robots.txt that the fleet shares; ``None`` = none was fetched yet."""
+        await self._settle_layout()
         try:
-            return await self.operator.robots(domain)
+            entry = await self.operator.robots(domain)
+            with translated():
+                word = await self.client.hget(keys.state(self._shard(domain)), "layout")
         except FrontierUnavailable:
             self.scripts.is_cut = True
             raise
+        if (word or b"0").decode() != self.layout.word:
+            # The domain may have left the shard before it was read: no entry would mean no rules.
+            self.scripts.is_moved = True
+            raise FrontierUnavailable(CLOSED)
+        return entry
 
     # ------------------------------------------------------------------ shards
     def _by_shard(self, items: Sequence[T]) -> dict[int, list[T]]:
@@ -844,4 +969,4 @@ class Frontier:
         return found
 
     def _shard(self, domain: str) -> int:
-        return keys.shard_of(domain, self.config.shards)
+        return self.layout.of(domain)

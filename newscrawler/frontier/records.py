@@ -270,6 +270,23 @@ def _finished_parts(data: bytes, flags: int) -> tuple[dict[str, tuple[Any, ...]]
     return parts, at
 
 
+def without_file(data: bytes) -> bytes:
+    """The record without where its raw page is: another shard numbers the files otherwise."""
+    row = FINISHED.read(data)
+    part = FINISHED_PARTS["RAW"]
+    if not row.flags & part.flag:
+        return data
+    at = FINISHED.size
+    for name, other in FINISHED_PARTS.items():
+        if name == "RAW":
+            break
+        at += other.struct.size if row.flags & other.flag else 0
+    flags_at = FINISHED.at("flags")
+    flags = bytes((row.flags - part.flag,))
+    head = data[:flags_at] + flags + data[flags_at + 1 : at]
+    return head + data[at + part.struct.size :]
+
+
 def finished_age(data: bytes) -> int:
     """When the URL was last visited, or asked for after it had gone to the archive;
     seconds. Small = moved first."""

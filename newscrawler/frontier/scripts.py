@@ -25,6 +25,7 @@ NAMES = (
     "found",
     "free",
     "give_back",
+    "layout",
     "look",
     "purge",
     "put_domains",
@@ -43,6 +44,8 @@ NAMES = (
 #: What the configuration replaces, in the scripts that need it: it is part of their text, as
 #: decoding it from an argument took longer than everything else that a call needs before its work.
 CONFIG = "--@config\n"
+#: Begin of the error by which a script refuses a caller with an old layout (_base.lua).
+MOVED = "LAYOUT "
 
 
 @dataclass(frozen=True)
@@ -212,7 +215,8 @@ def literal(value: Any) -> str:
 class Scripts:
     """Runs scripts through one client. ``reloads`` counts the times that Redis had
     forgotten them; ``is_cut``: a call ended in an error that is no answer, so that another
-    process may answer the next.
+    process may answer the next; ``is_moved``: the frontier's layout is not the one that ``word``
+    stands for, so that the caller is to read it again (layout.py).
 
     :param config: C of the scripts that name it (packing.config); None: those cannot be run
     """
@@ -221,6 +225,8 @@ class Scripts:
         self.client = client
         self.reloads = 0
         self.is_cut = False
+        self.is_moved = False
+        self.word = "0"
         self._config = config
         self._made: dict[str, Script] = {}
 
@@ -236,12 +242,19 @@ class Scripts:
             made = self._made[name] = Script(name, text, hashlib.sha1(text.encode()).hexdigest())
         return made
 
+    def configure(self, config: Mapping[str, Any]) -> None:
+        """Another C: the scripts that name it are made anew."""
+        self._config = config
+        self._made.clear()
+
     async def load_all(self) -> None:
         for name in NAMES:
             await self.client.script_load(self.script(name).text)
 
     async def run(self, name: str, prefix: str, *args: Any) -> Any:
+        """:param args: ARGV of the script, which gets the layout's number behind them"""
         script = self.script(name)
+        args = (*args, self.word)
         try:
             return await self.client.execute_command("EVALSHA", script.sha, 1, prefix, *args)
         except NoScriptError:
@@ -249,7 +262,8 @@ class Scripts:
             self.reloads += 1
             await self.client.script_load(script.text)
             return await self.client.execute_command("EVALSHA", script.sha, 1, prefix, *args)
-        except ResponseError:
+        except ResponseError as exc:
+            self.is_moved = self.is_moved or MOVED in f"{type(exc).__name__} {exc}"
             raise
         except Exception:
             self.is_cut = True

@@ -16,6 +16,7 @@ import msgpack
 
 from newscrawler.frontier import keys
 from newscrawler.frontier.errors import translated
+from newscrawler.frontier.layout import Layout
 from newscrawler.frontier.scripts import Scripts
 from newscrawler.frontier.types import DomainPolicy
 from newscrawler.web.urls import canonicalize, domain_of, url_id
@@ -41,12 +42,15 @@ def text_field(site: str, digest: str) -> str:
 
 
 class Taken:
-    """:param shards: of the frontier. Raises FrontierUnavailable."""
+    """:param layout: of the frontier. Raises FrontierUnavailable."""
 
-    def __init__(self, client: Any, shards: int, scripts: Scripts | None = None) -> None:
+    def __init__(self, client: Any, layout: Layout | int, scripts: Scripts | None = None) -> None:
         self.client = client
-        self.shards = shards
-        self.scripts = scripts or Scripts(client)
+        self.layout = Layout.of_count(layout) if isinstance(layout, int) else layout
+        if scripts is None:
+            scripts = Scripts(client)
+            scripts.word = self.layout.word
+        self.scripts = scripts
 
     # ------------------------------------------------------------------ asking
     async def all(self) -> dict[str, Entry]:
@@ -117,8 +121,8 @@ class Taken:
     async def _run(self, verb: str, ids: Sequence[bytes], domains: Iterable[str]) -> int:
         names = sorted(set(domains))
         done = 0
-        for shard in range(self.shards):
-            own = [name for name in names if keys.shard_of(name, self.shards) == shard]
+        for shard in range(self.layout.shards):
+            own = [name for name in names if self.layout.of(name) == shard]
             packed = msgpack.packb(own, use_bin_type=False)
             for start in range(0, len(ids), _BATCH):
                 batch = msgpack.packb(list(ids[start : start + _BATCH]), use_bin_type=False)

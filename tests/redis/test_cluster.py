@@ -24,6 +24,7 @@ from tests.crawl.small import QUICK, QUIET, complaints, page_hits, stored
 from tests.fixtures_cluster import RedisClusterServers
 from tests.fixtures_newsweb import StartNewsweb
 from tests.redis.helpers import check, done, drain, ended, frontier, link, links
+from tests.redis.test_reshard import crawled_meanwhile
 
 SHARDS = 7
 DOMAINS = tuple(f"d{i}.vn" for i in range(30))
@@ -155,6 +156,20 @@ async def test_every_script_keeps_to_one_slot(client: Any) -> None:
     for shard in range(SHARDS):  # what is left to run touches only the clock
         await scripts.Scripts(client).run("free", keys.prefix(shard))
         await scripts.Scripts(client).run("set_clock", keys.prefix(shard), "1.0", "0")
+
+
+async def test_shards_change_while_workers_are_at_work(
+    redis_cluster: RedisClusterServers,
+) -> None:
+    """1 -> 3 -> 2 shards on three servers; on one server: test_reshard.py."""
+    clients = [connect(redis_cluster.url) for _ in range(4)]
+    try:
+        await clients[0].flushall(target_nodes=redis_py.asyncio.RedisCluster.PRIMARIES)
+        await crawled_meanwhile(clients, 15)
+        assert set((await check(clients[0], 2)).values()) == {"finished"}
+    finally:
+        for one in clients:
+            await one.aclose()
 
 
 async def test_random_interleavings_of_workers_over_shards_keep_the_invariants(client: Any) -> None:

@@ -11,7 +11,9 @@ import pytest
 from newscrawler.frontier import keys, packing, schema, scripts
 from newscrawler.frontier.bounded import CrawlBook, Ended
 from newscrawler.frontier.found import FoundSeed, FoundSeeds
+from newscrawler.frontier.layout import Layout
 from newscrawler.frontier.queue import RobotsAnswer
+from newscrawler.frontier.reshard import Resharder
 from newscrawler.frontier.scripts import Scripts
 from newscrawler.frontier.types import FrontierConfig, Wanted
 from newscrawler.items import Kind, Outcome
@@ -81,9 +83,13 @@ async def test_every_script_runs(r: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     book = CrawlBook(r, f.scripts)
     await book.page_ended("none", wanted.url_id, fetched, level=1, links=(), now_ms=1)
     feed = FoundSeed(f"https://{domain}/rss", Kind.FEED, 1)
-    assert await FoundSeeds(r, 1).note(domain, [feed, feed]) == [feed]
+    assert await FoundSeeds(r, lambda: Layout.of_count(1)).note(domain, [feed, feed]) == [feed]
     assert await f.taken.block([wanted.url_id], [domain]) == 0
     await check(r)
+    resharder = Resharder(r)
+    resharder.pause_s = 0
+    assert (await resharder.run(2)).shards == 2
+    await check(r, 2)
     assert ran == set(scripts.NAMES)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from newscrawler.frontier import keys
 from newscrawler.frontier.bounded import MOST_RUNNING, Crawl, CrawlBook, CrawlRefused, Ended
+from newscrawler.frontier.layout import Layout
 from newscrawler.frontier.queue import Frontier
 from newscrawler.frontier.types import Wanted
 from newscrawler.items import Kind, Link, Outcome
@@ -38,7 +39,7 @@ async def test_a_new_url_is_queued_and_its_lease_says_who_wants_it(r: Any) -> No
     assert lease.url.endswith("/1") and lease.wanted == (ONE, TWO), "before all that is older"
     assert lease.wants_links
     assert await status(f, Wanted("cccc3333", 0, 1)) == "l"
-    await CrawlBook(r).unmark([asked()], 1)
+    await CrawlBook(r).unmark([asked()], Layout.of_count(1))
     await f.step(0, [done(lease)])
     assert not await r.exists(keys.want(0))
     await check(r)

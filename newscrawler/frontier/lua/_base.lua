@@ -1,4 +1,5 @@
--- Part: time, shared state and counters of one shard. Needs nothing; sets P, now, real, jitter, S, count(),
+-- Part: time, shared state and counters of one shard. Needs nothing but the caller's last argument, the number of the
+-- layout that it knows (layout.py): a caller with an old map of domains and shards may change nothing. Sets P, now, real, jitter, S, count(),
 -- whole(), call_many().
 --
 -- P     prefix of the shard, KEYS[1]
@@ -18,7 +19,8 @@ local now_s = floor(now / 1000)
 -- math.random starts with the same seed in every script, so all back-offs would be alike.
 local jitter = (real_us % 1000) / 1000
 
-local raw_state = call("HMGET", P .. ":state", "fence", "turn", "queued", "waiting", "reborn")
+local raw_state = call("HMGET", P .. ":state", "fence", "turn", "queued", "waiting", "reborn", "layout")
+if ARGV[#ARGV] ~= (raw_state[6] or "0") then return redis.error_reply("LAYOUT of the shards has changed") end
 local S = {
   fence = tonumber(raw_state[1] or 0), turn = tonumber(raw_state[2] or 0),
   queued = tonumber(raw_state[3] or 0), waiting = tonumber(raw_state[4] or 0),

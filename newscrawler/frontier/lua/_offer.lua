@@ -1,5 +1,5 @@
 -- Part: admission of links. "Seen" is written with the enqueue, so a crash leaves both or neither.
--- Needs C.revisit_ms, C.queue_limit, C.pattern_budget, C.finished_per_bucket.
+-- Needs C.revisit_ms, C.queue_limit, C.pattern_budget, C.asks_elsewhere.
 
 local added_links = 0
 
@@ -117,7 +117,7 @@ local function offer(name, id, link, shape)
   if is_hit and not raw and not is_moved then
     if has_left(id, name) then return "s" end
     raw = shared.archived[id]
-    if not raw and not is_asked and C.finished_per_bucket >= 0 then return "?" end
+    if not raw and not is_asked and C.asks_elsewhere then return "?" end
   end
   local f = raw and read_finished(raw)
   if f and is_wanted and is_fresh(f.outcome, f.last) then return "w" end
