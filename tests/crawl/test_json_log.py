@@ -181,8 +181,8 @@ def test_filebeat_reads_what_workers_write() -> None:
     config = yaml.safe_load((FILEBEAT / "filebeat.yml").read_text())
     [source] = config["filebeat.inputs"]
     assert source["type"] == "filestream" and source["id"]
-    [path] = source["paths"]
-    assert path.endswith("/data/logs/json/*.jsonl"), "services.json_log_dir"
+    for path in source["paths"]:
+        assert path.endswith("/data/logs/json/*.jsonl"), "services.json_log_dir"
     assert source["parsers"] == [
         {"ndjson": {"target": "", "overwrite_keys": True, "add_error_key": True}}
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import operator
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from scrapy.settings import default_settings
 
 from newscrawler import metrics, settings
+from newscrawler.discovery.article_revisits import ARTICLE_REVISITS_S
 from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,7 +137,7 @@ def test_no_path_of_one_machine_is_in_the_repository():
 
 
 def test_paths_in_the_documents_exist():
-    named = re.compile(r"(?<![\w/.])(?:newscrawler|evaluation|benchmarks|tests)/[\w/.]*\w")
+    named = re.compile(r"(?<![\w/.])(?:newscrawler(?!/\d)|evaluation|benchmarks|tests)/[\w/.]*\w")
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
     paths = {(page.name, path) for page in pages for path in named.findall(page.read_text())}
     assert len(paths) > 50
@@ -145,6 +147,57 @@ def test_paths_in_the_documents_exist():
         if not (ROOT / path).exists() and not (ROOT / f"{path}.py").exists()
     ]
     assert not missing
+
+
+def test_tests_that_the_documents_name_exist():
+    """``path::test``: in the threat model each line stands or falls with them."""
+    named = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
+    pairs = {
+        (page.name, path, test)
+        for page in (ROOT / "docs").glob("*.md")
+        for path, test in named.findall(page.read_text(encoding="utf-8"))
+    }
+    assert len(pairs) > 40
+    missing = [
+        (page, path, test)
+        for page, path, test in sorted(pairs)
+        if not (ROOT / path).is_file()
+        or not re.search(rf"def {test}\(", (ROOT / path).read_text(encoding="utf-8"))
+    ]
+    assert not missing
+
+
+def test_every_threat_has_a_test():
+    """A line of the threat model without one says so in words."""
+    text = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "---" not in line]
+    bare = [row for row in rows if "| test |" not in row and "`tests/" not in row.split("|")[-2]]
+    assert len(rows) > 25 and not bare
+
+
+def test_pickles_are_read_in_two_places():
+    """Answers of our own processes, and what the worker gives to them (docs/threat-model.md)."""
+    reads = re.compile(
+        r"pickle\.(?:loads?|Unpickler)\b|\bmarshal\.loads?|\bshelve\b|allow_pickle=True"
+    )
+    found = {
+        str(path.relative_to(PACKAGE)): reads.findall(path.read_text(encoding="utf-8"))
+        for path in PACKAGE.rglob("*.py")
+    }
+    assert {name: calls for name, calls in found.items() if calls} == {
+        "crawl/answers.py": ["pickle.Unpickler"],  # child -> worker, values only
+        "crawl/parse_process.py": ["pickle.loads"],  # worker -> child: a selector set
+        "crawl/processes.py": ["pickle.loads"],  # worker -> child: a call
+    }
+
+
+def test_site_owners_are_told_the_user_agent_that_is_sent():
+    text = (ROOT / "docs" / "for-site-owners.md").read_text(encoding="utf-8")
+    assert f"    {settings.USER_AGENT}\n" in text or "USER_AGENT" in os.environ
+    assert f"User-agent: {settings.ROBOTSTXT_USER_AGENT}\n" in text
+    assert f"at least {settings.DOWNLOAD_DELAY:g} seconds" in text
+    assert settings.ROBOTS_MAX_AGE_S == 86_400 and settings.ARTICLE_MAX_AGE_DAYS == 7
+    assert ARTICLE_REVISITS_S == (15 * 60, 3600, 6 * 3600, 86_400)
 
 
 def test_the_changelog_keeps_its_form():
