@@ -61,6 +61,7 @@ _MEND_CHARS = 60_000
 
 PUBLISHED_META = (
     "article:published_time",
+    "article:published:time",
     "article:published",
     "og:published_time",
     "og:article:published_time",

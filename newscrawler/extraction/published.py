@@ -26,6 +26,7 @@ from newscrawler.extraction.visible_dates import (
     from_script,
     from_statements,
     from_text,
+    is_inside,
     labelled,
     named_stamps,
     near_headline,
@@ -58,7 +59,9 @@ _URL_DAYS = (
 _URL_LOCALE = re.compile(r"/([a-z]{2}[-_][a-z]{2})/", re.I)
 # Below this a date may be another article's: paragraphs that begin with one are asked as well.
 _UNSURE = 0.45
-_MEDIA = re.compile(r"/(?:Video|Image|Audio|Media|Comment|UserComments)\w*$")
+_MEDIA = re.compile(r"/(?:Video|Image|Audio|Media|Comment|UserComments|UserReview)\w*$")
+_SAYINGS = ("review", "reviews", "comment")
+_SAID_OF_PAGE = re.compile(r"/(?:Comment|UserComments|UserReview)$")
 # Trust from which a place is a good source.
 _GOOD = 0.75
 # Time elements of a page that are read.
@@ -306,24 +309,28 @@ def _from_meta(doc: Document, context: PageContext, how: Rules) -> Iterator[Stam
         trust = 0.85
         if name in _WEAK_METAS:
             trust = _WEAK
-        elif name == "datepublished" and len(doc.meta[name]) > 1 and raw in _of_media(doc):
+        elif name == "datepublished" and raw in _of_others(doc, len(doc.meta[name]) > 1):
             trust = 0.5
         elif name.startswith(_STRONG_METAS):
             trust = 0.93
         yield from parsed(raw, how, f"meta:{name}", trust - 0.005 * order)
 
 
-def _of_media(doc: Document) -> set[str]:
-    """What itemprop elements state of a video, a picture or a comment of the page,
-    and not of itself."""
+def _of_others(doc: Document, has_several: bool) -> set[str]:
+    """What itemprop elements state of a comment or a review of the page and, where the page states
+    several dates, of a video or a picture, and not of itself."""
     found = set()
+    pattern = _MEDIA if has_several else _SAID_OF_PAGE
     for node in doc.named("meta"):
         if node.attributes.get("itemprop") != "datePublished":
             continue
         above = node.parent
         while above is not None and "itemscope" not in above.attributes:
             above = above.parent
-        if above is not None and _MEDIA.search(above.attributes.get("itemtype") or ""):
+        if above is None:
+            continue
+        is_said_of_page = above.attributes.get("itemprop") in _SAYINGS
+        if is_said_of_page or pattern.search(above.attributes.get("itemtype") or ""):
             found.add((node.attributes.get("content") or "").strip())
     return found
 
@@ -395,12 +402,12 @@ def time_stamps(doc: Document, how: Rules) -> Iterator[Stamp]:
             continue
         stamp.when = _as_shown(stamp.when, label, how)
         stamp.trust -= 0.004 * order
-        if foreign(node, FOREIGN, parts) or _inside(node, "blockquote"):
+        if foreign(node, FOREIGN, parts) or is_inside(node, "blockquote"):
             stamp.trust -= 0.35  # a quoted post has its own time
         stamp.trust += _gain_of_words(node, label)
         if before and not raws[0]:
             stamp.trust -= 0.05
-        if order and node.parent is not None and _inside(node, "a"):
+        if order and node.parent is not None and is_inside(node, "a"):
             stamp.trust -= 0.1
         yield stamp
 
@@ -469,14 +476,3 @@ def _before(node: LexborNode) -> str:
     if previous.tag == "-text":
         return collapse(previous.text_content or "")[-40:]
     return collapse(previous.text(deep=True))[-40:] if previous.first_child else ""
-
-
-def _inside(node: LexborNode, tag: str) -> bool:
-    one: LexborNode | None = node
-    for _ in range(4):
-        one = one.parent if one is not None else None
-        if one is None:
-            return False
-        if one.tag == tag:
-            return True
-    return False

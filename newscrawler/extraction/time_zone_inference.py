@@ -16,6 +16,8 @@ from newscrawler.extraction.visible_dates import named_stamps, near_headline
 _OFFSETS = re.compile(r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})? ?([+-](?:0\d|1[0-4]):?[0-5]\d)(?!\d)")
 # A site whose clock is so far from UTC would not show UTC to its readers for long.
 _FAR_FROM_UTC = timedelta(hours=4)
+# Clocks of the earth, from UTC; no site of news is further.
+_WEST, _EAST = timedelta(hours=-11), timedelta(hours=13)
 
 
 def local(doc: Document, when: When, url: When | None, how: Rules) -> When:
@@ -40,7 +42,7 @@ def local(doc: Document, when: When, url: When | None, how: Rules) -> When:
     if is_zone_known:
         return _in_zone(when, day, how)
     if offset is None and day is None:
-        offset = _page_offset(doc)
+        offset = _page_offset(doc) or _offset_of_shown(doc, when, how)
     return _on_side_of(when, day) if offset is None else _moved(when, timezone(offset))
 
 
@@ -90,6 +92,20 @@ def _shows_clock(doc: Document, when: When, how: Rules) -> bool:
         s.when.has_time and s.when.value.replace(tzinfo=None, second=0, microsecond=0) == local
         for s in shown
     )
+
+
+def _offset_of_shown(doc: Document, when: When, how: Rules) -> timedelta | None:
+    """How far from UTC the clock is that readers see, where its minute is that of the instant: the
+    first clock near the headline that names no zone. None without one, or where it shows UTC."""
+    shown = list(islice(named_stamps(doc, how), 6)) or list(filter(None, [near_headline(doc, how)]))
+    clock = next((s.when for s in shown if s.when.has_time and not s.when.has_zone), None)
+    if clock is None:
+        return None
+    distance = clock.value.replace(tzinfo=None, second=0, microsecond=0) - when.value.replace(
+        tzinfo=None, second=0, microsecond=0
+    )
+    is_offset = _WEST <= distance <= _EAST and not distance % timedelta(minutes=30)
+    return distance if distance and is_offset else None
 
 
 def _page_offset(doc: Document) -> timedelta | None:

@@ -261,7 +261,9 @@ def _most_supported(said: list[Statement]) -> FieldValue:
         return item[2] + sum(agreement(item[0], other[0]) for other in said if other is not item)
 
     value, origin, _ = max(said, key=support_of)
-    return FieldValue(_short(value, said), origin, 0.6 if len(said) > 1 else 0.45)
+    is_short = len(tokens(value)) < _LONE_WORDS  # the site or a section, as often as a headline
+    trust = 0.6 if len(said) > 1 and not is_short else _WEAK
+    return FieldValue(_short(value, said), origin, trust)
 
 
 def above_text(
@@ -275,6 +277,9 @@ def above_text(
     """
     if found.confidence > _WEAK or doc.tree.body is None:
         return found
+    own = _line_of_its_own(doc.tree.body, found.value or "")
+    if own:
+        return FieldValue(own, found.origin, found.confidence)
     names = site_names(doc, site_name)
     best: tuple[int, str] | None = None  # level, text: the nearest of the highest level
     for level, text in _levels_above(doc.tree.body, content[:_BEGIN]):
@@ -286,6 +291,27 @@ def above_text(
         if best is None or level <= best[0]:
             best = level, value
     return found if best is None else FieldValue(best[1], "generic:above", 0.4)
+
+
+def _line_of_its_own(body: LexborNode, value: str) -> str:
+    """The beginning or end of a stated title that the page shows as a line: what stands beside it,
+    behind a sign, is the site or a section whatever its name. "" where there is none."""
+    signs = list(_SEPARATOR.finditer(value))
+    if not signs:
+        return ""
+    ends = (value[: signs[-1].start()], value[signs[0].end() :])
+    parts = {_key(end): end.strip() for end in ends if len(tokens(end)) >= _LONE_WORDS}
+    longest = max(map(len, ends)) + 20
+    whole = _key(value)
+    found = ""
+    for block in walk(body) if parts else ():
+        if len(block.text) > longest:
+            continue
+        shown = _key(block.text)
+        if shown == whole:
+            return ""
+        found = found or parts.get(shown, "")
+    return found
 
 
 def _levels_above(body: LexborNode, begin: str) -> Iterable[tuple[int, str]]:
@@ -329,12 +355,13 @@ def statements(doc: Document, names: list[str], hint: str | None = None) -> list
 
 
 def _lone_headline(seen: list[Heading]) -> Heading | None:
-    """The only h1 of a page when it reads like a headline: believed although no
-    statement agrees with it.
+    """The only h1 of a page, or without any the only element that is marked as its headline, when
+    it reads like one: believed although no statement agrees with it.
 
     Templates whose machine places hold the rubric, the shop or an older headline.
     """
     first = [item for item in seen if item[1] == "h1"]
+    first = first or [item for item in seen if item[1] == "itemprop"]
     return first[0] if len(first) == 1 and len(tokens(first[0][0])) >= _LONE_WORDS else None
 
 

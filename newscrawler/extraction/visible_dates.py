@@ -24,7 +24,8 @@ _DATE_LABEL = lexicon.Pattern(rf"{_STATES_PUBLISHED}|^\W*(?:<date.word>|<date.wo
 FOREIGN = lexicon.Pattern(r"<class.date>")
 _ANOTHER = lexicon.Pattern(r"<class.date_of_another>")
 _LEADING_DATE = re.compile(
-    r"[(\[]?\d{1,2}\.\s?(?:\d{1,2}\.|\w{3,9})\s?\d{4}\b|[A-Z][a-z]{2,8}\.? \d{1,2},"
+    r"[(\[]\d{1,2} \w{3,9}\.? \d{4}[)\]]"
+    r"|[(\[]?\d{1,2}\.\s?(?:\d{1,2}\.|\w{3,9})\s?\d{4}\b|[A-Z][a-z]{2,8}\.? \d{1,2},"
     r" \d{4}\s?(?:--|[–—])"
 )
 # A day that links to the others of that day: nothing but a date and a clock.
@@ -33,6 +34,7 @@ _LINKED_DAY = re.compile(
     r" )?|[^\W\d_]{3,9}\.? \d{1,2}, )\d{4}"
     r"(?:[\s,–-]{0,3}(?:at )?\d{1,2}[:.h]\d{2}.{0,6})?$"
 )
+_TODAY = re.compile(r"current[-_]?(?:date|time)|today|top-?bar|masthead", re.I)
 _PARTED = re.compile(r"(?:(?<!\s)\s++)?[|()\[\]•·»]\s*|\s[-–—]{1,2}\s")
 _STATED_CHARS, _DAY_CHARS, _DAY_WORDS = 400, 40, 6
 # Parts of classes and ids of elements that hold a date or stand beside one; and elements that never
@@ -104,7 +106,8 @@ def named_stamps(doc: Document, how: Rules) -> Iterator[Stamp]:
             continue
         stamp = _text_stamp(text, node, how, order, parts)
         if stamp and before:
-            stamp.trust -= 0.05
+            # Right behind the day, "today" of a site's header has nothing more to say.
+            stamp.trust -= 0.12 if _is_in_site_header(node) else 0.05
         if stamp:
             yield stamp
 
@@ -206,9 +209,28 @@ def _text_stamp(text: str, node: LexborNode, how: Rules, order: int, parts: Part
         stamp.trust -= 0.06
     if updated:
         stamp.trust -= 0.12
-    if foreign(node, FOREIGN, parts):
-        stamp.trust -= 0.3
+    if foreign(node, FOREIGN, parts) or is_inside(node, "blockquote"):
+        stamp.trust -= 0.3  # a quoted post has its own time
     return stamp
+
+
+def _is_in_site_header(node: LexborNode) -> bool:
+    """In a header, or named as the clock of one."""
+    around = node.parent.attributes if node.parent is not None else {}
+    names = (node.attributes.get("class"), around.get("class"), around.get("id"))
+    return is_inside(node, "header") or any(_TODAY.search(name) for name in names if name)
+
+
+def is_inside(node: LexborNode, tag: str) -> bool:
+    """Whether one of the four elements above is a ``tag``."""
+    one: LexborNode | None = node
+    for _ in range(4):
+        one = one.parent if one is not None else None
+        if one is None:
+            return False
+        if one.tag == tag:
+            return True
+    return False
 
 
 def _stamp_behind(text: str, label: re.Match[str] | None, how: Rules) -> Stamp | None:
