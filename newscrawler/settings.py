@@ -245,6 +245,11 @@ RENDER_SANDBOX = _env("RENDER_SANDBOX", "auto")
 RAW_STORE = _env("RAW_STORE", "")
 RAW_ROTATE_BYTES = 256 * 1024 * 1024  # a new WARC file after this many bytes
 RAW_ROTATE_S = 3600  # or this many seconds
+# Name of the variable with the key that seals raw pages (AES-256-GCM): 32 bytes in base64, older
+# ones behind it with commas, which still open what they sealed. Without it the file below.
+RAW_KEY_ENV = "RAW_KEY"
+# A file with the same, a key a line. Neither = pages are readable by who may read the files.
+RAW_KEY_FILE = _env("RAW_KEY_FILE", "")
 RAW_LIST_SAMPLE = 0.02  # share of changed list pages that is kept
 
 # ---------------------------------------------------------------- how long things are kept

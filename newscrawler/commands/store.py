@@ -25,6 +25,7 @@ VERBS = {
     "check": "                     compare articles, index, vectors and raw pages; 1 on findings",
     "copy": "FROM TO              every article with its versions; begun again it goes on",
     "prune": "                     remove what is older than its settings say; --dry-run says what",
+    "rekey": "                     seal all raw pages with the first key of RAW_KEY",
     "migrate": "                   Elasticsearch: a new index of today's schema, without a pause",
 }
 #: Findings that are printed.
@@ -80,6 +81,8 @@ class Command(cli.Command):
             raise cli.UsageError("--dry-run and --current-too are of prune", print_help=False)
         if verb == "prune":
             _prune(self.settings, opts)
+        elif verb == "rekey":
+            _rekey(self.settings, opts.as_json)
         elif verb == "copy":
             _copy(self.settings, rest[0], rest[1], opts)
         elif verb == "migrate":
@@ -162,6 +165,19 @@ def _prune(settings: BaseSettings, opts: argparse.Namespace) -> None:
             f"{done.raw_current:,} raw pages are older than RAW_KEEP_DAYS and stay: articles are"
             " made of them as they are now (--current-too)"
         )
+
+
+def _rekey(settings: BaseSettings, as_json: bool) -> None:
+    try:
+        changed, every = retention.rekey(settings, cli.note)
+    except (RawStoreUnavailable, RawNotFound) as exc:
+        cli.fail(str(exc))
+    except OSError as exc:
+        cli.fail(f"{exc.filename or 'disk'}: {exc.strerror or exc}; run it again")
+    if as_json:
+        cli.print_object({"files": every, "written_anew": changed})
+    else:
+        cli.show(f"{changed:,} of {every:,} files of raw pages were sealed anew")
 
 
 # ---------------------------------------------------------------- migrate

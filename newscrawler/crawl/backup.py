@@ -27,6 +27,7 @@ from newscrawler.frontier.operator import Operator, layout_of
 from newscrawler.frontier.taken import URL, Entry, Taken
 from newscrawler.rawstore import RawStoreUnavailable
 from newscrawler.rawstore.raw_store import RemoteFolder
+from newscrawler.rawstore.sealing import MARKER
 from newscrawler.store import open_store
 from newscrawler.store.base import StoreError, WholeStore
 from newscrawler.store.copying import copy
@@ -174,7 +175,8 @@ def _save_raw(settings: BaseSettings, folder: Path, raw: bool, say: Say) -> list
         )
     say("raw pages")
     folder.mkdir()
-    for path in sorted(Path(uri).rglob("*.warc.gz")):
+    kept = [*Path(uri).rglob("*.warc.gz"), *Path(uri).glob(MARKER)]
+    for path in sorted(kept):
         to = folder / path.relative_to(uri)
         to.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, to)

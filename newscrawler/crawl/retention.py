@@ -231,22 +231,60 @@ def _prune_raw(raw: RawStore, keep: _Keep, done: Pruned, say: Say, dry_run: bool
 
 
 def _compacted(raw: RawStore, keep: _Keep, dry_run: bool) -> Iterator[compact.Compacted | None]:
-    """Every complete file, in a folder or in an object store."""
+    for path in _complete(raw):
+        made = compact.compact(path, keep, raw.keys, dry_run=dry_run)
+        if made is not None and not dry_run:
+            _put_back(raw, path.name, made.path)
+        yield made
+
+
+def _complete(raw: RawStore) -> Iterator[Path]:
+    """Every complete file, in a folder or, as a copy, in an object store."""
     if not isinstance(raw, RemoteRawStore):
-        for left in raw.folder.glob("*" + compact.SUFFIX + compact.PART):
+        for left in raw.folder.glob("*" + compact.PART):
             left.unlink()  # of a run that was killed
         for path in raw.local_files():
             if not path.name.endswith(".open"):
-                yield compact.compact(path, keep, dry_run=dry_run)
+                yield path
         return
     for name in raw.remote.names():
         with tempfile.TemporaryDirectory(prefix="newscrawler-raw-") as folder:
             copy = Path(folder) / name
             raw.remote.download(name, copy)
-            made = compact.compact(copy, keep, dry_run=dry_run)
-            if made is not None and not dry_run:
-                if made.path is not None:
-                    raw.remote.upload(made.path)  # the old one is read until it goes
-                if made.path is None or made.path.name != name:
-                    raw.remote.remove(name)
-            yield made
+            yield copy
+
+
+def _put_back(raw: RawStore, name: str, made: Path | None) -> None:
+    """In the place of the file of that name; ``made`` None: nothing of it is left."""
+    if not isinstance(raw, RemoteRawStore):
+        return
+    if made is not None:
+        raw.remote.upload(made)  # the old one is read until it goes
+    if made is None or made.name != name:
+        raw.remote.remove(name)
+
+
+def rekey(settings: BaseSettings, say: Say) -> tuple[int, int]:
+    """Seals every page of complete files with the first key; files that were written anew, and all.
+    Cut short, it goes on where it stopped.
+
+    :raises RawStoreUnavailable: there is no key, or a page is sealed with one that is not here
+    """
+    with _alone(services.data_dir(settings)):
+        raw = services.open_raw_store(settings, services.worker_id("rekey"))
+        try:
+            if not raw.keys:
+                raise RawStoreUnavailable("there is no key: set RAW_KEY or RAW_KEY_FILE")
+            changed = number = 0
+            said = time.monotonic()
+            for number, path in enumerate(_complete(raw), 1):
+                made = compact.rekey(path, raw.keys)
+                if made is not None:
+                    _put_back(raw, path.name, made)
+                    changed += 1
+                if time.monotonic() - said >= _SAY_S:
+                    said = time.monotonic()
+                    say(f"{number:,} files of raw pages, {changed:,} written anew")
+            return changed, number
+        finally:
+            raw.close()

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from newscrawler.frontier.operator import Operator
     from newscrawler.frontier.queue import Lease
     from newscrawler.rawstore import RawStore
+    from newscrawler.rawstore.sealing import Keys
     from newscrawler.selectorsets.store import SelectorStore
     from newscrawler.store.base import ArticleStore
     from newscrawler.store.events import EventSink
@@ -749,7 +750,18 @@ def open_raw_store(settings: BaseSettings, worker: str = "reader") -> RawStore:
         rotate_bytes=settings.getint("RAW_ROTATE_BYTES"),
         rotate_s=settings.getfloat("RAW_ROTATE_S"),
         spool=data_dir(settings) / "warc-spool",
+        keys=raw_keys(settings),
     )
+
+
+def raw_keys(settings: BaseSettings) -> Keys:
+    """What raw pages are sealed with.
+
+    :raises RawStoreUnavailable: a key is none; one line, without it
+    """
+    from newscrawler.rawstore.sealing import keys_from
+
+    return keys_from(os.environ, settings["RAW_KEY_ENV"], str(settings.get("RAW_KEY_FILE") or ""))
 
 
 def open_selector_store(settings: BaseSettings, client: Any | None) -> SelectorStore:

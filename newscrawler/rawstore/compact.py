@@ -10,6 +10,7 @@ there the old one is read. So a crash at any point loses nothing, and the next r
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
@@ -19,14 +20,18 @@ from typing import BinaryIO
 
 from newscrawler.rawstore import files, record
 from newscrawler.rawstore.record import HEAD_BYTES, RawPage, RecordError
+from newscrawler.rawstore.sealing import Keys
 
 SUFFIX = ".compact" + files.SUFFIX
-PART = ".part"
-_PLACE = struct.Struct("<QQI")  # offset in the old file, offset behind the map, length
+PART, BODY = ".part", ".body.part"
+#: Offset in the old file, offset behind the map, length in the old file, length now.
+_PLACE = struct.Struct("<QQII")
 _TYPE = b"application/vnd.newscrawler.places"
 
 #: ``(reference, page)`` -> whether it stays.
 Keep = Callable[[str, RawPage], bool]
+#: A record in another form.
+Change = Callable[[bytes], bytes]
 
 
 @dataclass(slots=True)
@@ -56,19 +61,20 @@ def compact_of(name: str) -> str:
 class Places:
     """Where the records of an old file stand in its compacted one."""
 
-    def __init__(self, rows: list[tuple[int, int, int]], base: int) -> None:
+    def __init__(self, rows: list[tuple[int, int, int, int]], base: int) -> None:
         self._rows = rows  # in the order of the old offsets
         self.base = base  # bytes of the map
 
-    def of(self, offset: int, length: int) -> int | None:
-        """None: the record went."""
-        at = bisect_left(self._rows, (offset, 0, 0))
+    def of(self, offset: int, length: int) -> tuple[int, int] | None:
+        """Offset and length now; None: the record went."""
+        at = bisect_left(self._rows, (offset, 0, 0, 0))
         if at < len(self._rows) and self._rows[at][0] == offset and self._rows[at][2] == length:
-            return self.base + self._rows[at][1]
+            return self.base + self._rows[at][1], self._rows[at][3]
         return None
 
-    def inverse(self) -> dict[int, int]:
-        return {self.base + new: old for old, new, _ in self._rows}
+    def inverse(self) -> dict[int, tuple[int, int]]:
+        """Offset now -> offset and length in the old file."""
+        return {self.base + new: (old, length) for old, new, length, _ in self._rows}
 
 
 def places_in(member: bytes) -> Places:
@@ -101,7 +107,8 @@ def members(file: BinaryIO, size: int, name: str) -> Iterator[tuple[str, int, in
     old = read_places(file).inverse()
     for offset, length in files.members(file, size):
         if offset in old:
-            yield f"{original_of(name)}:{old[offset]}:{length}", offset, length
+            old_offset, old_length = old[offset]
+            yield f"{original_of(name)}:{old_offset}:{old_length}", offset, length
 
 
 def without_shadows(paths: list[Path]) -> list[Path]:
@@ -112,20 +119,22 @@ def without_shadows(paths: list[Path]) -> list[Path]:
     ]
 
 
-def compact(path: Path, keep: Keep, *, dry_run: bool = False) -> Compacted | None:
+def compact(path: Path, keep: Keep, keys: Keys, *, dry_run: bool = False) -> Compacted | None:
     """Writes a complete file anew without the pages that go. None: all of them stay.
 
     What is damaged stays as it is.
+
+    :raises RawLocked: a page is sealed with a key that is not here
     """
     name = path.name
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        staying: list[tuple[int, int, int]] = []  # old offset, offset now, length
+        staying: list[tuple[str, int, int]] = []  # reference, offset and length now
         done = Compacted(None, bytes_before=size)
         for ref, offset, length in members(file, size, name):
             file.seek(offset)
-            if _stays(file.read(length), ref, keep, done):
-                staying.append((int(ref.rsplit(":", 2)[1]), offset, length))
+            if _stays(file.read(length), ref, keep, keys, done):
+                staying.append((ref, offset, length))
         if not done.dropped:
             return None
         if not done.kept:
@@ -135,19 +144,46 @@ def compact(path: Path, keep: Keep, *, dry_run: bool = False) -> Compacted | Non
             return done
         done.bytes_after = sum(length for _, _, length in staying)
         if not dry_run:
-            done.path = _write(file, path, staying)
+            done.path = _write(file, path, staying, lambda member: member)
             done.bytes_after = done.path.stat().st_size
     return done
 
 
-def _stays(member: bytes, ref: str, keep: Keep, done: Compacted) -> bool:
+def rekey(path: Path, keys: Keys) -> Path | None:
+    """Seals every page of a complete file with the first key. None: all of them are.
+
+    :raises RawLocked: one is sealed with a key that is not here; the file is as before
+    """
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        staying = list(members(file, size, path.name))
+        is_due = False
+        for _, offset, length in staying:
+            file.seek(offset)
+            is_due |= _resealed(file.read(length), keys)[1]
+        if not is_due:
+            return None
+        return _write(file, path, staying, lambda member: _resealed(member, keys)[0])
+
+
+def _resealed(member: bytes, keys: Keys) -> tuple[bytes, bool]:
+    """What is damaged stays as it is."""
     try:
-        page = record.decode(member)
+        made = keys.resealed(member)
+    except RecordError:
+        return member, False
+    return made, made is not member
+
+
+def _stays(member: bytes, ref: str, keep: Keep, keys: Keys, done: Compacted) -> bool:
+    try:
+        inner = keys.opened(member)
+        page = record.decode(inner)
     except RecordError:
         done.kept += 1
         return True
     if page is None:  # the head of the file, or the place of a record that was taken out
-        return record.kind_of(member) == b"warcinfo"
+        return record.kind_of(inner) == b"warcinfo"
     if keep(ref, page):
         done.kept += 1
         return True
@@ -155,23 +191,32 @@ def _stays(member: bytes, ref: str, keep: Keep, done: Compacted) -> bool:
     return False
 
 
-def _write(file: BinaryIO, path: Path, staying: list[tuple[int, int, int]]) -> Path:
-    rows, at = [], 0
-    for old, _, length in sorted(staying):
-        rows.append(_PLACE.pack(old, at, length))
-        at += length
+def _write(file: BinaryIO, path: Path, staying: list[tuple[str, int, int]], change: Change) -> Path:
     target = path.with_name(compact_of(path.name))
     partial = target.with_name(target.name + PART)
-    with partial.open("wb") as out:
-        out.write(record.encode_metadata(_TYPE, b"".join(rows)))
-        for _, offset, length in sorted(staying):
+    body = target.with_name(target.name + BODY)
+    rows, at = [], 0
+    with body.open("w+b") as changed, partial.open("wb") as out:
+        for ref, offset, length in sorted(staying, key=lambda row: _place_of(row[0])):
             file.seek(offset)
-            out.write(file.read(length))
+            member = change(file.read(length))
+            changed.write(member)
+            rows.append(_PLACE.pack(_place_of(ref)[0], at, _place_of(ref)[1], len(member)))
+            at += len(member)
+        out.write(record.encode_metadata(_TYPE, b"".join(rows)))
+        changed.seek(0)
+        shutil.copyfileobj(changed, out)
         out.flush()
         os.fsync(out.fileno())
+    body.unlink()
     partial.replace(target)
     files.sync_folder(path.parent)
     if path != target:
         path.unlink()
         files.sync_folder(path.parent)
     return target
+
+
+def _place_of(ref: str) -> tuple[int, int]:
+    _, offset, length = ref.rsplit(":", 2)
+    return int(offset), int(length)

@@ -16,6 +16,7 @@ from newscrawler.rawstore import compact, record
 from newscrawler.rawstore.errors import RawNotFound, RawStoreUnavailable
 from newscrawler.rawstore.raw_store import RawStore, RemoteRawStore, parse_ref
 from newscrawler.rawstore.record import RawPage
+from newscrawler.rawstore.sealing import Keys
 from newscrawler.rawstore.writer import explain
 
 #: ``(reference, page)`` -> whether it is to go.
@@ -34,7 +35,7 @@ def erase(
     gone: list[str] = []
     for number, (path, put_back) in enumerate(_files(store), 1):
         name = path.name.removesuffix(".open")
-        found = list(_judged(path, name, judge))
+        found = list(_judged(path, name, judge, store.keys))
         if found:
             about_to([ref for ref, _, _ in found])
             _overwrite(path, [(offset, length) for _, offset, length in found])
@@ -56,8 +57,8 @@ def erase_named(store: RawStore, refs: Iterable[str]) -> int:
         if compact.is_compact(path.name):
             with path.open("rb") as file:
                 known = compact.read_places(file)
-            moved = [(known.of(offset, length), length) for offset, length in places]
-            places = [(place, length) for place, length in moved if place is not None]
+            moved = (known.of(offset, length) for offset, length in places)
+            places = [place for place in moved if place is not None]
         _overwrite(path, places)
         put_back()
         done += len(places)
@@ -85,7 +86,7 @@ def _files(
             yield copy, lambda: store.remote.upload(copy)  # noqa: B023
 
 
-def _judged(path: Path, name: str, judge: Judge) -> Iterator[tuple[str, int, int]]:
+def _judged(path: Path, name: str, judge: Judge, keys: Keys) -> Iterator[tuple[str, int, int]]:
     try:
         file = path.open("rb")
     except FileNotFoundError:  # completed since the folder was listed
@@ -96,7 +97,7 @@ def _judged(path: Path, name: str, judge: Judge) -> Iterator[tuple[str, int, int
             for ref, offset, length in compact.members(file, size, name):
                 file.seek(offset)
                 try:
-                    page = record.decode(file.read(length))
+                    page = record.decode(keys.opened(file.read(length)))
                 except record.RecordError:
                     continue  # `scrapy store check` names it
                 if page is not None and judge(ref, page):

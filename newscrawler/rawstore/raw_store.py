@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from newscrawler.rawstore import compact, files, record
 from newscrawler.rawstore.errors import RawNotFound, RawStoreUnavailable
 from newscrawler.rawstore.record import RawPage
+from newscrawler.rawstore.sealing import MARKER, Keys
 from newscrawler.rawstore.writer import WarcWriter, explain
 from newscrawler.utils.numbers import whole_number
 from newscrawler.utils.optional import missing
@@ -52,9 +53,9 @@ def parse_ref(ref: str) -> tuple[str, int, int]:
     return name, offset, length
 
 
-def _record(member: bytes, ref: str) -> RawPage:
+def _record(member: bytes, ref: str, keys: Keys) -> RawPage:
     try:
-        page = record.decode(member)
+        page = record.decode(keys.opened(member))
     except record.RecordError as exc:
         raise RawNotFound(f"no raw page at {ref}: {exc}") from exc
     if page is None:
@@ -65,8 +66,9 @@ def _record(member: bytes, ref: str) -> RawPage:
 class RawStore:
     """Made by :meth:`open`. Calls are quick and blocking; each may come from any thread."""
 
-    def __init__(self, folder: Path, writer: WarcWriter | None) -> None:
+    def __init__(self, folder: Path, writer: WarcWriter | None, keys: Keys | None = None) -> None:
         self.folder = folder
+        self.keys = keys or Keys([])
         self._writer = writer
 
     @classmethod
@@ -78,6 +80,7 @@ class RawStore:
         rotate_bytes: int = _ROTATE_BYTES,
         rotate_s: float = _ROTATE_S,
         spool: Path | None = None,
+        keys: Keys | None = None,
         now: Callable[[], datetime] = _utc_now,
     ) -> RawStore:
         """A folder (path or file://…) or any other fsspec URL.
@@ -85,6 +88,7 @@ class RawStore:
         :param worker: name of the writing process, one per process; READER for a
             store that only reads
         :param spool: where the files of a remote store are written until they are uploaded
+        :param keys: what pages are sealed with and opened by
         :raises RawStoreUnavailable: it cannot be written to (unless READER) or
             is of an unknown kind
         """
@@ -96,12 +100,14 @@ class RawStore:
             _prepare(folder)
             if remote is not None:
                 remote.prove()
+            _prove_key(folder if remote is None else remote, keys)
+            seal = keys.seal if keys else None
             writer = WarcWriter(
-                folder, worker, rotate_bytes=rotate_bytes, rotate_s=rotate_s, now=now
+                folder, worker, rotate_bytes=rotate_bytes, rotate_s=rotate_s, now=now, seal=seal
             )
         if remote is None:
-            return cls(folder, writer)
-        return RemoteRawStore(folder, writer, remote)
+            return cls(folder, writer, keys)
+        return RemoteRawStore(folder, writer, remote, keys)
 
     @property
     def records(self) -> int:
@@ -138,19 +144,22 @@ class RawStore:
     def read(self, ref: str) -> RawPage:
         """:raises RawNotFound: there is no such page (any more)"""
         name, offset, length = parse_ref(ref)
-        return _record(self._member(name, offset, length), ref)
+        return _record(self._member(name, offset, length), ref, self.keys)
 
     def scan(self, since: datetime | None = None) -> Iterator[tuple[str, RawPage]]:
         """Every page with its reference, file by file; with ``since`` those fetched
         at or after it."""
         for path in self.local_files():
-            yield from _scan_file(path, since)
+            yield from _scan_file(path, since, self.keys)
 
     def verify(self) -> Iterator[tuple[str, str]]:
         """Reference and fault of every record, "" where it is as it was written; for a file that is
-        damaged its name instead. What workers write meanwhile may be missing."""
+        damaged its name instead. What workers write meanwhile may be missing.
+
+        :raises RawStoreUnavailable: a page is sealed with a key that is not here
+        """
         for path in self.local_files():
-            yield from _verify_file(path)
+            yield from _verify_file(path, self.keys)
 
     def close(self) -> None:
         """Flushes and completes the file. May be called twice."""
@@ -186,7 +195,7 @@ class RawStore:
                 place = compact.read_places(file).of(offset, length)
                 if place is None:
                     raise RawNotFound(f"the raw page {name}:{offset}:{length} was pruned")
-                return os.pread(file.fileno(), length, place)
+                return os.pread(file.fileno(), place[1], place[0])
         except FileNotFoundError:
             raise RawNotFound(f"no raw file {name} in {self.folder}") from None
         except record.RecordError as exc:
@@ -226,7 +235,7 @@ def prove(uri: str) -> None:
         raise explain(exc, Path(local)) from exc
 
 
-def _scan_file(path: Path, since: datetime | None) -> Iterator[tuple[str, RawPage]]:
+def _scan_file(path: Path, since: datetime | None, keys: Keys) -> Iterator[tuple[str, RawPage]]:
     name = path.name.removesuffix(".open")
     try:
         file = path.open("rb")
@@ -243,7 +252,7 @@ def _scan_file(path: Path, since: datetime | None) -> Iterator[tuple[str, RawPag
         for ref, offset, length in _whole_members(file, stat.st_size, name, is_open):
             file.seek(offset)
             try:
-                page = record.decode(file.read(length))
+                page = record.decode(keys.opened(file.read(length)))
             except record.RecordError as exc:
                 log.warning("raw record is damaged ref=%s reason=%s", ref, exc)
                 continue
@@ -251,7 +260,7 @@ def _scan_file(path: Path, since: datetime | None) -> Iterator[tuple[str, RawPag
                 yield ref, page
 
 
-def _verify_file(path: Path) -> Iterator[tuple[str, str]]:
+def _verify_file(path: Path, keys: Keys) -> Iterator[tuple[str, str]]:
     name = path.name.removesuffix(".open")
     is_open = path.name != name
     try:
@@ -263,10 +272,37 @@ def _verify_file(path: Path) -> Iterator[tuple[str, str]]:
         try:
             for ref, offset, length in compact.members(file, size, name):
                 file.seek(offset)
-                yield ref, record.fault_of(file.read(length))
+                yield ref, _fault_of(file.read(length), keys)
         except record.RecordError as exc:
             if not is_open:  # an open one may well end in half a record
                 yield name, f"{exc}; what follows cannot be read"
+
+
+def _fault_of(member: bytes, keys: Keys) -> str:
+    """A sealed record is whole when what is in it is. Raises RawLocked."""
+    try:
+        return record.fault_of(member) or record.fault_of(keys.opened(member))
+    except record.RecordError as exc:
+        return str(exc)
+
+
+def _prove_key(where: Path | RemoteFolder, keys: Keys | None) -> None:
+    """Notes that pages are sealed there.
+
+    :raises RawStoreUnavailable: they are, and there is no key: the next ones would not be
+    """
+    there = (where / MARKER).exists() if isinstance(where, Path) else where.exists(MARKER)
+    if there and not keys:
+        raise RawStoreUnavailable(
+            f"raw pages in {where if isinstance(where, Path) else where.uri} are sealed and there"
+            " is no key for the next ones: set RAW_KEY or RAW_KEY_FILE"
+        )
+    if keys and not there:
+        text = b"Pages here are sealed; nothing is written without a key.\n"
+        if isinstance(where, Path):
+            (where / MARKER).write_bytes(text)
+        else:
+            where.call("pipe_file", where.at(MARKER), text)
 
 
 def _whole_members(
@@ -306,7 +342,7 @@ class RemoteFolder:
             why = f"s3:// needs s3fs: {command}" if command else str(exc)
             raise RawStoreUnavailable(f"RAW_STORE={uri} cannot be opened: {why}") from exc
 
-    def _at(self, name: str) -> str:
+    def at(self, name: str) -> str:
         return f"{self.path.rstrip('/')}/{name}"
 
     def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
@@ -344,7 +380,7 @@ class RemoteFolder:
         """
         self._make_folder()
         try:
-            self.call("pipe_file", self._at(PROBE), b"written at each start of a worker\n")
+            self.call("pipe_file", self.at(PROBE), b"written at each start of a worker\n")
         except RawNotFound as exc:
             raise self._no_bucket(exc) from exc
 
@@ -362,7 +398,7 @@ class RemoteFolder:
 
     def upload(self, path: Path) -> None:
         """:raises RawNotFound: the local file is gone"""
-        target = self._at(path.name)
+        target = self.at(path.name)
         self._make_folder()
         try:
             self.call("put_file", str(path), target)
@@ -377,7 +413,7 @@ class RemoteFolder:
             )
 
     def read_range(self, name: str, offset: int, length: int) -> bytes:
-        data: bytes = self.call("cat_file", self._at(name), start=offset, end=offset + length)
+        data: bytes = self.call("cat_file", self.at(name), start=offset, end=offset + length)
         return data
 
     def read_compacted(self, name: str, offset: int, length: int) -> bytes:
@@ -391,17 +427,20 @@ class RemoteFolder:
         place = places.of(offset, length)
         if place is None:
             raise RawNotFound(f"the raw page {name}:{offset}:{length} was pruned")
-        return self.read_range(packed, place, length)
+        return self.read_range(packed, *place)
+
+    def exists(self, name: str) -> bool:
+        return bool(self.call("exists", self.at(name)))
 
     def remove(self, name: str) -> None:
-        self.call("rm_file", self._at(name))
+        self.call("rm_file", self.at(name))
 
     def download(self, name: str, target: Path) -> None:
-        self.call("get_file", self._at(name), str(target))
+        self.call("get_file", self.at(name), str(target))
 
     def modified(self, name: str) -> datetime | None:
         try:
-            moment: datetime = self.call("modified", self._at(name))
+            moment: datetime = self.call("modified", self.at(name))
         except RawNotFound:
             return None
         except RawStoreUnavailable as exc:
@@ -415,8 +454,14 @@ class RemoteRawStore(RawStore):
     """Files are written to a local spool and uploaded when complete, by one
     thread beside the crawl."""
 
-    def __init__(self, folder: Path, writer: WarcWriter | None, remote: RemoteFolder) -> None:
-        super().__init__(folder, writer)
+    def __init__(
+        self,
+        folder: Path,
+        writer: WarcWriter | None,
+        remote: RemoteFolder,
+        keys: Keys | None = None,
+    ) -> None:
+        super().__init__(folder, writer, keys)
         self.remote = remote
         self._uploads = ThreadPoolExecutor(1, thread_name_prefix="raw-upload")
         if writer is not None:
@@ -467,7 +512,7 @@ class RemoteRawStore(RawStore):
                     os.utime(
                         copy
                     )  # the copy is younger than what it holds; records are judged one by one
-                yield from _scan_file(copy, since)
+                yield from _scan_file(copy, since, self.keys)
 
     def verify(self) -> Iterator[tuple[str, str]]:
         names = self.remote.names()
@@ -476,7 +521,7 @@ class RemoteRawStore(RawStore):
         for name in names:
             if name not in local:
                 with tempfile.TemporaryDirectory() as folder:
-                    yield from _verify_file(self._fetched(name, Path(folder)))
+                    yield from _verify_file(self._fetched(name, Path(folder)), self.keys)
 
     def _fetched(self, name: str, folder: Path) -> Path:
         """A local copy; of the compacted file where it has taken the place of this one since."""

@@ -194,28 +194,34 @@ def padding(length: int) -> bytes:
     ) % (_VERSION, str(uuid.uuid4()).encode(), _date(datetime.fromtimestamp(0, UTC)))
     deflated_bytes = length - HEAD_BYTES - 8
     blocks = max(1, -(-deflated_bytes // (_STORED + 5)))
-    block_bytes = deflated_bytes - 5 * blocks
-    content = block_bytes - len(head % 0) - len(_END)
+    content = deflated_bytes - 5 * blocks - len(head % 0) - len(_END)
     if content < 0:
         raise RecordError(f"{length} bytes are too few for a record")
-    block = head % content + b" " * content + _END
-    # Stored, not compressed: the only form whose length can be chosen.
+    return _stored_member(head % content + b" " * content + _END, blocks)
+
+
+def _stored_member(block: bytes, blocks: int) -> bytes:
+    """Not compressed: the only form whose length can be chosen."""
     stored = b"".join(
         struct.pack("<BHH", number == blocks - 1, len(part), len(part) ^ 0xFFFF) + part
         for number in range(blocks)
         for part in [block[number * _STORED : (number + 1) * _STORED]]
     )
+    lengths = _LENGTHS.pack(HEAD_BYTES + len(stored) + 8, len(block))
     trailer = _LENGTHS.pack(isal_zlib.crc32(block), len(block))
-    return b"".join((_HEAD, _LENGTHS.pack(length, len(block)), stored, trailer))
+    return b"".join((_HEAD, lengths, stored, trailer))
 
 
-def encode_metadata(content_type: bytes, content: bytes) -> bytes:
-    """A record that is no page, compressed."""
+def encode_metadata(content_type: bytes, content: bytes, *, is_stored: bool = False) -> bytes:
+    """A record that is no page, compressed or as it is."""
     head = (
         b"WARC-Type: metadata\r\nWARC-Record-ID: <urn:uuid:%s>\r\nWARC-Date: %s\r\n"
         b"Content-Type: %s\r\nContent-Length: %d\r\n\r\n"
     ) % (str(uuid.uuid4()).encode(), _date(datetime.now(UTC)), content_type, len(content))
-    return _member(_VERSION + head + content + _END)
+    block = _VERSION + head + content + _END
+    if is_stored:
+        return _stored_member(block, -(-len(block) // _STORED))
+    return _member(block)
 
 
 def metadata(member: bytes) -> tuple[bytes, bytes]:
@@ -228,7 +234,11 @@ def metadata(member: bytes) -> tuple[bytes, bytes]:
     fields = _parse_fields(head)
     if not separator or fields.get(b"warc-type") != b"metadata":
         raise RecordError("not a metadata record")
-    return fields.get(b"content-type", b""), rest[: int(fields.get(b"content-length", b"0"))]
+    try:
+        length = int(fields.get(b"content-length", b"0"))
+    except ValueError as exc:
+        raise RecordError(f"malformed WARC metadata record ({exc})") from exc
+    return fields.get(b"content-type", b""), rest[:length]
 
 
 def kind_of(member: bytes) -> bytes:

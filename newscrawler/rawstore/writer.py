@@ -50,6 +50,7 @@ class WarcWriter:
     :param rotate_bytes: a new file is begun when this one has at least so many bytes
     :param rotate_s: or is so many seconds old
     :param on_closed: told the path of each file that is complete
+    :param seal: encrypts a record; None: pages are readable by everybody
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class WarcWriter:
         rotate_s: float,
         now: Callable[[], datetime],
         on_closed: Callable[[Path], None] | None = None,
+        seal: Callable[[bytes], bytes] | None = None,
     ) -> None:
         self.folder = folder
         self.worker = _UNSAFE.sub("_", worker) or "worker"
@@ -70,6 +72,7 @@ class WarcWriter:
         self._rotate_s = rotate_s
         self._now = now
         self._on_closed = on_closed
+        self._seal = seal
         self._lock = threading.RLock()
         self._serial = 0
         self._fd = -1
@@ -102,6 +105,8 @@ class WarcWriter:
                 member = record.encode_response(
                     url, body, headers, status, fetched, digest, self._warcinfo_id
                 )
+                if self._seal is not None:
+                    member = self._seal(member)
                 offset = self._append(member)
             except OSError as exc:
                 raise explain(exc, self.folder) from exc

@@ -13,7 +13,9 @@ from warcio.checker import Checker  # noqa: F401 - what it reads is what others 
 
 from newscrawler.rawstore import READER, RawNotFound, RawStore, compact, erasing, record
 from newscrawler.rawstore import files as raw_files
+from newscrawler.rawstore.sealing import Keys
 
+NO_KEYS = Keys([])
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
@@ -49,7 +51,7 @@ def the_file(folder: Path) -> Path:
 def test_references_lead_to_the_same_pages_after_two_compactions(tmp_path: Path) -> None:
     refs = filled(tmp_path)
     size = the_file(tmp_path).stat().st_size
-    done = compact.compact(the_file(tmp_path), even)
+    done = compact.compact(the_file(tmp_path), even, NO_KEYS)
     assert done is not None and (done.kept, done.dropped) == (4, 4)
     assert done.path is not None and done.bytes_after < done.bytes_before == size
     store = RawStore.open(str(tmp_path), READER)
@@ -64,17 +66,19 @@ def test_references_lead_to_the_same_pages_after_two_compactions(tmp_path: Path)
             with pytest.raises(RawNotFound, match="pruned"):
                 store.read(refs[n])
         again = compact.compact(
-            the_file(tmp_path), lambda ref, page: int(page.url.rsplit("/", 1)[1]) % 4 == 0
+            the_file(tmp_path),
+            lambda ref, page: int(page.url.rsplit("/", 1)[1]) % 4 == 0,
+            NO_KEYS,
         )
         assert (again is not None) == (round_ == 1)
-    assert compact.compact(the_file(tmp_path), lambda *_: False) is not None
+    assert compact.compact(the_file(tmp_path), lambda *_: False, NO_KEYS) is not None
     assert not list(tmp_path.iterdir())
 
 
 def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     filled(tmp_path)
     before = the_file(tmp_path).read_bytes()
-    done = compact.compact(the_file(tmp_path), even, dry_run=True)
+    done = compact.compact(the_file(tmp_path), even, NO_KEYS, dry_run=True)
     assert done is not None and done.dropped == 4
     assert the_file(tmp_path).read_bytes() == before
 
@@ -97,12 +101,12 @@ def test_a_crash_at_any_step_loses_nothing(
         else:
             patch.setattr(Path, step, killed)
         with pytest.raises(Killed):
-            compact.compact(the_file(tmp_path), even)
+            compact.compact(the_file(tmp_path), even, NO_KEYS)
     store = RawStore.open(str(tmp_path), READER)
     assert [store.read(ref).url for ref in refs] == [url(n) for n in range(8)]
     assert sorted(ref for ref, _ in store.scan()) == sorted(refs)
     (old,) = [p for p in tmp_path.glob("*.warc.gz") if not compact.is_compact(p.name)]
-    assert compact.compact(old, even) is not None
+    assert compact.compact(old, even, NO_KEYS) is not None
     assert [store.read(refs[n]).url for n in (0, 2, 4, 6)] == [url(n) for n in (0, 2, 4, 6)]
     assert not old.exists()
 
@@ -114,7 +118,7 @@ def test_a_record_that_is_damaged_stays_as_it_is(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[int(offset) + int(length) // 2] ^= 0xFF
     path.write_bytes(data)
-    done = compact.compact(path, even)
+    done = compact.compact(path, even, NO_KEYS)
     assert done is not None and (done.kept, done.dropped) == (5, 3)
     faults = dict(RawStore.open(str(tmp_path), READER).verify())
     assert faults[refs[3]] and not faults[refs[2]]
@@ -125,7 +129,7 @@ def test_a_page_is_taken_out_of_files_of_every_kind(tmp_path: Path) -> None:
     writing = RawStore.open(str(tmp_path), "w2")
     more = [writing.write(url(n), b"more " * 99, [], 200, NOON) for n in (20, 21)]
     writing.flush()
-    compact.compact(next(p for p in tmp_path.glob("w1*")), even)
+    compact.compact(next(p for p in tmp_path.glob("w1*")), even, NO_KEYS)
     told: list[str] = []
     wanted = {url(2), url(20)}
     gone = erasing.erase(
@@ -147,7 +151,7 @@ def test_a_page_is_taken_out_of_files_of_every_kind(tmp_path: Path) -> None:
     assert {page.url for _, page in store.scan()} == {url(0), url(6), url(22)}
     assert sorted(urls_by_warcio(tmp_path)) == sorted([url(0), url(6), url(22)])
     assert erasing.erase_named(store, ["gone-1.warc.gz:3:900"]) == 0
-    done = compact.compact(next(tmp_path.glob("w2*")), lambda _, page: page.url != url(22))
+    done = compact.compact(next(tmp_path.glob("w2*")), lambda _, page: page.url != url(22), NO_KEYS)
     assert done is not None and done.path is None
 
 
