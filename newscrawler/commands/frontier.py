@@ -542,7 +542,7 @@ def _trace_lines(found: dict[str, Any], facts: dict[str, Any]) -> list[tuple[str
             lines.append((name.removesuffix("_ms").replace("_", " "), _fact(name, value)))
     lines += [("fetched", _fetch(entry)) for entry in found.get("fetches") or ()]
     lines += [("offers refused by a full queue", found.get("refused_full") or None)]
-    for name in ("robots", "shape", "browser", "selector_set"):
+    for name in ("robots", "shape", "link_class", "browser", "selector_set"):
         lines.append((name.replace("_", " "), found.get(name)))
     article = found.get("article")
     if isinstance(article, dict):

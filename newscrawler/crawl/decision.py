@@ -98,6 +98,8 @@ class HtmlRead:
     found: FoundLinks
     robots: frozenset[str] = frozenset()
     extraction: Extraction | None = None
+    form: str | None = None  # of a page that was not read as an article (teasers.form)
+    is_section: bool = False  # the site's menu names it, and it is no article
 
 
 @dataclass(slots=True)
@@ -246,6 +248,8 @@ def _html(page: Page, result: HtmlRead, rules: VisitRules) -> Visit:
     extraction = result.extraction
     if "noindex" in result.robots:
         return _visit(page, Outcome.REFUSED, "noindex", **read)
+    if result.is_section:  # it comes again, as sections do
+        read["next_visit_ms"] = page.now_ms + round(1000 * list_revisits.FIRST_S[Kind.SECTION])
     if extraction is None:
         return _visit(page, Outcome.NOT_ARTICLE, "page", **read)
     if not extraction.is_article:

@@ -497,6 +497,7 @@ class LeaseLoop:
                 back = []
             await self._renew()
             await self._services.link_notes.flush(is_last=self._stopping)
+            await self._services.link_learning.flush(is_last=self._stopping)
             if await self._services.bounded.settle(acks, self.now_ms):
                 self.additions += 1  # before the acks, so that a crash between repeats work only
             if not self._stopping and await self._services.bounded.look(self.now_ms):

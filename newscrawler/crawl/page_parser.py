@@ -69,6 +69,8 @@ class PageParser:
             content_type=page.content_type,
             language=page.site.language,
             robots=page.robots,
+            headlines=page.is_list and services.link_learning.wants_headlines(page.site),
+            may_be_section=services.link_learning.is_doubtful(page.lease.url),
         )
         if _may_be_article(page):
             task.context = self._context(page)
@@ -90,14 +92,18 @@ class PageParser:
     def _feed(self, page: Page, feed: Feed) -> Result:
         if feed.error and not feed.entries:
             return NoList(f"feed: {feed.error}")
-        return ListRead(self._entry_links(page, feed.entries), feed.entries)
+        result = ListRead(self._entry_links(page, feed.entries), feed.entries)
+        self._services.link_learning.note_list(page, result, ())
+        return result
 
     def _sitemap(self, page: Page, sitemap: Sitemap) -> Result:
         if sitemap.error and not (sitemap.entries or sitemap.children):
             return NoList(f"sitemap: {sitemap.error}")
         found = self._entry_links(page, sitemap.entries)
         self._add_children(page, sitemap.children, found)
-        return ListRead(found, sitemap.entries or sitemap.children)
+        result = ListRead(found, sitemap.entries or sitemap.children)
+        self._services.link_learning.note_list(page, result, ())
+        return result
 
     def _add_children(
         self, page: Page, children: Sequence[SitemapEntry], found: FoundLinks
@@ -125,6 +131,9 @@ class PageParser:
 
     async def _html(self, page: Page, read: Html) -> Result:
         services, lease = self._services, page.lease
+        if read.doubtful:
+            services.link_learning.note_doubtful(page.site, read.doubtful)
+            self._finder.use(services.sites)
         found = self._finder.find(
             read.hrefs,
             read.base_url,
@@ -135,12 +144,27 @@ class PageParser:
             nofollow=read.nofollow,
         )
         if not page.is_list:
-            return HtmlRead(found, read.robots, read.extraction)
+            page_read = HtmlRead(found, read.robots, read.extraction, read.form)
+            services.link_learning.note_page(page, page_read)
+            if services.has_frontier and services.link_learning.is_section(lease.url, page_read):
+                page_read.is_section = True
+                services.link_learning.note_menu(page.site.id, [lease.url])
+                lists = await services.announced.of_page(
+                    services.sites, page.site, lease, read.feeds, [lease.url], page.now_ms
+                )
+                found.links += [link for link in lists if link.url_id != lease.url_id]
+            return page_read
         result = ListRead(found, may_keep="noarchive" not in read.robots)
-        if services.has_frontier and (read.feeds or read.menu):
+        learning = services.link_learning
+        menu = [*read.menu, *(url for url in read.doubtful if learning.is_list(page.site, url))]
+        if services.has_frontier and (read.feeds or menu):
             result.announced = await services.announced.of_page(
-                services.sites, page.site, lease, read.feeds, read.menu, page.now_ms
+                services.sites, page.site, lease, read.feeds, menu, page.now_ms
             )
+        learning.note_menu(page.site.id, menu)
+        base = urls.Base(read.base_url)
+        headlines = (urls.join(base, href) for href in read.headlines)
+        learning.note_list(page, result, [url for url in headlines if url])
         return result
 
 

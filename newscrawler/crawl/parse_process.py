@@ -19,6 +19,7 @@ from newscrawler.crawl.processes import Child, ChildDied
 from newscrawler.discovery import onboarding
 from newscrawler.discovery.feeds import Feed, parse_feed
 from newscrawler.discovery.sitemaps import Sitemap, parse_sitemap
+from newscrawler.extraction import teasers
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import Extraction, extract
@@ -39,6 +40,9 @@ class Task:
     """``context`` None: links only. ``robots``: directives of the answer's header. ``selectors``:
     from :meth:`ParseProcesses.packed`.
 
+    ``headlines``: of a home or section page, tell which links are those of headlines.
+    ``may_be_section``: tell the feeds of a page of another kind, too.
+
     ``guarded``: bound the markup before it is parsed, which costs as much as the parsing; a process
     that can be killed does without until a page makes it necessary.
     """
@@ -51,6 +55,8 @@ class Task:
     robots: frozenset[str] = frozenset()
     context: PageContext | None = None
     selectors: bytes | None = None
+    headlines: bool = False
+    may_be_section: bool = False
     guarded: bool = True
 
 
@@ -62,7 +68,10 @@ class Html:
         directives say nofollow.
 
     ``feeds``, ``menu``: of a home or section page, what its head and its menus announce;
-    canonical addresses.
+    canonical addresses. ``doubtful``: in its menus too, but they look like an article's.
+
+    ``headlines``: hrefs, where they were asked for. ``form``: what a page that was not read as an
+    article is by its teasers (teasers.form), None = not looked at.
 
     ``extraction`` None: not asked for, or noindex.
     """
@@ -73,6 +82,9 @@ class Html:
     nofollow: int = 0
     feeds: Sequence[str] = ()
     menu: Sequence[str] = ()
+    doubtful: Sequence[str] = ()
+    headlines: Sequence[str] = ()
+    form: str | None = None
     extraction: Extraction | None = None
 
 
@@ -96,7 +108,16 @@ def read(task: Task) -> Html | Feed | Sitemap:
         found.hrefs = [href for href, is_nofollow in links if not is_nofollow]
         found.nofollow = len(links) - len(found.hrefs)
         if task.kind in (Kind.HOME, Kind.SECTION):
-            found.feeds, found.menu = onboarding.announced_feeds(doc), onboarding.menu(doc)
+            found.feeds, (found.menu, found.doubtful) = (
+                onboarding.announced_feeds(doc),
+                onboarding.menu(doc),
+            )
+            if task.headlines:
+                found.headlines = teasers.headline_hrefs(doc)
+        elif task.kind is Kind.PAGE and task.context is None:
+            found.form = teasers.form(doc)
+        if task.may_be_section:
+            found.feeds = onboarding.announced_feeds(doc)
     if task.context is not None and "noindex" not in robots:
         found.extraction = extract(
             doc, task.context, _unpacked(task.selectors) if task.selectors else None

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from newscrawler.crawl.bounded_crawls import BoundedCrawls
     from newscrawler.crawl.ingest import Ingest
     from newscrawler.crawl.link_graph import LinkNotes
+    from newscrawler.crawl.link_learning import LinkLearning
     from newscrawler.crawl.parse_process import ParseProcesses
     from newscrawler.crawl.processes import StoreProcess
     from newscrawler.crawl.render_lessons import RenderLessons
@@ -508,6 +509,13 @@ class Services:
         from newscrawler.crawl.link_graph import LinkNotes
 
         return LinkNotes(self.frontier.client, self.settings.getint("LINK_GRAPH_PAGES"))
+
+    @cached_property
+    def link_learning(self) -> LinkLearning:
+        """What was learned of the links of each site."""
+        from newscrawler.crawl.link_learning import LinkLearning
+
+        return LinkLearning(self.frontier.client if self.has_frontier else None)
 
     @cached_property
     def finished(self) -> FinishedStore | None:

@@ -6,12 +6,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from newscrawler.crawl import services
+from newscrawler.crawl.link_learning import LinkLearning, split
 from newscrawler.crawl.render_lessons import RenderLessons
 from newscrawler.discovery.sites import Refusal, Site
 from newscrawler.frontier import keys, packing
 from newscrawler.frontier.errors import translated
+from newscrawler.frontier.found import FoundSeeds
 from newscrawler.frontier.taken import URL, Taken
-from newscrawler.items import Link
+from newscrawler.items import Kind, Link
 from newscrawler.store.base import StoreUnavailable
 from newscrawler.web.robots import RobotsRules
 from newscrawler.web.urls import domain_of
@@ -38,6 +40,7 @@ async def trace(url: str, operator: Operator, settings: BaseSettings) -> dict[st
     """``text`` is a sentence; then, each ``None`` where there is none: ``url`` (canonical),
     ``refused`` (reason), ``found_on``, ``record``, ``fetches`` (among the last of its domain),
     ``domain`` (its row of the report), ``robots``, ``shape`` (share of its budget),
+    ``link_class`` (article, list or other, and what the site taught that says so),
     ``browser`` (whether scripts fill its pages), ``selector_set`` (in use for the site),
     ``article``.
 
@@ -87,6 +90,7 @@ async def trace(url: str, operator: Operator, settings: BaseSettings) -> dict[st
         "robots": await _robots(found, operator, settings),
         "shape": await _shape(found, operator, settings),
         "browser": await _browser(site, found.domain, operator),
+        "link_class": await _link_class(found, sites.by_host(found.domain), operator),
         "selector_set": await _selector_set(site.id if site else found.domain, operator, settings),
         "article": article,
     }
@@ -144,6 +148,21 @@ async def _browser(site: Site | None, domain: str, operator: Operator) -> str | 
         return f"{word} of {site.id} is read with a browser, as is set (`scrapy sites render`)"
     lesson = await RenderLessons(operator.client).one(domain)
     return None if lesson is None else f"{lesson.text()} (`scrapy sites render` changes it)"
+
+
+async def _link_class(link: Link, site: Site | None, operator: Operator) -> str | None:
+    """What the site has taught of its address."""
+    if site is None or link.kind not in (Kind.ARTICLE, Kind.PAGE, Kind.SECTION):
+        return None
+    if site.article_pattern:
+        is_article = link.kind is Kind.ARTICLE
+        return f"{link.kind}: by the article_pattern of sites.json" if is_article else None
+    learning = LinkLearning(operator.client)
+    found = await FoundSeeds(operator.client, operator.shards).of(site.host)
+    learning.note_known(site, [seed.url for seed in found if seed.kind is Kind.SECTION])
+    await learning.load([site.id])
+    verdict = learning.of(site.id).class_of(*split(link.url))
+    return f"{verdict.class_}: {verdict.why}"
 
 
 async def _selector_set(site: str, operator: Operator, settings: BaseSettings) -> str | None:

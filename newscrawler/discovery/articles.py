@@ -55,7 +55,8 @@ _CALENDAR_QUERY = _set(
 _PAGE_QUERY = _set("page pg trang paged pageindex offset vpage")
 #: Segments that make a list of what stands below them, and those that do so only at the end.
 _LISTS_ABOVE = _set(
-    "tag tags category categories author authors tac-gia chu-de chuyen-muc rss feed"
+    "tag tags tu-khoa tukhoa keyword keywords hashtag hashtags category categories author",
+    "authors tac-gia chu-de chuyen-muc rss feed",
 )
 _LISTS_LAST = _set(
     "su-kien topic topics section sections archive page trang about contact lien-he gioi-thieu"
@@ -164,6 +165,12 @@ def _repeats(segments: list[str]) -> bool:
 def is_asset(path: str) -> bool:
     ext = _EXT.search(path.lower())
     return ext is not None and ext.group(1) in _ASSET_EXT
+
+
+def is_below_list(path: str) -> bool:
+    """Whether a folder makes a list of what stands below it: a tag, a category, an author."""
+    segments = [s for s in path.lower().split("/") if s]
+    return not _LISTS_ABOVE.isdisjoint(segments[:-1])
 
 
 def is_sitemap_name(path: str) -> bool:

@@ -7,11 +7,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from newscrawler.discovery.sitefile import Site
 from newscrawler.discovery.sites import Refusal, Sites
-from newscrawler.items import Link
+from newscrawler.items import Kind, Link
 from newscrawler.web import urls
 
+#: Where pages stand that teach what others of their shape are: beside sections.
+_EXPLORED_BAND = 1
 _NO_PAGE = Refusal("scheme")
+
+
+class Classes(Protocol):
+    """What was learned of the links of sites (newscrawler.crawl.link_learning)."""
+
+    version: int
+
+    def kind_of(self, site: Site, link: Link, *, is_named: bool = False) -> Kind: ...
+
+    def explores(self, site: Site, link: Link) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -49,6 +62,7 @@ class LinkFinder:
         never for revisits
     :param size: raw URLs remembered; about 200 bytes each
     :param max_children: links of one page that are offered at most; 0 = no limit
+    :param classes: what was learned of a site's links; None: their addresses say what they are
     """
 
     def __init__(
@@ -58,7 +72,10 @@ class LinkFinder:
         max_age_s: float | None = None,
         size: int = 100_000,
         max_children: int = 0,
+        classes: Classes | None = None,
     ) -> None:
+        self.classes = classes
+        self._learned = classes.version if classes else 0
         self.max_children = max_children
         self.sites = sites
         self.max_age_s = max_age_s
@@ -68,9 +85,11 @@ class LinkFinder:
         self._remembered = 0
 
     def use(self, sites: Sites) -> None:
-        """Further sites may have come, whose links were judged as of none."""
-        if sites is not self.sites:
-            self.sites = sites
+        """Further sites may have come, whose links were judged as of none; or a link may be of
+        another class by now."""
+        learned = self.classes.version if self.classes else 0
+        if sites is not self.sites or learned != self._learned:
+            self.sites, self._learned = sites, learned
             self._known.clear()
             self._remembered = 0
 
@@ -146,9 +165,30 @@ class LinkFinder:
         )
         judged = known.get(name)  # "bai.html" is not looked for before it is joined
         if judged is None:
-            judged = known[name] = self.sites.identify(url, now_ms=now_ms, max_age=self.max_age_s)
+            judged = self.sites.identify(url, now_ms=now_ms, max_age=self.max_age_s)
+            if self.classes is not None and isinstance(judged, Link):
+                judged = self._learned_of(self.classes, judged, now_ms=now_ms)
+            known[name] = judged
             self._remembered += 1
         return judged
+
+    def _learned_of(self, classes: Classes, link: Link, **more: Any) -> Link | Refusal:
+        """The link as what the site taught that it is."""
+        site = self.sites.by_host(link.domain)
+        if site is None or link.kind not in (Kind.ARTICLE, Kind.PAGE):
+            return link
+        hint = more.get("hint") or {}
+        kind = classes.kind_of(site, link, is_named="title" in hint and "published" in hint)
+        found: Link | Refusal = link
+        if kind is not link.kind:
+            found = self.sites.identify(link.url, kind=kind, max_age=self.max_age_s, **more)
+        if (
+            isinstance(found, Link)
+            and found.band > _EXPLORED_BAND
+            and classes.explores(site, found)
+        ):
+            found.band = _EXPLORED_BAND
+        return found
 
     def entry_links(
         self, entries: Iterable[Any], *, parent: bytes, depth: int, now_ms: int
@@ -174,6 +214,15 @@ class LinkFinder:
                 now_ms=now_ms,
                 max_age=self.max_age_s,
             )
+            if self.classes is not None and isinstance(judged, Link):
+                judged = self._learned_of(
+                    self.classes,
+                    judged,
+                    parent=parent,
+                    depth=depth + 1,
+                    hint=hint or None,
+                    now_ms=now_ms,
+                )
             if not isinstance(judged, Link):
                 found.refused[judged.reason] = found.refused.get(judged.reason, 0) + 1
             elif judged.url_id not in found.ids:

@@ -77,6 +77,7 @@ class Found:
     feeds: list[str] = field(default_factory=list)
     sitemaps: list[str] = field(default_factory=list)
     sections: list[str] = field(default_factory=list)
+    doubtful: list[str] = field(default_factory=list)  # in a menu, but they look like articles
     indexes: list[str] = field(
         default_factory=list
     )  # pages that list feeds or sections for people: to be read as well
@@ -131,7 +132,9 @@ def add_index(found: Found, page: Document) -> None:
     if not _RSS_PAGE.search(urlsplit(page.url).path):
         for node in page.tree.css("a[href]")[:_MAX_LINKS]:
             address = _address(base, node)
-            if address and address not in found.feeds and _is_section(address, _name_of(node)):
+            if not address or address in found.feeds or _is_surely_article(address):
+                continue
+            if _is_section(address, _name_of(node)):
                 _take(found.sections, address, host)
     del found.sections[MAX_SECTIONS:]
 
@@ -149,11 +152,12 @@ def announced_feeds(page: Document) -> list[str]:
     return found[:MAX_FEEDS]
 
 
-def menu(page: Document) -> list[str]:
-    """Canonical addresses of the sections that the page's menus name, top-level ones first."""
+def menu(page: Document) -> tuple[list[str], list[str]]:
+    """Canonical addresses of the sections that the page's menus name, top-level ones first; and of
+    those that look like an article's, which may be sections all the same."""
     found = Found()
     _sections(page, urls.Base(page.base_url), urls.domain_of(page.url).removeprefix("www."), found)
-    return found.sections
+    return found.sections, found.doubtful
 
 
 def _name_of(node: LexborNode) -> str:
@@ -169,7 +173,8 @@ def _sections(page: Document, base: urls.Base, host: str, found: Found) -> None:
     for node in nodes[:_MAX_LINKS]:
         address = _address(base, node)
         if address and address not in found.feeds and _is_section(address, _name_of(node)):
-            _take(named, address, host)
+            _take(found.doubtful if _is_surely_article(address) else named, address, host)
+    del found.doubtful[MAX_SECTIONS:]
     named.sort(key=lambda address: urlsplit(address).path.strip("/").count("/"))
     found.sections = named[:MAX_SECTIONS]
 
@@ -185,9 +190,13 @@ def _is_section(address: str, name: str) -> bool:
         return False
     if _SERVICE.search(path) or articles.is_sitemap_name(path) or _TAG.search(path):
         return False
-    if _PAGING.search(f"{path}?{parts.query}") or articles.refuse(path, parts.query) is not None:
-        return False
-    return articles.path_score(path, parts.query) < _SURELY_ARTICLE
+    is_paged = _PAGING.search(f"{path}?{parts.query}") is not None
+    return not is_paged and articles.refuse(path, parts.query) is None
+
+
+def _is_surely_article(address: str) -> bool:
+    parts = urlsplit(address)
+    return articles.path_score(parts.path, parts.query) >= _SURELY_ARTICLE
 
 
 def _address(base: urls.Base, node: LexborNode) -> str | None:

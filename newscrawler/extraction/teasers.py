@@ -20,6 +20,8 @@ _HEADLINE_CHARS, _HEADLINE_WORDS = 24, 4
 _TEASER_CHARS = 700
 #: The line that a headline stands in is little else than its link.
 _LINE_SHARE = 0.7
+#: A list shows so many; a page with so much text in paragraphs of this length is none.
+_LEAST_TEASERS, _OWN_CHARS, _PARAGRAPH_CHARS = 3, 400, 80
 #: Links that are looked at, and how far a teaser's block is sought above its link.
 _MOST_LINKS = 1_000
 _MOST_LEVELS = 12
@@ -75,6 +77,29 @@ def _largest(parents: Iterable[LexborNode]) -> str:
             break
         text = wider
     return text
+
+
+def headline_hrefs(doc: Document) -> list[str]:
+    """The hrefs of the links that :func:`teasers` takes for headlines, each target once."""
+    found: dict[str, str] = {}
+    for target, node in _headlines(doc):
+        found.setdefault(target, node.attributes.get("href") or "")
+    return list(found.values())
+
+
+def form(doc: Document) -> str:
+    """What a page is by its teasers alone: "list", "text" (it has one of its own), or "" (neither:
+    a form, a few words)."""
+    blocks = teasers(doc)
+    joined = "\n".join(blocks)
+    own = 0
+    for node in doc.tree.css("p"):
+        text = _text(node)
+        if len(text) >= _PARAGRAPH_CHARS and text not in joined:
+            own += len(text)
+    if own >= _OWN_CHARS:
+        return "text"
+    return "list" if len(blocks) >= _LEAST_TEASERS else ""
 
 
 def share_in(content: str, blocks: Iterable[str]) -> float:

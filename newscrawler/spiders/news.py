@@ -134,7 +134,11 @@ class NewsSpider(Spider):
             seeds = []
             for site in filter(None, map(services.sites.get, services.chosen)):
                 seeds += seed_links(site, scheduler.now_ms)
-                seeds += await services.announced.links(services.sites, site)
+                announced = await services.announced.links(services.sites, site)
+                sections = [link.url for link in announced if link.kind is Kind.SECTION]
+                services.link_learning.note_known(site, sections)
+                seeds += announced
+            await services.link_learning.load(services.chosen)
         added = await scheduler.add(seeds)
         try:
             await services.selectors.refresh()
@@ -167,6 +171,7 @@ class NewsSpider(Spider):
             services.frontier if self.has_frontier else NothingSeen(),
             self.rules.max_age_s,
             max_children=self.settings.getint("FRONTIER_MAX_CHILDREN"),
+            classes=services.link_learning,
         )
         return PageParser(services, finder, self.settings.getint("FRONTIER_MAX_DEPTH"))
 
@@ -308,7 +313,10 @@ class NewsSpider(Spider):
         stats.inc_value(metrics.PAGE_BYTES, len(response.body))
         stats.inc_value(metrics.labelled(metrics.PAGE_STATUS, str(response.status)))
         site = self.services.site_of(lease)
-        return page_of(response, lease, site, self.leads, self._now_ms())
+        page = page_of(response, lease, site, self.leads, self._now_ms())
+        if page.kind is Kind.PAGE and self.services.link_learning.names_section(site, lease.url):
+            page.kind, page.is_list = Kind.SECTION, True
+        return page
 
     def _count(self, result: Result, visit: Visit) -> None:
         stats = self.crawler.stats

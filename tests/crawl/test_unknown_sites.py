@@ -8,9 +8,13 @@ import os
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from newscrawler.crawl.link_learning import LinkLearning, split
+from newscrawler.frontier.found import FoundSeeds
+from newscrawler.items import Kind
 from tests.crawl.harness import Scrapy
 from tests.crawl.small import QUIET, Queue, crawler, stored
 from tests.fixtures_newsweb import StartNewsweb
@@ -23,6 +27,40 @@ SITES = 6
 FACTOR = 60
 #: Answers of a page that is there, or that nobody has.
 OK = (200, 301, 304, 404, 410)
+
+
+def wrong_classes(
+    queue: Queue, truth: list[dict[str, Any]], hits: list[dict[str, Any]]
+) -> list[str]:
+    """Of the pages that were asked for: those of which the fleet now knows something else than they
+    are."""
+
+    async def learned(frontier: Any, client: Any) -> LinkLearning:
+        learning = LinkLearning(client)
+        for site in (row for row in truth if row["type"] == "site"):
+            found = await FoundSeeds(client, frontier.config.shards).of(site["host"])
+            sections = [seed.url for seed in found if seed.kind is Kind.SECTION]
+            learning.note_menu(site["site"], sections)
+            await learning.load([site["site"]])
+        return learning
+
+    learning, wrong = queue._ask(learned), []
+    articles = {urlsplit(row["url"])[1:3]: row for row in truth if row["type"] == "article"}
+    for site in (row for row in truth if row["type"] == "site"):
+        paths = {hit["path"] for hit in hits if hit["host"] == site["host"]}
+        own = {path for host, path in articles if host == site["host"]}
+        for path in sorted(paths - {"/"}):
+            verdict = learning.of(site["site"]).judge(*split(path))
+            row = articles.get((site["host"], path))
+            if (
+                verdict is None
+                or path.startswith(("/rss", "/sitemap"))
+                or (row and row["optional"])
+            ):
+                continue
+            if verdict.class_ != judge.link_class(site, own, path):
+                wrong.append(f"{path}: {verdict}")
+    return wrong
 
 
 def report(scrapy: Scrapy) -> list[dict[str, Any]]:
@@ -60,8 +98,11 @@ def test_everything_that_a_home_page_announces_is_crawled(
         mine = {row["url"]: row for row in rows if row["site"] == site["site"]}
         assert wanted <= set(mine), "the report shows what was found"
         assert all(mine[url]["state"] != "new" for url in wanted), mine
-        if site["feeds"]:
-            assert mine[base + site["feeds"][0]]["articles"] + mine[site["home"]]["articles"] > 3
+        assert sum(row["articles"] or 0 for row in mine.values()) > 0
+    assert wrong_classes(queue, truth, hits) == []
+    named = f"{sites[0]['home'].rstrip('/')}{sites[0]['unknown']['sections'][0]}"
+    why = json.loads(scrapy.run("frontier", "why", named, "--json").stdout)
+    assert why["link_class"].startswith("list: ")
     # a second worker, or a start after a stop, knows them from Redis
     again = scrapy.run("seeds", "refresh", "--json")
     offered = [json.loads(line)["offered"] for line in again.stdout.splitlines()]

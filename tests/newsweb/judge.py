@@ -152,6 +152,30 @@ def discovery(hits: Iterable[Row], truth: Iterable[Row]) -> list[str]:
     return found
 
 
+def link_class(site: Row, articles: Iterable[str], path: str) -> str:
+    """What a path of a site is: article, list or other. ``articles``: the paths of its stories."""
+    if path in articles:
+        return "article"
+    unknown = site["unknown"]
+    lists = {"/", "/tin-moi", *site["feeds"], *unknown["sections"]}
+    if (
+        path in lists
+        or path.startswith(("/tags/", "/chu-de/", unknown["topics"]))
+        or path.startswith("/sitemap")
+    ):
+        return "list"
+    return "list" if _is_later_page(path, unknown["sections"]) else "other"
+
+
+def _is_later_page(path: str, sections: Iterable[str]) -> bool:
+    """A section's address with a page number in it."""
+    for section in sections:
+        stem = re.sub(r"\.\w+$", "", section).rstrip("/")
+        if path.startswith(stem) and re.match(r"\W*[a-z]*\W*\d{1,3}(\.\w+)?/?$", path[len(stem) :]):
+            return True
+    return False
+
+
 # ---------------------------------------------------------------- coverage
 @dataclass
 class Coverage:

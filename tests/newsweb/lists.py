@@ -278,7 +278,8 @@ def static_page(site: WebSite, frame: Frame, path: str, now: float) -> str | Non
         )
     if path.startswith("/lich/"):  # disallowed calendar without end
         return frame.page("<title>Lịch</title>", calendar_links(path))
-    if path.startswith(("/tu-khoa/", "/chu-de/", "/tags/")):
+    topics = site.unknown.topics if site.unknown is not None else "/tu-khoa/"
+    if path.startswith((topics, "/chu-de/", "/tags/")):
         links = (
             "".join(card(s, now, i) for i, s in enumerate(rng.sample(all_, k=min(4, len(all_)))))
             if (all_ := listed(site, now, "list")[:20])

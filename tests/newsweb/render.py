@@ -124,8 +124,9 @@ def article_page(
     body = _body(story, version, m, rng, picks)
     parts += [wrap(m.body, sapo + body)] if m.sapo_in_body else [sapo, wrap(m.body, body)]
     parts.append(author_below)
+    folder = site.unknown.topics if site.unknown is not None else "/tu-khoa/"
     tags = "".join(
-        f'<a href="/tu-khoa/{slugify(t)}">{escape(t)}</a> ' for t in rng.sample(frame.topics, 3)
+        f'<a href="{folder}{slugify(t)}">{escape(t)}</a> ' for t in rng.sample(frame.topics, 3)
     )
     parts.append(f'<div class="tags-box">Từ khóa: {tags}</div>')
     below = frame.sidebar(older[:20], "Cùng chuyên mục") + frame.sidebar(older[10:40], "Đọc nhiều")

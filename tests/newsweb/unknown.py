@@ -29,6 +29,7 @@ SECTION_SHAPES = (
     "/category/{slug}",
     "/muc/{id}/{slug}-moi-nhat",
     "/c/{id}",
+    "/tin-moi-nhat-ve-{slug}-c{id}.html",
 )
 #: Addresses of articles, and what their ids are; "" = those of the template.
 ARTICLE_SHAPES = (
@@ -47,6 +48,8 @@ SIGNATURES = (
     "p.tacgia strong",
     "p[align=right] b",
 )
+#: Below which pages of one word stand, which each article links to.
+TOPICS = ("/tu-khoa/", "/t/", "/dong-su-kien/", "/nhan-vat/", "/diem-den/")
 FEEDS = ("home", "home and sections", "none")
 SITEMAPS = ("unnamed", "named", "news, unnamed", "none")
 ABOUT = "/gioi-thieu"
@@ -70,6 +73,7 @@ class Unknown:
     ids: str = ""
     signature: str = ""
     fails: bool = False
+    topics: str = TOPICS[0]
 
     @property
     def sitemap_path(self) -> str:
@@ -104,6 +108,7 @@ class Unknown:
             "shape": self.shape,
             "signature": self.signature,
             "fails": self.fails,
+            "topics": self.topics,
         }
 
 
@@ -127,6 +132,7 @@ def drawn(seed: int, key: str, number: int) -> Unknown:
         ids=ids,
         signature=rng.choice(SIGNATURES) if (first // 7 + number) % 3 == 0 else "",
         fails=(first // 9 + number) % 4 == 0,
+        topics=rng.choice(TOPICS),
     )
 
 
