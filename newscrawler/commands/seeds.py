@@ -24,7 +24,7 @@ from newscrawler.commands import sites as sites_command
 from newscrawler.crawl import services
 from newscrawler.crawl.announced_lists import Announced
 from newscrawler.crawl.polite_fetch import FetchedPage, fetch_polite
-from newscrawler.discovery import list_revisits, onboarding, overlay, proposal
+from newscrawler.discovery import list_revisits, onboarding, overlay, proposal, seed_worth
 from newscrawler.discovery.feeds import parse_feed
 from newscrawler.discovery.seeds import Seed, seed_links, seeds
 from newscrawler.discovery.sites import Refusal, Site, Sites, SitesError
@@ -35,6 +35,7 @@ from newscrawler.frontier import connect
 from newscrawler.frontier.found import FoundSeeds
 from newscrawler.frontier.queue import Frontier, FrontierError, Record
 from newscrawler.items import Kind, Link, Outcome
+from newscrawler.store.base import StoreError
 from newscrawler.web import urls
 from newscrawler.web.robots import RobotsRules
 
@@ -48,7 +49,8 @@ VERBS = {
     "refresh": ("[--site A,B] [--every 5m]", "offer the seeds that are due to the frontier"),
     "report": (
         "[SITE]",
-        "how often each seed is visited and what became of it; the dead ones first",
+        "how often each seed is visited, what it is worth, which to drop or ask less; the dead"
+        " ones first",
     ),
 }
 EXAMPLES = """\
@@ -477,7 +479,11 @@ def report(settings: BaseSettings, sites: Sites, chosen: Sequence[Site], as_json
 
     async def ask(frontier: Frontier) -> list[dict[str, Any]]:
         now_ms = await frontier.operator.now_ms()
-        return [row for site in chosen for row in await _report_rows(frontier, site, now_ms)]
+        articles = await _recent_articles(settings, now_ms)
+        rows = []
+        for site in chosen:
+            rows += await _report_rows(frontier, site, now_ms, articles.get(site.id, []))
+        return rows
 
     try:
         rows = with_frontier(settings, sites, ask)
@@ -490,27 +496,78 @@ def report(settings: BaseSettings, sites: Sites, chosen: Sequence[Site], as_json
         if row["next_in_s"] is not None:
             row["next"] = span(max(0.0, row["next_in_s"]))
     cli.print_rows(
-        rows, ("site", "kind", "state", "every", "next", "articles", "note", "url"), as_json
+        rows,
+        ("site", "kind", "state", "every", "next", *_WORTH, "note", "url"),
+        as_json,
     )
     cli.note(
         f"{len(rows)} seeds: "
         + ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
     )
+    for line in _coverage_lines(rows):
+        cli.note(line)
 
 
-async def _report_rows(frontier: Frontier, site: Site, now_ms: int) -> list[dict[str, Any]]:
+def _coverage_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Per site, what its richest list shows of the stored articles."""
+    best: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        if row["covers"] is not None and row["covers"] >= best.get(row["site"], row)["covers"]:
+            best[row["site"]] = row
+    return [
+        f"{site}: its richest list shows {row['covers']:.0%} of the articles that were stored in"
+        f" {_WORTH_DAYS} days: {row['url']}"
+        for site, row in best.items()
+    ]
+
+
+#: Columns that say what a list is worth: articles that it found first, that it shows alone, links
+#: that were known from elsewhere, visits, what to do, the share of the site's articles it shows.
+_WORTH = ("articles", "only", "doubles", "visits", "advice", "covers")
+#: Articles of the last days are counted.
+_WORTH_DAYS = 3
+
+
+async def _recent_articles(settings: BaseSettings, now_ms: int) -> dict[str, list[bytes]]:
+    """Site -> url ids of what was stored lately; {} where there is no store."""
+    since = datetime.fromtimestamp(now_ms / 1000 - _WORTH_DAYS * 86_400, UTC)
+    found: dict[str, list[bytes]] = {}
+    try:
+        store = services.open_article_store(settings, must_exist=True)
+        await store.open()
+        try:
+            async for article in store.scan(since):
+                found.setdefault(article.site, []).append(bytes.fromhex(article.id))
+        finally:
+            await store.close()
+    except StoreError:
+        return {}
+    return found
+
+
+async def _report_rows(
+    frontier: Frontier, site: Site, now_ms: int, articles: Sequence[bytes]
+) -> list[dict[str, Any]]:
     alone = Sites([replace(site, enabled=True)])
     found = FoundSeeds(frontier.client, lambda: frontier.layout)
     more = [
         Seed(site.id, str(one.kind), one.kind, one.url, via=one.via)
         for one in await found.of(site.host)
     ]
-    rows = []
+    rows, memories = [], {}
     for seed in [*seeds(site, now_ms), *more]:
         link = alone.identify(seed.url, kind=seed.kind, now_ms=now_ms)
         if isinstance(link, Link):
             record = await frontier.record(link.url_id, link.domain)
             rows.append(_report_row(seed, record, now_ms))
+            state = record.content_state if record is not None else b""
+            memories[seed.url] = list_revisits.Memory.read(state)
+    worths = seed_worth.judged(memories, articles)
+    for row in rows:
+        worth = worths[row["url"]]
+        row |= {"only": worth.only, "shows": worth.shows, "advice": worth.advice or None}
+        row["covers"] = None if worth.covers is None else round(worth.covers, 3)
+        row["cost"] = None if worth.cost is None else round(worth.cost, 1)
     return rows
 
 
@@ -530,6 +587,8 @@ def _report_row(seed: Seed, record: Record | None, now_ms: int) -> dict[str, Any
         "next_in_s": round((due_ms - now_ms) / 1000) if due_ms else None,
         "last_visit_ms": last_visit_ms,
         "articles": memory.articles,
+        "doubles": memory.doubles,
+        "visits": memory.visits,
         "found_on": seed.via or None,
         "fresh_ms": memory.fresh_s * 1000 or None,
         "note": note or None,

@@ -25,7 +25,7 @@ from newscrawler.items import Kind, Link, Outcome
 _SCHEMA = 1
 #: Bytes kept of each link that was shown; three tell 300 links from a new one but for one
 #: time in 50,000.
-_PRINT = 3
+PRINT_BYTES = 3
 #: Lists of more links keep no prints: what the worker does not know is taken for new there.
 MOST_PRINTS = 1500
 #: First interval of a list of which nothing is known yet, seconds. Leads: SHORTEST_S.
@@ -79,6 +79,8 @@ class Memory:
     lead: bool = False  # it led at the last visit that could be read
     prints: bytes = b""  # of the links that it showed
     articles: int = 0  # that were heard of here first, of all visits: its yield
+    visits: int = 0  # at which there was a list
+    doubles: int = 0  # links new to the list that were known from elsewhere
 
     def pack(self) -> bytes:
         values = [
@@ -90,7 +92,9 @@ class Memory:
             self.note,
             self.lead,
         ]
-        return bytes(msgpack.packb([_SCHEMA, *values, self.prints, self.articles]))
+        return bytes(
+            msgpack.packb([_SCHEMA, *values, self.prints, self.articles, self.visits, self.doubles])
+        )
 
     @classmethod
     def read(cls, data: bytes) -> Memory:
@@ -99,7 +103,8 @@ class Memory:
             schema, *values = msgpack.unpackb(data)
         except (ValueError, TypeError, msgpack.UnpackException):
             return cls()
-        is_ours = schema == _SCHEMA and len(values) in (8, 9)  # 8: before the yield was counted
+        # 8: before the yield was counted, 9: before visits and doubles were
+        is_ours = schema == _SCHEMA and len(values) in (8, 9, 11)
         return cls(*values) if is_ours else cls()
 
     @property
@@ -112,7 +117,9 @@ class Memory:
         return self.misses > len(MISSES_S)
 
     def shown(self) -> set[bytes]:
-        return {self.prints[at : at + _PRINT] for at in range(0, len(self.prints), _PRINT)}
+        return {
+            self.prints[at : at + PRINT_BYTES] for at in range(0, len(self.prints), PRINT_BYTES)
+        }
 
 
 @dataclass(slots=True)
@@ -140,11 +147,12 @@ def plan(visit: ListVisit, memory: Memory) -> Memory:
         return unchanged(visit, memory)
     shown = memory.shown()  # empty: not known, as it is a first visit or a long list
     articles = (link for link in visit.new if link.kind is Kind.ARTICLE)
-    found = [link for link in articles if link.url_id[:_PRINT] not in shown]
+    found = [link for link in articles if link.url_id[:PRINT_BYTES] not in shown]
     after = replace(memory, digest=digest, misses=0, note="", lead=visit.is_lead)
+    after.visits += 1
     after.prints = b""
     if len(visit.ids) <= MOST_PRINTS:
-        after.prints = b"".join(sorted(uid[:_PRINT] for uid in visit.ids))
+        after.prints = b"".join(sorted(uid[:PRINT_BYTES] for uid in visit.ids))
     after.articles = memory.articles + len(found)
     if is_first:
         after.fresh_s = visit.now_s
@@ -154,13 +162,14 @@ def plan(visit: ListVisit, memory: Memory) -> Memory:
         after.interval_s = round(_first(visit))
         return after
     if shown:
-        fresh = sum(uid[:_PRINT] not in shown for uid in visit.ids)
+        fresh = sum(uid[:PRINT_BYTES] not in shown for uid in visit.ids)
     else:
         fresh = len(found)
     if fresh:
         after.fresh_s = visit.now_s
     if _missed(found, visit, memory):
         after.missed_s = visit.now_s
+    after.doubles += max(0, fresh - len(found))
     known = 1 - len(found) / fresh if fresh else 1.0
     after.interval_s = round(_next(visit, after, known, len(found)))
     return after
@@ -168,7 +177,7 @@ def plan(visit: ListVisit, memory: Memory) -> Memory:
 
 def unchanged(visit: ListVisit, memory: Memory) -> Memory:
     """The list answered that it is as it was (304, an equal body or an equal set of links)."""
-    after = replace(memory, misses=0, note="")
+    after = replace(memory, misses=0, note="", visits=memory.visits + 1)
     after.interval_s = round(_next(visit, after, 1.0, 0) if memory.is_followed else _first(visit))
     return after
 

@@ -98,6 +98,8 @@ def test_everything_that_a_home_page_announces_is_crawled(
         mine = {row["url"]: row for row in rows if row["site"] == site["site"]}
         assert wanted <= set(mine), "the report shows what was found"
         assert all(mine[url]["state"] != "new" for url in wanted), mine
+        assert max(row["covers"] or 0 for row in mine.values()) > 0.3
+        assert sum(row["visits"] > 0 for row in mine.values()) >= len(wanted) - 1
         assert sum(row["articles"] or 0 for row in mine.values()) > 0
     assert wrong_classes(queue, truth, hits) == []
     named = f"{sites[0]['home'].rstrip('/')}{sites[0]['unknown']['sections'][0]}"

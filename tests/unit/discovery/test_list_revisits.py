@@ -186,7 +186,10 @@ def test_the_yield_of_a_list_is_counted_over_its_visits() -> None:
     memory = plan(visit(range(3), [article(0), article(1), section(2)]), Memory())
     assert memory.articles == 2
     memory = plan(visit(range(5), [article(3)]), memory)
-    assert Memory.read(memory.pack()).articles == 3
+    memory = plan(visit(range(7), [article(5)]), memory)  # 6 is known from elsewhere
+    memory = unchanged(visit(range(7)), memory)
+    read = Memory.read(memory.pack())
+    assert (read.articles, read.visits, read.doubles) == (4, 4, 2)
 
 
 def test_a_memory_of_before_the_yield_was_counted_is_read() -> None:
