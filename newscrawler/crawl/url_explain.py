@@ -158,7 +158,7 @@ async def _link_class(link: Link, site: Site | None, operator: Operator) -> str 
         is_article = link.kind is Kind.ARTICLE
         return f"{link.kind}: by the article_pattern of sites.json" if is_article else None
     learning = LinkLearning(operator.client)
-    found = await FoundSeeds(operator.client, operator.shards).of(site.host)
+    found = await FoundSeeds(operator.client, lambda: operator.layout).of(site.host)
     learning.note_known(site, [seed.url for seed in found if seed.kind is Kind.SECTION])
     await learning.load([site.id])
     verdict = learning.of(site.id).class_of(*split(link.url))

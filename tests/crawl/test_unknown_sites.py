@@ -38,7 +38,7 @@ def wrong_classes(
     async def learned(frontier: Any, client: Any) -> LinkLearning:
         learning = LinkLearning(client)
         for site in (row for row in truth if row["type"] == "site"):
-            found = await FoundSeeds(client, frontier.config.shards).of(site["host"])
+            found = await FoundSeeds(client, lambda: frontier.layout).of(site["host"])
             sections = [seed.url for seed in found if seed.kind is Kind.SECTION]
             learning.note_menu(site["site"], sections)
             await learning.load([site["site"]])
