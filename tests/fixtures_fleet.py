@@ -13,12 +13,12 @@ from newscrawler.fleet.registry import Beat, Registry
 GAP = 40
 
 
-async def fill_minutes(client: Any, minutes: int) -> Counter[str]:
+async def fill_minutes(client: Any, minutes: int, workers: int = 3) -> Counter[str]:
     """Looks of so many minutes up to now. Returns what was counted."""
     seconds, _ = await client.time()
     now_ms, done = int(seconds) * 1000, Counter[str]()
     registry, looks = Registry(client), Minutes(client)
-    for number in range(3):
+    for number in range(workers):
         beat = Beat(id=f"w{number}", host="h", pid=number, in_flight=4, beat_ms=now_ms, pages=900)
         await registry.beat(beat)
     for ago in range(minutes, -1, -1):

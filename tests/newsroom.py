@@ -32,6 +32,7 @@ from newscrawler.frontier.queue import Frontier, FrontierConfig
 from newscrawler.items import Article
 from newscrawler.store import open_store
 from newscrawler.store.days import zone_of
+from tests.fixtures_fleet import fill_minutes
 
 ROOT = Path(__file__).resolve().parents[1]
 NOW = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
@@ -276,8 +277,10 @@ async def beat(redis_url: str) -> None:
         worker = Beat(
             f"w{number}-1-abcd1234", f"w{number}", number, beat_ms=now_ms, started_ms=now_ms
         )
-        worker.pages, worker.pages_per_s, worker.leases = pages, rate, 6
+        worker.pages, worker.pages_per_s, worker.leases, worker.in_flight = pages, rate, 6, 5
+        worker.memory_bytes, worker.cpu_percent = 470_000_000 + 900 * pages, 7.5 * rate
         await Registry(client, clock=NOW.timestamp).beat(worker)
+    await fill_minutes(client, minutes=340, workers=0)
     await client.aclose()
 
 
@@ -302,6 +305,7 @@ PICTURES = (
     ("search", "/?q=b%C3%A3o+s%E1%BB%91+9", "vi", "light", 1200, 900, ".copies summary"),
     ("search-narrow", "/?q=b%C3%A3o+s%E1%BB%91+9", "vi", "dark", 390, 844, ""),
     ("article", "ARTICLE", "vi", "light", 1200, 900, ""),
+    ("fleet", "/fleet?hours=6", "en", "light", 1200, 900, ""),
     ("attention", "/attention?q=b%C3%A3o+OR+%22gi%C3%A1+x%C4%83ng%22&per=day", "en", "light", 1200, 760, ""),
 )  # fmt: skip
 

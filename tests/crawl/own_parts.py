@@ -112,9 +112,14 @@ class StockSuite(MonitorSuite):
 
 
 class FailingPipeline:
-    """Raises for half of the articles."""
+    """Raises for every second article."""
+
+    def __init__(self) -> None:
+        self.articles = 0
 
     def process_item(self, item: Any) -> Any:
-        if isinstance(item, Article) and item.id[0] in "01234567":
-            raise RuntimeError("this pipeline fails")
+        if isinstance(item, Article):
+            self.articles += 1
+            if self.articles % 2 == 0:
+                raise RuntimeError("this pipeline fails")
         return item
