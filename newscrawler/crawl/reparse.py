@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -17,7 +18,7 @@ from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import Extraction, PageContext, article_values, extract
 from newscrawler.extraction.metadata_rules import MetadataRule
 from newscrawler.items import LIST_KINDS, VERSIONED, Article, Kind, Link
-from newscrawler.rawstore import RawPage, RawStore
+from newscrawler.rawstore import RawNotFound, RawPage, RawStore
 from newscrawler.selectorsets.store import SelectorStore
 from newscrawler.store import diff
 from newscrawler.store.base import StoreRefused
@@ -44,6 +45,8 @@ class ReparseReport:
     )
     offsite: int = 0  # pages whose site is no longer configured
     refused: int = 0
+    older: int = 0  # pages of an article that was meanwhile read from a newer one, which stays
+    missing: int = 0  # pages that the raw store has no more
     fields: Counter[str] = field(default_factory=Counter)
     changes: dict[str, list[str]] = field(
         default_factory=dict
@@ -52,11 +55,34 @@ class ReparseReport:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which pages: of one site, fetched at or after a time, at most so many."""
+    """Which pages: of one site, fetched at or after a time, before another, at most so many."""
 
     site: str | None = None
     since: datetime | None = None
+    until: datetime | None = None
     limit: int | None = None
+
+
+def newest(raw: RawStore, sites: Sites, choice: Choice) -> list[str]:
+    """The last stored page of each URL: an older one would undo what a newer one said."""
+    found: dict[str, tuple[datetime, str]] = {}
+    for ref, page in raw.scan(choice.since):
+        if choice.until is not None and page.fetched >= choice.until:
+            continue
+        known = found.get(page.url)
+        if known is None or known[0] < page.fetched:
+            found[page.url] = (page.fetched, ref)
+    refs = []
+    for url, (_, ref) in sorted(found.items(), key=lambda item: item[1]):
+        if choice.site is not None:
+            link = sites.identify(url, kind=Kind.ARTICLE)
+            site = sites.by_host(link.domain) if isinstance(link, Link) else None
+            if site is None or site.id != choice.site:
+                continue
+        refs.append(ref)
+        if choice.limit is not None and len(refs) >= choice.limit:
+            break
+    return refs
 
 
 class Reparser:
@@ -82,38 +108,23 @@ class Reparser:
     async def run(self, choice: Choice) -> ReparseReport:
         """:raises StoreUnavailable, RawStoreUnavailable: what was put before that stays,
         and a new run goes on"""
-        for ref in await asyncio.to_thread(
-            self._newest, choice
-        ):  # a crawl may be running beside it
-            page = await asyncio.to_thread(self._raw.read, ref)
+        # a crawl may be running beside it
+        return await self.run_refs(await asyncio.to_thread(newest, self._raw, self._sites, choice))
+
+    async def run_refs(self, refs: Iterable[str]) -> ReparseReport:
+        """These pages. Raises as :meth:`run`."""
+        for ref in refs:
             self.report.pages += 1
+            try:
+                page = await asyncio.to_thread(self._raw.read, ref)
+            except RawNotFound:
+                self.report.missing += 1
+                continue
             await self._page(page, ref)
             if len(self._batch) >= _BATCH:
                 await self._flush()
         await self._flush()
         return self.report
-
-    def _newest(self, choice: Choice) -> list[str]:
-        """The last stored page of each URL: an older one would undo what a newer one said."""
-        newest: dict[str, tuple[datetime, str]] = {}
-        for ref, page in self._raw.scan(choice.since):
-            known = newest.get(page.url)
-            if known is None or known[0] < page.fetched:
-                newest[page.url] = (page.fetched, ref)
-        refs = []
-        for url, (_, ref) in sorted(newest.items(), key=lambda item: item[1]):
-            if choice.site is not None:
-                site = self._site(url)
-                if site is None or site.id != choice.site:
-                    continue
-            refs.append(ref)
-            if choice.limit is not None and len(refs) >= choice.limit:
-                break
-        return refs
-
-    def _site(self, url: str) -> Site | None:
-        link = self._sites.identify(url, kind=Kind.ARTICLE)
-        return self._sites.by_host(link.domain) if isinstance(link, Link) else None
 
     async def _page(self, page: RawPage, ref: str) -> None:
         link = self._sites.identify(page.url, kind=Kind.ARTICLE)
@@ -123,6 +134,9 @@ class Reparser:
             return
         store = self._ingest.store
         old = await store.find_url(page.url) or await store.get(link.url_id.hex())
+        if _is_newer(old, page.fetched):
+            self.report.older += 1
+            return
         if old is None and self._is_list(page.url):
             self.report.not_article += 1
             return
@@ -188,7 +202,7 @@ class Reparser:
             self.report.unchanged += 1
 
     async def _flush(self) -> None:
-        batch, self._batch = self._batch, []
+        batch, self._batch = await self._not_older(self._batch), []
         if not batch:
             return
         try:
@@ -196,6 +210,24 @@ class Reparser:
         except StoreRefused as exc:
             self.report.refused += len(exc.ids)
             log.error("Articles were refused by the store ids=%s error=%s", ",".join(exc.ids), exc)
+
+    async def _not_older(self, batch: list[Article]) -> list[Article]:
+        """Without those that a crawl has stored from a newer page since they were read."""
+        kept = []
+        for article in batch:
+            now = await self._ingest.store.get(article.id)
+            if _is_newer(now, article.fetched):
+                self.report.older += 1
+            else:
+                kept.append(article)
+        return kept
+
+
+def _is_newer(stored: Article | None, fetched: datetime | None) -> bool:
+    """Whether an article was read from a newer page than one of this time."""
+    if stored is None or stored.fetched is None or fetched is None:
+        return False
+    return stored.fetched > fetched
 
 
 def _hint(old: Article | None) -> dict[str, Any] | None:

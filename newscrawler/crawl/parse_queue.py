@@ -1,0 +1,279 @@
+"""Stored pages for many machines to read again: chunks of raw references on a Redis stream.
+
+`scrapy reparse --queue` fills it, `scrapy parse_worker` empties it, as many of them as one likes,
+beside the crawl. A chunk belongs to the worker that took it while it gives a sign of life; one
+whose worker was silent for ``LEASE_MS`` is given to another. What a chunk does can be repeated:
+articles come by the one way into the store, where what is equal changes nothing, and a page never
+replaces an article that was read from a newer one.
+
+    {reparse}:chunks  stream of "refs" (msgpack); group "workers": who has which
+    {reparse}:job     hash: state (filling, full), began_ms, pages, chunks, what was asked for
+    {reparse}:sums    hash: what the workers did; field:<name>: articles in which that changed
+    {reparse}:aside   list of refs (msgpack) of chunks at which workers died again and again
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import msgpack
+import redis
+
+from newscrawler.crawl.reparse import Choice, Reparser, ReparseReport
+from newscrawler.frontier.errors import translated
+from newscrawler.frontier.types import FrontierError
+from newscrawler.rawstore import RawStoreUnavailable
+from newscrawler.store.base import StoreError
+
+log = logging.getLogger(__name__)
+
+PREFIX = "{reparse}"
+CHUNKS, JOB, SUMS, ASIDE = (f"{PREFIX}:{name}" for name in ("chunks", "job", "sums", "aside"))
+GROUP = "workers"
+#: Pages of a chunk: some seconds of work.
+CHUNK = 50
+#: Milliseconds of silence after which a worker's chunk is given to another.
+LEASE_MS = 30_000
+#: Workers that may die at a chunk before it is put aside.
+MOST_TRIES = 4
+#: Seconds between two looks at an empty queue, and after a store that was away.
+LOOK_S, AGAIN_S = 1.0, 3.0
+#: Counts of a report that are summed up.
+_COUNTS = (
+    "pages", "new", "changed", "unchanged", "not_article", "lost", "offsite", "refused", "older",
+    "missing",
+)  # fmt: skip
+
+
+class JobAtWork(ValueError):
+    """What was queued before is not done yet."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """Of the job that was queued last. ``workers``: that hold a chunk or held one lately."""
+
+    chunks: int = 0
+    chunks_left: int = 0
+    pages: int = 0
+    began_ms: int = 0
+    pages_per_s: float = 0.0
+    set_aside: int = 0
+    workers: dict[str, int] = field(default_factory=dict)  # name -> ms of silence
+    sums: dict[str, int] = field(default_factory=dict)
+    fields: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_done(self) -> bool:
+        return not self.chunks_left
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    id: bytes
+    refs: list[str]
+
+
+class ParseQueue:
+    """:param client: asyncio; raises FrontierUnavailable where Redis does not answer"""
+
+    def __init__(self, client: Any, lease_ms: int = LEASE_MS) -> None:
+        self.client, self.lease_ms = client, lease_ms
+
+    async def fill(self, refs: Sequence[str], choice: Choice, size: int = CHUNK) -> int:
+        """Chunks of them; how many. One that was killed within is begun anew.
+
+        :raises JobAtWork: chunks of an earlier job are left
+        """
+        with translated():
+            state = await self.client.hget(JOB, "state")
+            if state != b"filling" and (left := await self.client.xlen(CHUNKS)):
+                raise JobAtWork(
+                    f"{left} chunks of an earlier job are left; `scrapy parse_worker` does them,"
+                    " `scrapy reparse --cancel` drops them"
+                )
+            await self.cancel()
+            chunks = [refs[i : i + size] for i in range(0, len(refs), size)]
+            asked = {k: str(v) for k, v in asdict(choice).items() if v is not None}
+            await self.client.hset(JOB, mapping={"state": "filling", **asked})
+            await self.client.xgroup_create(CHUNKS, GROUP, id="0", mkstream=True)
+            for chunk in chunks:
+                await self.client.xadd(CHUNKS, {"refs": msgpack.packb(list(chunk))})
+            values = {
+                "state": "full", "pages": len(refs), "chunks": len(chunks),
+                "began_ms": int(time.time() * 1000),
+            }  # fmt: skip
+            await self.client.hset(JOB, mapping=values)
+        return len(chunks)
+
+    async def cancel(self) -> int:
+        """Drops what is left; how many chunks. What workers have in hand they end."""
+        with translated():
+            left = int(await self.client.xlen(CHUNKS))
+            for key in (CHUNKS, JOB, SUMS, ASIDE):
+                await self.client.delete(key)
+        return left
+
+    async def take(self, worker: str) -> Chunk | None:
+        """A chunk whose worker went silent, else the next one; None: there is none now."""
+        try:
+            with translated():
+                return await self._abandoned(worker) or await self._next(worker)
+        except FrontierError as exc:
+            if "NOGROUP" in f"{exc} {type(exc.__cause__).__name__}":
+                return None  # nothing was ever queued
+            raise
+
+    async def _abandoned(self, worker: str) -> Chunk | None:
+        while True:
+            found = await self.client.xautoclaim(CHUNKS, GROUP, worker, self.lease_ms, "0-0", 1)
+            rows = [row for row in found[1] if row[0] is not None]
+            if not rows:
+                return None
+            number, values = rows[0]
+            pending = await self.client.xpending_range(CHUNKS, GROUP, number, number, 1)
+            if not pending or pending[0]["times_delivered"] <= MOST_TRIES:
+                return Chunk(number, msgpack.unpackb(values[b"refs"]))
+            log.error("Workers died at this chunk again and again, it is put aside id=%s", number)
+            await self.client.rpush(ASIDE, values[b"refs"])
+            await self._remove(number)
+
+    async def _next(self, worker: str) -> Chunk | None:
+        found = await self.client.xreadgroup(GROUP, worker, {CHUNKS: ">"}, count=1)
+        if not found:
+            return None
+        rows = found[0][1] if isinstance(found, list) else next(iter(found.values()))
+        number, values = rows[0]
+        return Chunk(number, msgpack.unpackb(values[b"refs"]))
+
+    async def renew(self, worker: str, chunk: Chunk) -> bool:
+        """A sign of life; False: the chunk is another's by now, or gone."""
+        with translated():
+            held = await self.client.xpending_range(CHUNKS, GROUP, chunk.id, chunk.id, 1)
+            if not held or held[0]["consumer"] != worker.encode():
+                return False
+            await self.client.xclaim(CHUNKS, GROUP, worker, 0, [chunk.id], justid=True)
+            return True
+
+    async def done(self, chunk: Chunk, report: ReparseReport) -> bool:
+        """Counts it and takes it away; False: another worker did before."""
+        with translated():
+            if not await self._remove(chunk.id):
+                return False
+            pipe = self.client.pipeline(transaction=True)
+            for name in _COUNTS:
+                if n := getattr(report, name):
+                    pipe.hincrby(SUMS, name, n)
+            for name, n in report.fields.items():
+                pipe.hincrby(SUMS, f"field:{name}", n)
+            pipe.hincrby(SUMS, "chunks", 1)
+            pipe.hset(SUMS, "last_ms", int(time.time() * 1000))
+            await pipe.execute()
+            return True
+
+    async def _remove(self, number: bytes) -> bool:
+        is_ours = bool(await self.client.xack(CHUNKS, GROUP, number))
+        await self.client.xdel(CHUNKS, number)
+        return is_ours
+
+    async def progress(self) -> Progress:
+        with translated():
+            job: dict[bytes, bytes] = await self.client.hgetall(JOB)
+            sums: dict[bytes, bytes] = await self.client.hgetall(SUMS)
+            left = int(await self.client.xlen(CHUNKS))
+            aside = int(await self.client.llen(ASIDE))
+            workers: dict[str, int] = {}
+            with contextlib.suppress(redis.ResponseError):  # nothing was ever queued
+                for row in await self.client.xinfo_consumers(CHUNKS, GROUP):
+                    workers[row["name"].decode()] = int(row["idle"])
+        counts = {name.decode(): int(value) for name, value in sums.items()}
+        began_ms, last_ms = int(job.get(b"began_ms", 0)), counts.pop("last_ms", 0)
+        found = Progress(
+            chunks=int(job.get(b"chunks", 0)), chunks_left=left, pages=int(job.get(b"pages", 0)),
+            began_ms=began_ms, set_aside=aside, workers=workers,
+        )  # fmt: skip
+        for name, n in counts.items():
+            if name.startswith("field:"):
+                found.fields[name[6:]] = n
+            else:
+                found.sums[name] = n
+        if last_ms > began_ms:
+            found.pages_per_s = counts.get("pages", 0) / (last_ms - began_ms) * 1000
+        return found
+
+
+class ParseWorker:
+    """Takes chunks until :meth:`stop`, or until there are none with ``until_done``.
+
+    :param refresh: is awaited before each chunk, for the selector sets of the moment
+    :param say: is told a line a chunk
+    """
+
+    def __init__(
+        self,
+        queue: ParseQueue,
+        name: str,
+        reparser: Callable[[], Reparser],
+        refresh: Callable[[], Any],
+        *,
+        until_done: bool = False,
+        say: Callable[[str], None] = log.info,
+    ) -> None:
+        self.queue, self.name, self._reparser, self._refresh = queue, name, reparser, refresh
+        self._until_done, self._say = until_done, say
+        self._stopping = asyncio.Event()
+        self.chunks = self.pages = 0
+
+    def stop(self) -> None:
+        """After the chunk in hand."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                chunk = await self.queue.take(self.name)
+                if chunk is None:
+                    if self._until_done and (await self.queue.progress()).is_done:
+                        return
+                    await self._sleep(LOOK_S)
+                    continue
+                await self._do(chunk)
+            except (FrontierError, StoreError, RawStoreUnavailable) as exc:
+                # The chunk comes again when its lease has run out, to this worker or another.
+                log.warning("A chunk waits for what is away error=%s", exc)
+                await self._sleep(AGAIN_S)
+
+    async def _sleep(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+
+    async def _do(self, chunk: Chunk) -> None:
+        began = time.monotonic()
+        await self._refresh()
+        beat = asyncio.ensure_future(self._beat(chunk))
+        try:
+            report = await self._reparser().run_refs(chunk.refs)
+        finally:
+            beat.cancel()
+        if await self.queue.done(chunk, report):
+            self.chunks += 1
+            self.pages += report.pages
+            self._say(
+                f"Chunk done pages={report.pages} new={report.new} changed={report.changed}"
+                f" s={time.monotonic() - began:.1f}"
+            )
+
+    async def _beat(self, chunk: Chunk) -> None:
+        while True:
+            await asyncio.sleep(self.queue.lease_ms / 3000)
+            try:
+                if not await self.queue.renew(self.name, chunk):
+                    return
+            except FrontierError as exc:
+                log.warning("A sign of life did not reach Redis error=%s", exc)
