@@ -60,6 +60,7 @@ try:
             "newscrawler.discovery": ["*.json"],
             "newscrawler.extraction": ["*.json", "data/*"],
             "newscrawler.extraction.lexicon": ["*.json"],
+            "newscrawler.extraction.author_choice": ["*.json"],
             "newscrawler.store": ["*.json", "*.sql", "data/*"],
             "newscrawler.fleet": ["lua/*.lua"],
             "newscrawler.api": ["*.json", "templates/*", "static/*", "reports/*"],

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from selectolax.lexbor import LexborNode
 
 from newscrawler.extraction import authors, page_metadata, personal
-from newscrawler.extraction.blocks import collapse, walk
+from newscrawler.extraction.blocks import block_list, collapse
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 
@@ -123,10 +123,7 @@ def _lineage(node: LexborNode) -> Iterator[int]:
 
 def _in_lines(doc: Document, places: dict[str, set[str]]) -> None:
     """Short lines of the page in which such a name stands: bylines without a mark, signatures."""
-    body = doc.tree.body
-    if body is None:
-        return
-    for number, block in enumerate(walk(body)):
+    for number, block in enumerate(block_list(doc)):
         if number > _MOST_BLOCKS:
             return
         if len(block.text) > _MOST_CHARS:

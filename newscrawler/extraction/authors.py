@@ -39,7 +39,7 @@ _ROLE_SUFFIX = lexicon.Pattern(r"(?:(?<!\s)\s++)?(?:<role.suffix>)$")
 # Names of places that a column or a tag is often called after, as key() writes them.
 #: Words in the names of bodies.
 CORPORATE = lexicon.Pattern(r"\b(?:<body.word>)\b")
-_BAD_WORD = lexicon.Pattern(r"\b(?:<name.never>|(?-i:đăng))\b")  # Đăng is a given name
+BAD_WORD = lexicon.Pattern(r"\b(?:<name.never>|(?-i:đăng))\b")  # Đăng is a given name
 _TITLES = lexicon.Pattern(
     r"^(?:(?:<name.title_abbreviated>)\.[\s-]*|(?:<name.title>)(?:\.[\s-]*|[\s-]+))+(?=\w)"
 )
@@ -126,11 +126,11 @@ def clean(
     own = _keys((site_name, *sites))
     found: dict[str, str] = {}  # key -> name
     for item in raw:
-        for part in _parts(item, known, vietnamese):
+        for part in parts(item, known, vietnamese):
             if key(part) not in known:
                 name = _one(part, own, nicknames)
             else:
-                name = None if _is_own(part, own) else part
+                name = None if is_own(part, own) else part
             if name and not _is_said(key(name), found):
                 found[key(name)] = name
                 if len(found) >= MAX_NAMES:
@@ -146,7 +146,8 @@ def _is_said(folded: str, seen: Iterable[str]) -> bool:
     return len(words) == 1 and any(words < set(other.split()) for other in seen)
 
 
-def _parts(item: str, known: frozenset[str], vietnamese: bool | None) -> tuple[str, ...]:
+def parts(item: str, known: frozenset[str], vietnamese: bool | None) -> tuple[str, ...]:
+    """A byline cut into names; one that is ``known`` as a whole is not cut."""
     if known and len(item) <= _MOST_CHARS:
         for text in (item, without_label(item)):
             if key(text) in known:
@@ -256,6 +257,12 @@ def _one(name: str, own: frozenset[str], nicknames: bool) -> str | None:
     return name if looks_like_person(name, own) else None
 
 
+@lru_cache(maxsize=4096)
+def trimmed(name: str) -> str:
+    """Without what stands around a name, whatever is left: nothing is refused for its shape."""
+    return name if personal.is_vietnamese_name(name) else _bare(name)
+
+
 def _is_known_body(name: str, own: frozenset[str]) -> bool:
     """The site, an agency or an acronym in place of a nickname."""
     is_acronym = name.isupper() and 2 < len(name) <= _ACRONYM_CHARS
@@ -289,7 +296,7 @@ def _bare(name: str) -> str:
 def _may_be_nickname(name: str) -> bool:
     if not _NICKNAME.fullmatch(name) or CORPORATE.search(name):
         return False
-    return not (personal.is_body(name) or _BAD_WORD.search(name))
+    return not (personal.is_body(name) or BAD_WORD.search(name))
 
 
 _BAD_SIGN = re.compile(r"[<>{}=@#$%\\!?…:]|\.\w{2,3}$")
@@ -310,7 +317,7 @@ def _without_avatar(name: str) -> str:
     return rest if rest[0].upper() == avatar[1] else name
 
 
-def _is_own(name: str, own: frozenset[str]) -> bool:
+def is_own(name: str, own: frozenset[str]) -> bool:
     """Whether the site calls itself so, or a part of the name is what it calls itself."""
     folded = key(name)
     if folded in own or any(len(o) > 5 and o in folded for o in own):
@@ -320,7 +327,7 @@ def _is_own(name: str, own: frozenset[str]) -> bool:
 
 def looks_like_person(name: str, own: frozenset[str] = frozenset()) -> bool:
     folded = key(name)
-    if not folded or _is_own(name, own) or is_agency(name) or folded in lexicon.words("place.name"):
+    if not folded or is_own(name, own) or is_agency(name) or folded in lexicon.words("place.name"):
         return False
     if personal.is_vietnamese_name(name):
         return True
@@ -344,7 +351,7 @@ def _is_of_names(name: str) -> bool:
     # "Will Smith", "April Jones": what a sentence or a date begins with, and nothing
     # but a name behind it.
     asked = " ".join(parts[parts[0] in lexicon.words("name.like_a_word") :])
-    if _BAD_WORD.search(asked) and particles.isdisjoint(parts[1:-1]):
+    if BAD_WORD.search(asked) and particles.isdisjoint(parts[1:-1]):
         return False
     letters = sum(unicodedata.category(c)[0] in "LM" for c in name)  # vowels of Hindi are marks
     if letters < 0.7 * len(name.replace(" ", "")):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborNode
 
-from newscrawler.extraction.document import words
+from newscrawler.extraction.document import Document, words
 
 #: Elements that end the paragraph before them and the one inside them.
 BLOCK_TAGS = words(
@@ -95,6 +95,15 @@ class _Open:
         block = _finish(self.parts, self.owner, self.link_chars, self.bold_chars)
         self.parts, self.link_chars, self.bold_chars = [], 0, 0
         return block
+
+
+def block_list(doc: Document) -> list[Block]:
+    """The blocks of a page's body, read once per document."""
+    if doc.blocks is None:
+        body = doc.tree.body
+        doc.blocks = [] if body is None else list(walk(body))
+    found: list[Block] = doc.blocks
+    return found
 
 
 def walk(  # noqa: C901, PLR0912 - a call per node costs a tenth of an extraction

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from newscrawler.extraction import agreement, authors, dates, lexicon, page_metadata, regions
-from newscrawler.extraction.blocks import Block, walk
+from newscrawler.extraction.blocks import Block, block_list
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.regions import foreign
@@ -72,7 +72,7 @@ _SOURCE = lexicon.Pattern(
 )
 _IN_BRACKETS = re.compile(r"^\(([^()]{2,30})\)[.\s]*$")
 # "(By Jane Doe)" behind the last word of a text, and what some agencies put behind that.
-_SIGNED = lexicon.Pattern(r"\((?:<byline.signed>)\s+([^()]{4,100})\)[\W_]*\w{0,8}\W*$", flags=0)
+SIGNED = lexicon.Pattern(r"\((?:<byline.signed>)\s+([^()]{4,100})\)[\W_]*\w{0,8}\W*$", flags=0)
 _SIGNED_CHARS = 160
 _NO_SOURCE = lexicon.Pattern(r"<source.nobody>")
 _SOURCE_BLOCKS = 3
@@ -93,11 +93,8 @@ def find(doc: Document, context: PageContext, sites: list[str]) -> Iterator[Name
     Notes the source that a line behind the text names (:attr:`PageMetadata.source`) where it
     finds no such line.
     """
-    body = doc.tree.body
-    if body is None:
-        return
     scan = _Scan(doc, context, sites)
-    for order, block in enumerate(walk(body)):
+    for order, block in enumerate(block_list(doc)):
         if order > _MAX_BLOCKS:
             break
         if names := scan.read(block):
@@ -135,7 +132,7 @@ class _Scan:
             if names := self._lines(block):
                 return names
             self._end(block)
-        if length > 120 and (signed := _SIGNED.search(block.text[-_SIGNED_CHARS:])):
+        if length > 120 and (signed := SIGNED.search(block.text[-_SIGNED_CHARS:])):
             if not self._foreign(block):
                 return self._full_names(signed[1])
         self._go_on(block)
@@ -158,19 +155,19 @@ class _Scan:
     def _lines(self, block: Block) -> list[str]:
         for line in block.text.split("\n"):
             # Behind the text a date and two words are a teaser's: its day and its rubric.
-            dated = _dated(line) if self.ran <= _LEADS else None
-            account = _account(line)
-            begins = dated is not None or _begins(line)
-            if dated is None and account is None and not (begins and len(line) <= 140):
+            dated_name = dated(line) if self.ran <= _LEADS else None
+            user = account(line)
+            begun = dated_name is not None or begins(line)
+            if dated_name is None and user is None and not (begun and len(line) <= 140):
                 continue
             if self._foreign(block):
                 break
-            said = dated["name"] if dated else line
-            if begins and (names := self._names(said)):
+            said = dated_name["name"] if dated_name else line
+            if begun and (names := self._names(said)):
                 return names
-            if account and self.user is None:
-                self.user = self._user(account) or None
-            if begins and len(line) <= 60:
+            if user and self.user is None:
+                self.user = self._user(user) or None
+            if begun and len(line) <= 60:
                 note(self.doc, said)
         return []
 
@@ -211,12 +208,12 @@ def _is_full(name: str) -> bool:
     return len(name.split()) > 1 or EAST.match(name) is not None
 
 
-def _dated(line: str) -> re.Match[str] | None:
+def dated(line: str) -> re.Match[str] | None:
     """A date and a name behind it, or "by" and a name."""
     return _DATED.match(line) or _day_by(line)
 
 
-def _account(line: str) -> str | None:
+def account(line: str) -> str | None:
     """The name of an account in a line with a day."""
     if len(line) >= 200 or not _HAS_DAY.search(line):
         return None
@@ -234,7 +231,13 @@ def _day_by(line: str) -> re.Match[str] | None:
     return match if dates.parse(match["day"], _ANY_DAY) else None
 
 
-def _begins(line: str) -> bool:
+def is_label(text: str) -> bool:
+    """A label in an element of its own: the name follows in the next one."""
+    return _LABEL.match(text) is not None
+
+
+def begins(line: str) -> bool:
+    """Whether a line starts with a word that bylines start with."""
     return bool(_BYLINE_START.match(line) or authors.VIET_LABEL.match(line))
 
 

@@ -35,7 +35,7 @@ _NAMES_CHARS = 160
 _EAST_CHARS = 30
 _KANJI = re.compile("[぀-ヿ㐀-鿿]")
 _TRANSLATOR = lexicon.Pattern(r"\b(?:<byline.translated>)\W*$")
-_MARKED_FOREIGN_TAGS = tuple(
+MARKED_FOREIGN_TAGS = tuple(
     tag for tag in byline_text.FOREIGN_TAGS if tag != "nav"
 )  # a byline may be a row of links
 # An address, or who has made the template: "Jane Roe - http://roe.example", "Jane Roe designed".
@@ -57,13 +57,14 @@ _CLASSES = (
     "redakteur", "firma", "auteur", "contributor", "creator", "signature", "verfasser", "reporter",
     "AUTHOR",
 )  # fmt: skip
+ITEMPROP, REL = '[itemprop~="author"]', '[rel~="author"]'
 _NAME_CSS = (
     '[class*="name"],[rel~="author"],[itemprop~="name"],'
     'a[href*="author"],a[href*="autor"],a[href*="/profile"],a[href*="tac-gia"]'
 )
 _CLASSES_CSS = "h1," + ",".join(f'[class*="{w}"],[id*="{w}"]' for w in _CLASSES)
 _LINKS_CSS = "h1,h2," + ",".join(f'a[href*="/{word}"]' for word in _AUTHOR_PATHS)
-_NO_BYLINE_TAGS = ("body", "html", "main", "article", "form", "img", "nav", "footer")
+NO_BYLINE_TAGS = ("body", "html", "main", "article", "form", "img", "nav", "footer")
 # What readers do not see, and elements that set their text apart from the one before.
 _UNSEEN_TAGS = ("script", "style", "noscript", "button")
 _PARTING_TAGS = ("div", "p", "li", "br", "a", "time", "td", "h2", "h3", "h4", "h5")
@@ -73,8 +74,9 @@ Found = tuple[list[str], str]  # names, origin
 _MORE = 4
 
 
-def find(doc: Document, context: PageContext) -> FieldValue:
-    """The authors with their origin; value [] when the page names no person."""
+def by_rules(doc: Document, context: PageContext) -> FieldValue:
+    """The authors that the rules find, with their origin; value [] when the page names no person.
+    What is stored is weighed beside other candidates (author_choice)."""
     sites = title.site_names(doc, context.site_name)
     named = page_metadata.of(doc)
     from_ld = agreement.clean(doc, context, named.authors_raw, sites, nicknames=True)
@@ -82,7 +84,8 @@ def find(doc: Document, context: PageContext) -> FieldValue:
     seen = visible_names(doc, context, sites)
     visible = next(seen, None)
     if visible is None and not from_ld and from_meta is None:
-        from_meta = _linked(doc, context, sites)
+        if (linked := _linked(doc, context, sites)) is not None:
+            return FieldValue(*linked, 0.8)  # a statement and the text of what it leads to
     from_ld = _spelled(from_ld, from_meta, visible)
     if from_ld:
         return _beside_json_ld(from_ld, from_meta, visible)
@@ -134,7 +137,7 @@ def _of_the_feed(doc: Document, context: PageContext, sites: list[str]) -> Field
             return FieldValue(from_hint, "feed", 0.6)
     for node in doc.tree.css('header [class~="credit"]')[:3]:  # of the article, not of a picture
         if not _pictured(node):
-            byline_text.note(doc, _visible(node))
+            byline_text.note(doc, visible(node))
     return FieldValue([])
 
 
@@ -212,15 +215,21 @@ def _says_more(visible: list[str], stated: list[str]) -> bool:
 
 def _from_meta(doc: Document, context: PageContext, sites: list[str]) -> Found | None:
     for name in page_metadata.AUTHOR_META:
-        stated = (_IN_BRACKETS.sub("", value) for value in doc.meta.get(name, ()))
-        values = [value for value in stated if not _MAKER.search(value)]
-        if name in _FAMILY_FIRST:
-            values = [_REVERSED.sub(r"\2 \1", value) for value in values]
-        found = agreement.clean(doc, context, values, sites)
+        found = agreement.clean(doc, context, stated_in(doc, name), sites)
         # The first datum of a card on Twitter may be anything: a price, a time to read.
         if found and not (name == "twitter:data1" and len(found[0].split()) < 2):
             return found, f"meta:{name}"
     return None
+
+
+def stated_in(doc: Document, name: str) -> list[str]:
+    """What the meta elements of that name state, without addresses; who made the template is
+    left out."""
+    stated = (_IN_BRACKETS.sub("", value) for value in doc.meta.get(name, ()))
+    values = [value for value in stated if not _MAKER.search(value)]
+    if name in _FAMILY_FIRST:
+        return [_REVERSED.sub(r"\2 \1", value) for value in values]
+    return values
 
 
 def _linked(doc: Document, context: PageContext, sites: list[str]) -> Found | None:
@@ -232,7 +241,7 @@ def _linked(doc: Document, context: PageContext, sites: list[str]) -> Found | No
             if value == path or _NETWORK.search(host) or not _PATH.fullmatch(rest):
                 continue
             nodes = doc.tree.css(f'a[href$="/{rest}"],a[href$="/{rest}/"]')[:6]
-            shown = filter(None, map(_visible, nodes))
+            shown = filter(None, map(visible, nodes))
             found = agreement.clean(doc, context, list(islice(shown, 1)), sites)
             if found and len(found[0].split()) > 1:
                 return found, f"meta:{name}"
@@ -254,8 +263,8 @@ def _from_marked(
 ) -> Iterator[byline_text.Named]:
     """itemprop=author and rel=author: all of them that are not in a comment or a related box."""
     for css, origin, trust in (
-        ('[itemprop~="author"]', "itemprop", 0.85),
-        ('[rel~="author"]', "rel", 0.8),
+        (ITEMPROP, "itemprop", 0.85),
+        (REL, "rel", 0.8),
     ):
         raw = list(_marked(doc, css))
         names = agreement.clean(doc, context, raw, sites, nicknames=True)
@@ -263,17 +272,26 @@ def _from_marked(
             yield names, origin, trust
 
 
+def marked_nodes(doc: Document, css: str) -> list[LexborNode]:
+    """What one of ITEMPROP and REL selects, read once per document."""
+    found = page_metadata.of(doc).marked
+    if css not in found:
+        found[css] = doc.tree.css(css)[:12]
+    nodes: list[LexborNode] = found[css]
+    return nodes
+
+
 def _marked(doc: Document, css: str) -> Iterator[str]:
     """What the elements that are marked as an author's say, of one article alone."""
     parts = regions.of(doc)
     near: set[int] = set()
-    for node in doc.tree.css(css)[:12]:
+    for node in marked_nodes(doc, css):
         if node.tag in ("meta", "link"):
             content = node.attributes.get("content")
             if content and not content.startswith("http"):
                 yield content
             continue
-        if foreign(node, byline_text.FOREIGN, parts, _MARKED_FOREIGN_TAGS, byline_text.OWN):
+        if foreign(node, byline_text.FOREIGN, parts, MARKED_FOREIGN_TAGS, byline_text.OWN):
             continue
         around = _around(node)
         if near and not near & around:
@@ -287,7 +305,7 @@ def _marked(doc: Document, css: str) -> Iterator[str]:
 def _marked_names(node: LexborNode) -> list[str]:
     """The names that are marked in an author's element, or its text."""
     inner = node.css('[itemprop~="name"]')
-    return [one.attributes.get("content") or _visible(one) for one in inner[:6] or [node]]
+    return [one.attributes.get("content") or visible(one) for one in inner[:6] or [node]]
 
 
 def _around(node: LexborNode) -> set[int]:
@@ -309,15 +327,15 @@ def _from_classes(
     parts = regions.of(doc)
     below_headline = False
     early: byline_text.Named | None = None  # above the headline: perhaps another article's
-    for node in doc.tree.css(_CLASSES_CSS)[:80]:
+    for node in classed(doc):
         if node.tag == "h1":
             below_headline = True
             continue
-        if node.tag in _NO_BYLINE_TAGS or node.first_child is None:
+        if node.tag in NO_BYLINE_TAGS or node.first_child is None:
             continue
         if foreign(node, byline_text.FOREIGN, parts, byline_text.FOREIGN_TAGS, byline_text.OWN):
             continue
-        text = _visible(node)
+        text = visible(node)
         if not 0 < len(text) <= _BYLINE_CHARS:
             continue
         byline_text.note(doc, text)
@@ -329,6 +347,15 @@ def _from_classes(
             early = early or found
     if early is not None:
         yield early
+
+
+def classed(doc: Document) -> list[LexborNode]:
+    """Elements whose class or id is named after authors, and the headings between them."""
+    found = page_metadata.of(doc)
+    if found.classed is None:
+        found.classed = doc.tree.css(_CLASSES_CSS)[:80]
+    nodes: list[LexborNode] = found.classed
+    return nodes
 
 
 def _names_in(
@@ -365,7 +392,7 @@ def _names_of_text(
 def _named_pieces(node: LexborNode, text: str) -> list[str]:
     """Texts of the elements within that are named after names or lead to an author's page, without
     who translated it."""
-    inner = [_visible(piece) for piece in node.css(_NAME_CSS)[:8] if not _is_crumb(piece)]
+    inner = [visible(piece) for piece in node.css(_NAME_CSS)[:8] if not _is_crumb(piece)]
     return [t for t in inner if t and not _TRANSLATOR.search(text.partition(t)[0][-40:])]
 
 
@@ -421,7 +448,7 @@ def _from_names(
         ):
             continue
         names = [
-            n for n in agreement.clean(doc, context, [_visible(node)], sites) if len(n.split()) > 1
+            n for n in agreement.clean(doc, context, [visible(node)], sites) if len(n.split()) > 1
         ]
         if names:
             yield names, "byline", 0.72
@@ -444,13 +471,13 @@ def _from_links(
         if raw and not near & around:
             break  # another article's
         near |= around
-        raw.append(_visible(node))
+        raw.append(visible(node))
     names = [n for n in agreement.clean(doc, context, raw, sites) if len(n.split()) > 1]
     if names:
         yield names, "byline:link", 0.72
 
 
-def _visible(node: LexborNode) -> str:
+def visible(node: LexborNode) -> str:
     """Text with the children's pieces set apart, scripts left out."""
     if node.first_child is None:
         return ""

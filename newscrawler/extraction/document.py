@@ -123,6 +123,7 @@ class Document:
         self.text_html = text
         self.tree = LexborHTMLParser(encoded)
         self.page_metadata: Any = None  # filled by extraction.page_metadata.of()
+        self.blocks: Any = None  # filled by extraction.blocks.block_list()
         self.date_rules: Any = None  # filled by extraction.published.rules_for()
 
     def _bounded(self, text: str, encoded: bytes) -> tuple[str, bytes]:

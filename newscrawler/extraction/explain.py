@@ -19,6 +19,7 @@ from newscrawler.extraction import (
     title,
 )
 from newscrawler.extraction import selectors as selectors_
+from newscrawler.extraction.author_choice import find as author_find
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import Extraction, extract
@@ -198,7 +199,11 @@ def _authors(doc: Document, context: PageContext, found: Extraction) -> Iterator
     if isinstance(hint, list):
         value = authors.clean([str(h) for h in hint], context.site_name, sites)
         yield Row("authors", "feed", ", ".join(map(str, hint)), value or None, False, "asked last")
-    best = bylines.find(doc, context)
+    for one, probability in author_find.rated(doc, context):
+        kinds = ", ".join(dict.fromkeys(place.kind for place in one.places))
+        note = f"probability {probability:.2f}"
+        yield Row("authors", "candidate", kinds, [one.name], False, note)
+    best = author_find.find(doc, context)
     yield _best("authors", best.origin, best.value, best.confidence, found)
     credited = found.credits
     if credited.value:

@@ -11,7 +11,6 @@ from urllib.parse import urljoin
 from newscrawler.extraction import (
     agreement,
     authors,
-    bylines,
     credits,
     dates,
     field_conflicts,
@@ -25,6 +24,7 @@ from newscrawler.extraction import (
     title,
 )
 from newscrawler.extraction import selectors as selectors_
+from newscrawler.extraction.author_choice import find as author_find
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.kinds import STUB_CHARS, why_not
@@ -95,7 +95,7 @@ def extract(
     _times(out, doc, context)
     if not out.authors.value:
         knows_names = by_set and "authors" in defined  # where they stand: only JSON-LD may add one
-        out.authors = _stated(doc, context) if knows_names else bylines.find(doc, context)
+        out.authors = _stated(doc, context) if knows_names else author_find.find(doc, context)
     if not by_set:
         _find_content(out, doc, context)
     out.credits = credits.find(doc, context, out.authors.value, out.content.value)

@@ -22,7 +22,7 @@ from newscrawler.extraction import (
     text,
     title,
 )
-from newscrawler.extraction.blocks import BLOCK_TAGS, Block, ends_a_sentence, walk
+from newscrawler.extraction.blocks import BLOCK_TAGS, Block, block_list, ends_a_sentence, walk
 from newscrawler.extraction.document import Document
 from newscrawler.items import FieldValue
 from newscrawler.utils.numbers import share
@@ -118,7 +118,7 @@ def read(doc: Document) -> Reading:
     if body is None:
         return Reading([], [], [], [])
     skip, apart, unseen = boilerplate.find(doc)
-    blocks = _with_rows(walk(body, unseen))
+    blocks = _with_rows(walk(body, unseen) if unseen else block_list(doc))
     cluttered, elsewhere = _below(skip, {body.mem_id}), _below(apart, {body.mem_id})
     foreign: frozenset[int] = frozenset()
     if apart:
@@ -525,9 +525,10 @@ def library_text(doc: Document) -> str | None:
     return found
 
 
-def _open_noscript(body: LexborNode) -> None:
+def _open_noscript(body: LexborNode) -> bool:
     """What script puts in its place, or a noscript that is not closed in order: then its
-    content is the page."""
+    content is the page. Whether one was opened."""
+    opened = False
     inside = [node for node in body.css("noscript") if len(node.text(deep=True)) > _NOSCRIPT_CHARS]
     if inside:
         most = 0.5 * len(body.text(deep=True))
@@ -536,6 +537,8 @@ def _open_noscript(body: LexborNode) -> None:
             held = _paragraph_chars(node)
             if held > paragraphs or (held and len(node.text(deep=True)) > most):
                 node.unwrap()
+                opened = True
+    return opened
 
 
 def _paragraph_chars(node: LexborNode) -> int:
@@ -545,8 +548,8 @@ def _paragraph_chars(node: LexborNode) -> int:
 def content(doc: Document, headline: str | None = None) -> FieldValue:
     """The article's text by vote of own scorer and trafilatura; else JSON-LD's articleBody; value
     None without text."""
-    if doc.tree.body is not None:
-        _open_noscript(doc.tree.body)
+    if doc.tree.body is not None and _open_noscript(doc.tree.body):
+        doc.blocks = None
     reading = read(doc)
     other = library_text(doc)
     seen = page_metadata.of(doc)

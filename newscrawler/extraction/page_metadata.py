@@ -201,6 +201,8 @@ class PageMetadata:
         None  # what the line behind the text names as its source, read in the same search
     )
 
+    classed: Any = None  # filled by extraction.bylines.classed()
+    marked: dict[str, Any] = field(default_factory=dict)  # filled by bylines.marked_nodes()
     agreed: frozenset[str] | None = None  # filled by extraction.agreement.names()
 
     @property

@@ -6,12 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 from selectolax.lexbor import LexborNode
 
 from newscrawler.extraction import dates, lexicon, page_metadata, regions, title
-from newscrawler.extraction.blocks import collapse, walk
+from newscrawler.extraction.blocks import block_list, collapse
 from newscrawler.extraction.dates import Rules, When
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.regions import Parts, foreign
@@ -132,10 +131,8 @@ def _has_digit(text: str) -> bool:
 
 def labelled(doc: Document, how: Rules) -> Iterator[Stamp]:
     """A block that says "published:" and nothing else, and the date in the next one."""
-    if doc.tree.body is None:
-        return
     follows_label = False
-    for order, block in enumerate(walk(doc.tree.body)):
+    for order, block in enumerate(block_list(doc)):
         if order > _MAX_BLOCKS:
             return
         text = block.text
@@ -170,10 +167,8 @@ def from_statements(doc: Document, how: Rules) -> Iterator[Stamp]:
 
 def from_blocks(doc: Document, how: Rules) -> Iterator[Stamp]:
     """A short block that is a labelled date, or a paragraph that begins with one."""
-    if doc.tree.body is None:
-        return
     parts = regions.of(doc)
-    for order, block in enumerate(islice(walk(doc.tree.body), _MAX_BLOCKS + 1)):
+    for order, block in enumerate(block_list(doc)[: _MAX_BLOCKS + 1]):
         text = block.text[:60]
         if not _has_digit(text) or block.link_chars > 0.5 * len(block.text):
             continue

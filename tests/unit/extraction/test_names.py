@@ -9,7 +9,8 @@ import random
 
 import pytest
 
-from newscrawler.extraction import authors, bylines, credits
+from newscrawler.extraction import authors, credits
+from newscrawler.extraction.author_choice import find as author_find
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 
@@ -125,7 +126,7 @@ STATED = {
 
 def read(language: str, name: str, way: str, site: str | None = None) -> list[str]:
     doc = page(language, *STATED[way](name))
-    return list(bylines.find(doc, PageContext(site_name=site, language=language)).value)
+    return list(author_find.find(doc, PageContext(site_name=site, language=language)).value)
 
 
 @pytest.mark.parametrize("way", STATED)
@@ -185,10 +186,10 @@ def test_the_paper_in_machine_places_does_not_end_the_search(
     line = byline.format("Thu Hà")
     behind = line.removeprefix("BEHIND") if line.startswith("BEHIND") else ""
     doc = page("vi", head, "" if behind else line, behind, host)
-    assert bylines.find(doc, PageContext(site_name=site, language="vi")).value == ["Thu Hà"]
+    assert author_find.find(doc, PageContext(site_name=site, language="vi")).value == ["Thu Hà"]
     doc = page("vi", head, "", "", host)
     context = PageContext(site_name=site, language="vi")
-    assert bylines.find(doc, context).value == []
+    assert author_find.find(doc, context).value == []
     assert credits.find(doc, context, []).value == [stated]
 
 
@@ -217,18 +218,18 @@ def test_theo_and_the_months_by_language(language: str, text: str, names: list[s
         page(language, ld(text), ""),
         page(language, "", f'<p class="author">{text}</p>'),
     ):
-        assert bylines.find(doc, PageContext(language=language)).value == names
+        assert author_find.find(doc, PageContext(language=language)).value == names
 
 
 def test_theo_in_running_text_is_a_source() -> None:
     """A signature is a person's; a sentence that begins so is the article's, and what is no
     whole name a source."""
     body = "<p>Theo Nguyễn Văn An, giám đốc công ty, cây cầu mới sẽ được khánh thành vào cuối năm nay ở thành phố.</p>"
-    assert bylines.find(page("vi", "", body), PageContext()).value == []
+    assert author_find.find(page("vi", "", body), PageContext()).value == []
     signed = page("vi", "", "", "<p><b>Theo Nguyễn Văn An</b></p>")
-    assert bylines.find(signed, PageContext()).value == ["Nguyễn Văn An"]
+    assert author_find.find(signed, PageContext()).value == ["Nguyễn Văn An"]
     source = page("vi", "", "", "<p><b>Theo Tuổi Trẻ</b></p>")
-    assert bylines.find(source, PageContext()).value == []
+    assert author_find.find(source, PageContext()).value == []
     assert credits.find(source, PageContext(), []).value == ["Tuổi Trẻ"]
 
 

@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from newscrawler.extraction import bylines, published, title
+from newscrawler.extraction import published, title
+from newscrawler.extraction.author_choice import find as author_find
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import extract
@@ -188,7 +189,7 @@ def test_a_date_that_is_stated_of_a_video_is_not_the_article_s() -> None:
 
 
 def names(body: str, head: str = "", url: str = URL, lang: str = "en") -> list[str]:
-    found: list[str] = bylines.find(
+    found: list[str] = author_find.find(
         page(f"<h1>{NEWS}</h1>{body}{TEXT}", head, url, lang), PageContext()
     ).value
     return found

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from newscrawler.extraction import bylines, generic, published, text, title
+from newscrawler.extraction import generic, published, text, title
+from newscrawler.extraction.author_choice import find as author_find
 from newscrawler.extraction.blocks import walk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
@@ -98,7 +99,7 @@ def test_the_rubric_behind_a_bare_hyphen_of_a_korean_title() -> None:
 
 # ---------------------------------------------------------------- names
 def names(doc: Document) -> list[str]:
-    found: list[str] = bylines.find(doc, PageContext()).value
+    found: list[str] = author_find.find(doc, PageContext()).value
     return found
 
 

@@ -1,0 +1,1 @@
+"""Who wrote a page: candidates, what describes them, learned weights. Pure."""
