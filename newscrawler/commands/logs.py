@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,13 +65,17 @@ class Command(cli.Command):
             request=(opts.request or "").strip(),
         )
         faults, count = Faults(), 0
+        read = follow if opts.follow else search
         with cli.interruptible("Stopped."):
-            read = follow if opts.follow else search
-            for line in read(folder, wanted, faults):
-                count += 1
-                _show(line, opts.as_json)
-        for (name, why), number in faults.counts.items():
-            cli.note(f"{name}: {number} x {why}")
+            try:
+                for line in read(folder, wanted, faults):
+                    count += 1
+                    _show(line, opts.as_json)
+                    if opts.follow:
+                        sys.stdout.flush()
+            finally:
+                for (name, why), number in faults.counts.items():
+                    cli.note(f"{name}: {number} x {why}")
         if not count:
             cli.note("No line of the log has that.")
 
@@ -80,11 +85,11 @@ def _show(line: Line, as_json: bool) -> None:
         cli.print_object(line)
         return
     if line.get("event") == "visit":
-        cli.show(_visit_text(line), flush=True)
+        cli.show(_visit_text(line))
         return
-    cli.show(f"{_head(line)} {line.get('level', '?')} {line.get('message', '')}", flush=True)
+    cli.show(f"{_head(line)} {line.get('level', '?')} {line.get('message', '')}")
     if error := line.get("exception"):
-        cli.show(error, flush=True)
+        cli.show(error)
 
 
 def _head(line: Line) -> str:

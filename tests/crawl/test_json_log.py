@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,23 @@ def test_lines_are_found_by_the_command(crawl: tuple[Scrapy, Finished], tmp_path
     assert len(answer.stdout.splitlines()) == done.stat("page/outcome/DONE")
     assert "x.jsonl: 1 x not a line of the log" in answer.stderr
     assert "request=" in answer.stdout and "fetch=" in answer.stdout
+
+
+def test_a_log_is_followed_until_ctrl_c(crawl: tuple[Scrapy, Finished], tmp_path: Path) -> None:
+    found = lines(crawl[0])
+    following = crawl[0].start("logs", "--dir", str(tmp_path), "--follow", "--json")
+    file = (tmp_path / "w-0001.jsonl").open("w", buffering=1)
+    deadline = time.monotonic() + 60
+    with file:
+        # What is written before it looks first is not followed: so until it tells of one.
+        while found[0]["@timestamp"] not in following.text() and time.monotonic() < deadline:
+            file.write("no json\n" + json.dumps(found[0]) + "\n")
+            time.sleep(0.3)
+    following.interrupt()
+    done = following.wait()
+    told = [json.loads(one) for one in done.stderr.splitlines() if one.startswith("{")]
+    assert told and all(one == found[0] for one in told), done.stderr
+    assert done.returncode == 130 and "x not a line of the log" in done.stderr
 
 
 @pytest.mark.parametrize(
