@@ -28,6 +28,7 @@ OURS = (
     b"{fleet}",
     b"{crawls}",
     b"{links}",
+    b"{render}",
     b"{newscrawler:",
     b"newscrawler:",
 )

@@ -102,7 +102,7 @@ def test_a_site_that_is_switched_stays_so(scrapy: Scrapy) -> None:
         (("sites", "enable"), "which site?"),
         (
             ("sites", "burn"),
-            "unknown verb 'burn'; there are: list, show, enable, disable, check, freshness",
+            "unknown verb 'burn'; there are: list, show, enable, disable, render, check, freshness",
         ),
         (("seeds", "burn"), "unknown verb 'burn'"),
         (("seeds", "list", "ba0.vn"), "did you mean bao.vn?"),
