@@ -68,7 +68,7 @@ _NEVER_TEXT = words("figure figcaption nav menu dialog footer")
 # What may be clutter: all that has a name, a style or a tag that says so.
 _ASKED_CSS = (
     "[class],[id],div[type],nav,footer,aside,form,figure,figcaption,header,dialog,menu,[hidden],"
-    "[style]"
+    "[style],[role=dialog],[role=alertdialog],[aria-modal=true]"
 )
 _HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.I)
 # Shorter paragraphs do not tell where the text is.
@@ -169,7 +169,7 @@ def _named(doc: Document, body: LexborNode) -> tuple[list[LexborNode], list[Lexb
         if is_foreign:
             foreign.append(node)
         is_skipped = tag in _SKIPPED_TAGS and not _is_quotation(node)
-        if is_clutter or is_skipped or _is_hidden(attributes):
+        if is_clutter or is_skipped or _is_hidden(attributes) or _is_dialog(attributes):
             clutter.append(node)
     # <amp-ad>, <x-inline-teaser>: elements that a site has made and named.
     made = dict.fromkeys(m[1].lower() for m in _OWN_TAG.finditer(doc.text_html))
@@ -183,6 +183,13 @@ def _is_hidden(attributes: dict[str, str | None]) -> bool:
     if "hidden" in attributes:
         return True
     return "style" in attributes and bool(_HIDDEN_STYLE.search(attributes["style"] or ""))
+
+
+def _is_dialog(attributes: dict[str, str | None]) -> bool:
+    """An offer or a question that is laid over the page."""
+    if "role" in attributes and attributes["role"] in ("dialog", "alertdialog"):
+        return True
+    return "aria-modal" in attributes and attributes["aria-modal"] == "true"
 
 
 def _is_quotation(node: LexborNode) -> bool:

@@ -66,3 +66,21 @@ def test_short_lines_behind_a_text_are_kept() -> None:
     doc = Document(f"<html><body>{body}</body></html>".encode(), URL)
     assert verses[-1] in (generic.library_text(doc) or "")
     assert content(body) == [*lines(6), *verses]
+
+
+@pytest.mark.parametrize("where", [0, 3, 7])
+@pytest.mark.parametrize(
+    "names",
+    ["class=modal", "class=paywall", "class=c-dialog", "class=reg-wall", "class=piano-offer",
+     "class=x9 role=dialog", "class=x9 aria-modal=true", "role=alertdialog"],
+)  # fmt: skip
+def test_an_offer_to_subscribe_that_is_laid_over_the_page_is_no_text(
+    names: str, where: int
+) -> None:
+    offer = (
+        f"<div {names}><h2>Subscribe to continue reading</h2><p>Already a subscriber? Log in to"
+        " read this story and all others without limits today.</p><p>Get full access to our"
+        " journalism for only one euro a week.</p></div>"
+    )
+    body = f"<h1>{HEAD}</h1>{paragraphs(where)}{offer}{paragraphs(7 - where, where)}"
+    assert content(f"<article>{body}</article>") == lines(7)
