@@ -198,7 +198,8 @@ def measured(seed: int, args: argparse.Namespace) -> tuple[list[Score], list[Sco
         unseen.append(Score(name))
         truth = site.truth()
         films = {story.path for story in site.stories if story.optional}
-        stories = {story.path for story in site.stories}
+        end = site.unknown.twin if site.unknown else ""
+        stories = {path for x in site.stories for path in (x.path, x.path.rstrip("/") + end)}
         for url in sorted(reader.addresses()):
             path, query = split(url)
             if path in films:  # an article or none: either is right

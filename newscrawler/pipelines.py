@@ -17,6 +17,7 @@ from scrapy.exceptions import DropItem
 from newscrawler.crawl import ingest
 from newscrawler.crawl.services import Services, services_of
 from newscrawler.items import Article, Outcome
+from newscrawler.store import canonical_duplicates
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -120,6 +121,11 @@ class IndexPipeline(_ArticlePipeline):
             result = await self.services.ingest.put(item)
         except ingest.TakenDown as exc:
             raise VisitEnds(Outcome.REFUSED, exc.reason) from exc
+        other = canonical_duplicates.other_address(item)
+        if result.status == "twin" and other:
+            self.services.link_learning.note_twin(item.site, item.url, other)
+        elif result.status == "new" and other is None:
+            self.services.link_learning.note_own(item.site, item.url)
         if result.status == "twin":
             raise _duplicate(item, result.twin_of)
         if (visit := self.visits.of_article(item.id)) is not None:

@@ -18,6 +18,7 @@ from zlib import crc32
 from redis.asyncio import Redis
 
 from newscrawler.crawl.decision import HtmlRead, ListRead
+from newscrawler.discovery import twins
 from newscrawler.discovery.link_classes import (
     LinkClass,
     SiteClasses,
@@ -92,6 +93,29 @@ class LinkLearning:
         if verdict is None:
             return Kind.ARTICLE if is_named else link.kind
         return Kind.ARTICLE if verdict.class_ is LinkClass.ARTICLE else Kind.PAGE
+
+    def original(self, site: Site, url: str) -> str | None:
+        """The article's own address, where this is a second one by a rule of the site."""
+        classes = self.of(site.id)
+        return twins.original(url, classes.twins, classes.own) if classes.twins else None
+
+    def note_twin(self, site: str, url: str, original: str) -> None:
+        """The page had the text of the article that is stored from its own address."""
+        rule = twins.rule_of(url, original)
+        if rule is not None:
+            self._count_twin(site, "twin", rule)
+
+    def note_own(self, site: str, url: str) -> None:
+        """The article of a page is at home there."""
+        for rule in list(self.of(site).twins):
+            if twins.applied(rule, url) is not None:
+                self._count_twin(site, "own", rule)
+
+    def _count_twin(self, site: str, side: str, rule: str) -> None:
+        counts = self.of(site).twins if side == "twin" else self.of(site).own
+        counts[rule] = counts.get(rule, 0) + 1
+        self._notes.setdefault(site, Counter())[f"{side} {rule}"] += 1
+        self.version += counts[rule] in (1, twins.ENOUGH)
 
     def explores(self, site: Site, link: Link) -> bool:
         """Whether the page is to be read soon, as nothing is known of others like it: so of each

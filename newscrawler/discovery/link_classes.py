@@ -209,11 +209,16 @@ class SiteClasses:
         self._known: dict[str, LinkClass] = {}
         self.menu = {bare(address) for address in menu}
         self.pages = 0
+        self.twins: dict[str, int] = {}  # rule (twins.py) -> addresses that followed it
+        self.own: dict[str, int] = {}  # rule -> articles at home where it would change the address
         for name, count in (counts or {}).items():
             self._take(name, count)
 
     def _take(self, name: str, count: int) -> None:
         first, _, rest = name.partition(" ")
+        if first in ("twin", "own"):
+            (self.twins if first == "twin" else self.own)[rest] = count
+            return
         class_, _, shape = rest.partition(" ")
         if class_ not in CLASSES or not shape:
             return

@@ -24,6 +24,8 @@ class Classes(Protocol):
 
     def kind_of(self, site: Site, link: Link, *, is_named: bool = False) -> Kind: ...
 
+    def original(self, site: Site, url: str) -> str | None: ...
+
     def explores(self, site: Site, link: Link) -> bool: ...
 
 
@@ -178,6 +180,11 @@ class LinkFinder:
         if site is None or link.kind not in (Kind.ARTICLE, Kind.PAGE):
             return link
         hint = more.get("hint") or {}
+        original = classes.original(site, link.url)
+        if original is not None:
+            again = self.sites.identify(original, max_age=self.max_age_s, **more)
+            if isinstance(again, Link) and again.kind in (Kind.ARTICLE, Kind.PAGE):
+                link = again
         kind = classes.kind_of(site, link, is_named="title" in hint and "published" in hint)
         found: Link | Refusal = link
         if kind is not link.kind:

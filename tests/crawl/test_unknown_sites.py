@@ -29,6 +29,12 @@ FACTOR = 60
 OK = (200, 301, 304, 404, 410)
 
 
+def place(url: str) -> tuple[str, str]:
+    """Host, and path with query, as in the hits."""
+    parts = urlsplit(url)
+    return parts.netloc, parts.path + (f"?{parts.query}" if parts.query else "")
+
+
 def wrong_classes(
     queue: Queue, truth: list[dict[str, Any]], hits: list[dict[str, Any]]
 ) -> list[str]:
@@ -45,7 +51,12 @@ def wrong_classes(
         return learning
 
     learning, wrong = queue._ask(learned), []
-    articles = {urlsplit(row["url"])[1:3]: row for row in truth if row["type"] == "article"}
+    articles = {
+        place(url): row
+        for row in truth
+        if row["type"] == "article"
+        for url in (row["url"], *row["twins"])
+    }
     for site in (row for row in truth if row["type"] == "site"):
         paths = {hit["path"] for hit in hits if hit["host"] == site["host"]}
         own = {path for host, path in articles if host == site["host"]}

@@ -150,7 +150,11 @@ class SiteApp:
     def _story(self, site: WebSite, path: str, now: float) -> Story | None:
         if site.template.twin == ".amp" and path.endswith(".amp"):
             path = path[:-4] + "." + site.template.shape.rpartition(".")[2]
-        match = self.routes[site.id].article.match(path)
+        article = self.routes[site.id].article
+        if site.unknown is not None and site.unknown.twin == "/amp" and path.endswith("/amp"):
+            path = path.removesuffix("/amp")
+            path = path if article.match(path) else path + "/"
+        match = article.match(path)
         story = site.by_id.get(match[1]) if match else None
         return story if story is not None and story.published <= now else None
 

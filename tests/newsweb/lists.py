@@ -38,7 +38,9 @@ def card(story: Story, now: float, number: int) -> str:
     twins = site.twins(story)
     extra = ""
     if site.unknown is not None:  # nothing tells which of its addresses are one
-        pass
+        if site.unknown.twin and story.number % 2:
+            twin = path.rstrip("/") + site.unknown.twin
+            extra = f'<a class="more" href="{twin}">Chi tiết</a>'
     elif story.number % 5 == 1:
         path += "?utm_source=trang-chu&utm_medium=box"
     elif story.number % 5 == 2:

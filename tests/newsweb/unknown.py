@@ -50,6 +50,8 @@ SIGNATURES = (
 )
 #: Below which pages of one word stand, which each article links to.
 TOPICS = ("/tu-khoa/", "/t/", "/dong-su-kien/", "/nhan-vat/", "/diem-den/")
+#: Second addresses of articles: a parameter, a piece of the path, none.
+TWINS = ("?box=moi", "/amp", "")
 FEEDS = ("home", "home and sections", "none")
 SITEMAPS = ("unnamed", "named", "news, unnamed", "none")
 ABOUT = "/gioi-thieu"
@@ -74,6 +76,7 @@ class Unknown:
     signature: str = ""
     fails: bool = False
     topics: str = TOPICS[0]
+    twin: str = ""  # what second addresses of its articles have at their end
 
     @property
     def sitemap_path(self) -> str:
@@ -109,6 +112,7 @@ class Unknown:
             "signature": self.signature,
             "fails": self.fails,
             "topics": self.topics,
+            "twin": self.twin,
         }
 
 
@@ -133,6 +137,7 @@ def drawn(seed: int, key: str, number: int) -> Unknown:
         signature=rng.choice(SIGNATURES) if (first // 7 + number) % 3 == 0 else "",
         fails=(first // 9 + number) % 4 == 0,
         topics=rng.choice(TOPICS),
+        twin=TWINS[(first // 11 + number) % len(TWINS)],
     )
 
 

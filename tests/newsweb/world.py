@@ -284,6 +284,8 @@ class WebSite:
         ]
         if self.template.ids != "slug":
             found.append(self.base + self.story_path("ban-doc", story))
+        if self.unknown is not None and self.unknown.twin:
+            found.append(story.url.rstrip("/") + self.unknown.twin)
         if self.twin_host:
             found.append(f"{self.scheme}://{self.twin_host}{story.path}")
         if self.template.twin == ".amp":

@@ -110,3 +110,19 @@ def test_pages_say_what_they_are_once() -> None:
     lease.content_state = b"x"
     learning.note_page(page, HtmlRead(FoundLinks(), form="list"))
     assert learning.of(site.id).pages == 1
+
+
+async def test_second_addresses_are_asked_for_no_more(r: Any) -> None:
+    known, site = sites()
+    one, other = LinkLearning(r), LinkLearning(r)
+    for number in range(3):
+        one.note_twin(site.id, f"{HOME}/bai-{number}?box=moi", f"{HOME}/bai-{number}")
+    await one.flush(is_last=True)
+    await other.load([site.id])
+    hrefs = [f"/bai-{n}-cua-bao?box=moi" for n in range(4, 8)]
+    where: dict[str, Any] = {"parent": b"", "depth": 1, "now_ms": 0, "max_depth": 9}
+    found = LinkFinder(known, NothingSeen(), classes=other).find(hrefs, HOME, **where)
+    assert sum("?" in link.url for link in found.links) <= 1, "but one in fifty"
+    other.note_own(site.id, f"{HOME}/bai-9?box=moi")
+    again = LinkFinder(known, NothingSeen(), classes=other).find(hrefs, HOME, **where)
+    assert all("?" in link.url for link in again.links), "an article is at home there"
