@@ -501,7 +501,7 @@ def slow_node(facts: Facts, limits: Limits) -> Iterator[Verdict]:
     reasons: dict[str, list[str]] = {}
     for many, spent, what, least_ms in (
         ("fetches", "fetch_ms", "fetch", 1000),
-        ("parses", "parse_ms", "page to parse", 50),
+        ("parses", "parse_ms", "page to parse", 100),
     ):
         means = {
             node: sums[spent] / sums[many]

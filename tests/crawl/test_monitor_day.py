@@ -187,11 +187,11 @@ async def test_nothing_is_said_on_a_day_without_faults(
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("seed", range(2, 22))
-async def test_nothing_is_said_on_twenty_days_of_33_sites(
+@pytest.mark.parametrize("seed", range(2, 7))
+async def test_nothing_is_said_on_five_days_of_33_sites(
     r: Any, tmp_path: Path, webhook: Receiver, seed: int
 ) -> None:
-    await a_quiet_day(r, tmp_path, webhook, seed=seed, sites=33, every=5)
+    await a_quiet_day(r, tmp_path, webhook, seed=seed, sites=33, every=20)
 
 
 async def test_each_fault_is_told_within_its_time_and_nothing_else(

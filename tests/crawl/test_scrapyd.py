@@ -376,6 +376,7 @@ def test_egg_carries_what_is_read_at_run_time(deployed: Cluster) -> None:
         "**/*.lua",
         "**/prompts/*",
         "**/templates/*.html",
+        "**/reports/*.html",
         "**/static/*",
         "**/*.schema.json",
         "**/lexicon/*.json",
