@@ -14,11 +14,11 @@ from newscrawler.fleet.history import HOUR_MS, WEEK_HOURS, WEEKS
 
 #: Windows that are judged, hours before the one that has begun.
 WINDOWS = (1, 2, 3, 6, 12, 24, 48, 96, WEEK_HOURS - 1)
-#: A window is judged from so many expected articles on: none at all has the probability e^-9.2.
-LEAST_EXPECTED = 9.2
+#: A window is judged from so many expected articles on: of fewer none at all is no proof.
+LEAST_EXPECTED = 12.5
 #: Probability of so few below which they are too few, and the part of what is expected that must
 #: be missing beside it.
-_IMPROBABLE = 1e-4
+_IMPROBABLE = 1e-5
 _MISSING = 0.75
 #: Days that must be known where no week is.
 _LEAST_DAYS = 2
@@ -79,7 +79,7 @@ class Site:
             counted = self._sum(self._now, hours, 1.0)
             is_silent = (
                 counted < past.low * (1 - _MISSING)
-                and at_most(round(counted), past.low) < _IMPROBABLE
+                and at_most(round(counted), past.low, len(past.sums)) < _IMPROBABLE
             )
             if is_silent or judged.expected is None:
                 judged = Silence(hours, counted, past.low, is_silent)
@@ -128,11 +128,20 @@ class Site:
         return total
 
 
-def at_most(counted: int, mean: float) -> float:
-    """Probability of so many or fewer, of a Poisson distribution."""
+def at_most(counted: int, mean: float, periods: int) -> float:
+    """Probability of so many or fewer where the mean is itself known from so many earlier periods
+    only: a negative binomial distribution, wider than Poisson's."""
     if mean <= 0:
         return 1.0
-    logs = [k * math.log(mean) - mean - math.lgamma(k + 1) for k in range(counted + 1)]
+    seen, keep = mean * periods, periods / (periods + 1)
+    logs = [
+        math.lgamma(k + seen)
+        - math.lgamma(seen)
+        - math.lgamma(k + 1)
+        + seen * math.log(keep)
+        + k * math.log(1 - keep)
+        for k in range(counted + 1)
+    ]
     return min(1.0, math.fsum(math.exp(one) for one in logs))
 
 
@@ -141,5 +150,5 @@ def above(share: float, of: int) -> float:
     return share + 3 * math.sqrt(max(0.0, share * (1 - share)) / of)
 
 
-def below(share: float, of: int) -> float:
-    return share - 3 * math.sqrt(max(0.0, share * (1 - share)) / of)
+def below(share: float, of: int, deviations: float = 3.0) -> float:
+    return share - deviations * math.sqrt(max(0.0, share * (1 - share)) / of)

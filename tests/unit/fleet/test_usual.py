@@ -24,13 +24,14 @@ def site(counts: dict[int, int], since: int = MONTH, now: int = NOW) -> Site:
     return Site(counts, since, now, ALWAYS)
 
 
-def test_poisson() -> None:
-    assert at_most(0, 9.2) == pytest.approx(1.01e-4, rel=0.01)
-    assert at_most(5, 5) == pytest.approx(0.616, rel=0.01)
-    assert at_most(3, 0) == 1 and at_most(1000, 10) == 1
+def test_the_probability_of_so_few() -> None:
+    assert at_most(0, 12.5, 4) == pytest.approx(0.8**50)
+    assert at_most(3, 16.7, 3) > 1e-4, "three weeks do not tell the mean as well as that"
+    assert at_most(5, 5, 10_000) == pytest.approx(0.616, rel=0.01), "Poisson's in the limit"
+    assert at_most(3, 0, 4) == 1 and at_most(1000, 10, 4) == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("per_hour", "hours"), [(10, 1), (2, 6), (1, 12)])
+@pytest.mark.parametrize(("per_hour", "hours"), [(10, 1), (2, 6), (1, 24)])
 def test_silence_is_seen_as_soon_as_it_can_be_told(per_hour: int, hours: int) -> None:
     quiet = evenly(per_hour, until=NOW_HOUR - hours)
     found = site(quiet).silence()
