@@ -90,6 +90,7 @@ def test_a_site_of_empty_frames_is_learnt_kept_to_and_unlearnt(
     assert "render:          False" in scrapy.run("sites", "show", site_of(web)["id"]).stdout
 
 
+@pytest.mark.long
 def test_no_browser_is_left_when_a_worker_is_killed(
     newsweb: StartNewsweb, tmp_path: Path, queue: Queue
 ):

@@ -72,7 +72,7 @@ def test_replay_keeps_what_makes_it_one_and_takes_the_rest(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_no_command_sets_below_the_project(name: str) -> None:
+def test_no_command_sets_below_the_project(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the priority "command" a setting that settings.py names stays as it is there."""
     command: Any = importlib.import_module(f"newscrawler.commands.{name}").Command()
     passed_over = {
@@ -83,6 +83,8 @@ def test_no_command_sets_below_the_project(name: str) -> None:
         assert passed_over == {name: getattr(settings, name) for name in passed_over}
         return
     assert not passed_over
+    for setting in command.own_settings:
+        monkeypatch.delenv(setting, raising=False)  # what the environment says stays
     own = Settings()
     own.setmodule(settings, priority="project")
     cli.set_own(own, command.own_settings)

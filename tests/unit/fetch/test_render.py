@@ -212,6 +212,7 @@ def test_no_cookie_comes_in_and_none_goes_out(place: Place):
     assert ">c=</p>" in found.html.decode()
 
 
+@pytest.mark.long
 def test_dialogs_and_beforeunload_stop_nothing(place: Place):
     found = place.read(
         "<p id=a></p><script>window.onbeforeunload = () => 'stay'; alert(1); confirm(2); prompt(3);"
@@ -220,6 +221,7 @@ def test_dialogs_and_beforeunload_stop_nothing(place: Place):
     assert "after them" in found.html.decode()
 
 
+@pytest.mark.long
 def test_a_page_that_never_rests_is_read_when_its_time_is_over(place: Place):
     found = place.read(
         "<p id=a>x</p><script>setInterval(() => { fetch('/api?' + Math.random());"
@@ -232,12 +234,14 @@ def test_a_page_that_never_rests_is_read_when_its_time_is_over(place: Place):
     assert len(place.asked()) <= 5
 
 
+@pytest.mark.long
 def test_one_address_is_asked_for_three_times_at_most(place: Place):
     found = place.read("<p>x<script>setInterval(() => fetch('/api'), 20)</script>")
     assert found.is_whole
     assert place.asked() == ["/api"] * 3
 
 
+@pytest.mark.long
 def test_bytes_of_a_page_are_counted(place: Place):
     found = place.read(
         "<p>x<script>for (let i = 0; i < 9; i++) fetch('/large' + i)</script>", max_bytes=1_000_000
@@ -249,12 +253,14 @@ def test_bytes_of_a_page_are_counted(place: Place):
         )
 
 
+@pytest.mark.long
 def test_a_host_that_says_429_is_left_alone(place: Place):
     found = place.read("<p>x<script>fetch('/busy').then(() => fetch('/api'))</script>")
     assert found.refused["busy"] == 1
     assert place.asked() == ["/busy"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("script", ["while (true) {}", "setTimeout(() => { while (true) {} }, 50)"])
 def test_a_script_without_an_end_costs_its_page_only(place: Place, script: str):
     async def both() -> list[Any]:
@@ -267,6 +273,7 @@ def test_a_script_without_an_end_costs_its_page_only(place: Place, script: str):
     assert "Tin đầu ngày" in place.read(SHELL).html.decode()
 
 
+@pytest.mark.long
 def test_a_page_that_fills_the_memory_kills_the_browser_and_the_next_one_has_another(place: Place):
     place.browser._memory_bytes = place.browser.use().memory_bytes + 300_000_000
     try:
@@ -307,6 +314,7 @@ def test_a_killed_browser_is_started_again(place: Place, whom: str):
         time.sleep(0.1)
 
 
+@pytest.mark.long
 def test_pages_at_once_are_read_two_at_a_time(place: Place):
     renderer = place.renderer(pages=2)
     most = 0
