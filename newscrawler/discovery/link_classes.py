@@ -54,7 +54,8 @@ _SLUG_WORDS = 4
 _ID_DIGITS = 5
 
 _EXT = re.compile(r"\.([a-z][a-z0-9]{0,9})$")
-_TAIL = re.compile(r"(?:^|(?<=[-_.a-z]))((?:[a-z]{0,6}\d+)+)$")
+# Bounded, so that each place of a long part costs no more than a few groups.
+_TAIL = re.compile(r"(?:^|(?<=[-_.a-z]))([a-z]{0,6}\d{1,24}(?:[a-z]{1,6}\d{1,24}){0,8})$")
 _NUMBER = re.compile(r"\d+")
 _WORD = re.compile(r"[^\W\d_]+")
 _HEX = re.compile(r"(?:^|[-_])(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{16,}$|[0-9a-f]{8}-[0-9a-f]{4}-")

@@ -17,6 +17,8 @@ MAX_NAMES = 8
 MAX_WORDS = 6
 # One word of so many capitals is a wire service or a desk (ERBOL), not a given name.
 _ACRONYM_CHARS = 5
+# Characters of a text that can be a name with what stands around it.
+_LONGEST = 400
 
 _URL = re.compile(r"https?://\S+|www\.\S+|\S+@\S+\.\w+", re.I)
 _HANDLE = re.compile(r"(?:^|\s)\(?@[\w.]+\)?")
@@ -259,7 +261,10 @@ def _one(name: str, own: frozenset[str], nicknames: bool) -> str | None:
 
 @lru_cache(maxsize=4096)
 def trimmed(name: str) -> str:
-    """Without what stands around a name, whatever is left: nothing is refused for its shape."""
+    """Without what stands around a name, whatever is left: nothing is refused for its shape. What
+    is far too long for a name is left as it is."""
+    if len(name) > _LONGEST:
+        return name
     return name if personal.is_vietnamese_name(name) else _bare(name)
 
 

@@ -21,9 +21,10 @@ adtimaserver.vn eclick.vn polyad.net ants.vn blueseed.tv adsplay.net adpia.vn la
 gammaplatform.com yomedia.vn geniee.jp ureka.vn
 """
 _DOMAINS = frozenset(_TEXT.split())
+_LABELS = max(domain.count(".") + 1 for domain in _DOMAINS)
 
 
 def is_advertiser(host: str) -> bool:
     """Whether a host, or a domain that it is in, is one of them."""
-    labels = host.lower().rstrip(".").split(".")
+    labels = host.lower().rstrip(".").rsplit(".", _LABELS)[-_LABELS:]
     return any(".".join(labels[start:]) in _DOMAINS for start in range(len(labels) - 1))

@@ -75,7 +75,7 @@ def test_all_that_our_processes_answer_is_read() -> None:
         Call(__import__, "os"),
         Call(getattr, "x", "upper"),
     ],
-    ids=lambda one: str(getattr(one, "what", one))[:40],
+    ids=["system", "eval", "touch", "loads", "read", "path", "print", "class", "import", "getattr"],
 )
 def test_what_runs_is_refused(hostile: Any) -> None:
     frame = pickle.dumps((True, hostile), 4)
