@@ -12,7 +12,6 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from newscrawler import cli
-from newscrawler.api import day_report as shown
 from newscrawler.crawl import services
 from newscrawler.crawl.day_report import NothingKnown, day_report
 from newscrawler.crawl.digests import MailServer, NotSent
@@ -25,8 +24,15 @@ from newscrawler.store.base import QueryError
 from newscrawler.store.days import day as read_day
 from newscrawler.store.days import zone_of
 
-#: Ends of the names of files that can be written, and what is written then.
-FORMS = {".html": shown.html, ".json": shown.as_json, ".txt": shown.text}
+#: Ends of the names of files that can be written, and the function of api.day_report that does it.
+FORMS = {".html": "html", ".json": "as_json", ".txt": "text"}
+
+
+def _shown(form: str, report: dict[str, Any]) -> str:
+    from newscrawler.api import day_report  # the web server's parts: not for each command
+
+    text: str = getattr(day_report, form)(report)
+    return text
 
 
 class Command(cli.Command):
@@ -74,13 +80,13 @@ class Command(cli.Command):
             raise cli.UsageError(str(exc), print_help=False) from exc
         report = self._report(day, zone)
         if file is not None:
-            _write(file, FORMS[file.suffix](report))
+            _write(file, _shown(FORMS[file.suffix], report))
         if opts.mail:
             self._mail(report, opts.mail)
         if opts.as_json:
-            cli.show(shown.as_json(report), end="")
+            cli.show(_shown("as_json", report), end="")
         elif file is None and not opts.mail:
-            cli.show(shown.text(report), end="")
+            cli.show(_shown("text", report), end="")
 
     def _report(self, day: date, zone: tzinfo) -> dict[str, Any]:
         settings = self.settings
@@ -112,8 +118,10 @@ class Command(cli.Command):
     def _mail(self, report: dict[str, Any], receivers: list[str]) -> None:
         assert self.settings is not None
         server = MailServer.from_settings(self.settings)
+        from newscrawler.api.day_report import mail
+
         try:
-            server.send(shown.mail(report, server.sender, receivers))
+            server.send(mail(report, server.sender, receivers))
         except NotSent as exc:
             cli.fail(f"not sent: {exc}")
         cli.note(f"sent to {', '.join(receivers)}")

@@ -37,6 +37,13 @@ if TYPE_CHECKING:
 
 #: Fields of a site; what comes above them is not kept. A site has some dozens of shapes.
 MOST_FIELDS = 1_000
+#: Of these, single addresses and second addresses: what is learned last must find room, too.
+MOST_OF = {"known": 300, "twin": 50, "own": 50}
+MOST_SHAPES = MOST_FIELDS - sum(MOST_OF.values())
+#: Days after the last note of a site's links that what it taught is kept.
+KEEP_DAYS = 90
+#: Shapes of all sites of which the first pages are read early.
+MOST_EXPLORED = 10_000
 #: Seconds between two writes of a worker.
 FLUSH_S = 2.0
 #: Headlines of lists are looked at until so many pages of the site were read: then its pages teach.
@@ -46,7 +53,8 @@ SAMPLE, SAMPLE_FROM = 16, 200
 #: Pages of a shape of which nothing is known that are read early.
 EXPLORED = 3
 #: Reasons of a page that is no article which say what it is instead.
-_LABELS = {"listing": LinkClass.LIST, "page": LinkClass.OTHER, "stub": LinkClass.OTHER}
+#: A stub may be an article's first minutes, or one that is paid for: it says nothing of others.
+_LABELS = {"listing": LinkClass.LIST, "page": LinkClass.OTHER}
 _FORMS = {"list": LinkClass.LIST, "": LinkClass.OTHER}
 
 
@@ -84,14 +92,16 @@ class LinkLearning:
     def kind_of(self, site: Site, link: Link, *, is_named: bool = False) -> Kind:
         """What was learned of a link, else what its address looks like. Where sites.json has a
         pattern of articles it decides. ``is_named``: a feed or news sitemap gives it with title and
-        time, which is an article's if nothing is known of its address."""
+        time, which is an article's unless its own page was read and is none."""
         if site.article_pattern or link.kind not in (Kind.ARTICLE, Kind.PAGE):
             return link.kind
         verdict = self.of(site.id).judge(*split(link.url))
-        if link.url in self._doubtful and (verdict is None or not verdict.is_of_page):
+        if is_named and not (verdict and verdict.is_of_page):
+            return Kind.ARTICLE  # what is said of it is more than what others like it were
+        if link.url in self._doubtful and not (verdict and verdict.is_of_page):
             return Kind.PAGE
         if verdict is None:
-            return Kind.ARTICLE if is_named else link.kind
+            return link.kind
         return Kind.ARTICLE if verdict.class_ is LinkClass.ARTICLE else Kind.PAGE
 
     def original(self, site: Site, url: str) -> str | None:
@@ -127,7 +137,10 @@ class LinkLearning:
             return True
         if self.of(site.id).judge(path, query) is not None:
             return False
-        chosen = self._explored.setdefault((site.id, shapes(path, query)[1]), set())
+        name = (site.id, shapes(path, query)[1])
+        if name not in self._explored and len(self._explored) >= MOST_EXPLORED:
+            return False
+        chosen = self._explored.setdefault(name, set())
         if len(chosen) < EXPLORED:
             chosen.add(link.url)
         return link.url in chosen
@@ -268,13 +281,16 @@ class LinkLearning:
             await pipe.execute()
 
     def _write(self, pipe: Any, site: str, counts: Counter[str], known: dict[bytes, bytes]) -> None:
-        room = MOST_FIELDS - len(known)
+        used = Counter(_sort(name.decode()) for name in known)
         for name, count in counts.items():
-            field = name.encode()
-            room -= field not in known
-            if field in known or room >= 0:
-                pipe.hincrby(key(site), name, count)
-                known[field] = str(int(known.get(field, 0)) + count).encode()
+            field, sort = name.encode(), _sort(name)
+            if field not in known:
+                if used[sort] >= MOST_OF.get(sort, MOST_SHAPES):
+                    continue
+                used[sort] += 1
+            pipe.hincrby(key(site), name, count)
+            known[field] = str(int(known.get(field, 0)) + count).encode()
+        pipe.expire(key(site), KEEP_DAYS * 86_400)
         self._take(site, known)
 
     def _take(self, site: str, counts: dict[bytes, bytes]) -> None:
@@ -283,6 +299,12 @@ class LinkLearning:
         self._sites[site] = SiteClasses(named, self._menus.get(site, ()))
         if before is None or before.pages < TAUGHT_PAGES:
             self.version += 1
+
+
+def _sort(name: str) -> str:
+    """Of a field: one of MOST_OF, or "" for a count of a shape."""
+    first = name.partition(" ")[0]
+    return first if first in MOST_OF else ""
 
 
 def _label(result: HtmlRead) -> LinkClass | None:

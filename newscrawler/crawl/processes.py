@@ -86,6 +86,7 @@ class Child:
         self._transport: asyncio.Transport | None = None
         self._starting: asyncio.Task[None] | None = None
         self._fruitless = 0
+        self._is_refused = False
         self._closed = False
         #: Kilobytes of memory that the process had at most; known when it is closed.
         self.peak_kb = 0
@@ -178,12 +179,15 @@ class Child:
         self._transport.writelines((_LENGTH.pack(len(payload)), payload))
 
     def _answered(self, frame: bytes) -> None:
+        if not self._calls:
+            return  # it was killed for the answer before this one
         self._fruitless = 0
         self.has_answered = True
         _, future = self._calls.popleft()
         try:
             done, value = answers.loads(frame)
         except Exception as exc:  # no answer that our own code gives: the process is somebody's
+            self._is_refused = True
             if self._process is not None:
                 self._process.kill()
             if not future.done():
@@ -217,7 +221,9 @@ class Child:
             )
             self._fruitless = 0
             return
-        if self._calls:
+        # The call whose answer was refused has failed already; the next one was not begun.
+        was_refused, self._is_refused = self._is_refused, False
+        if self._calls and not was_refused:
             _, future = self._calls.popleft()
             if not future.done():
                 future.set_exception(ChildDied(why))

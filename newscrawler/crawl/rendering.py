@@ -50,6 +50,8 @@ _OF_THE_FRAME = frozenset(
 )  # fmt: skip
 #: Seconds before a browser that does not start is tried again.
 _REST_S = 60.0
+#: Seconds that a request of a page waits for the turn of its host.
+_TURN_S = 20.0
 #: Hosts whose robots.txt and last fetch are kept by this worker.
 _HOSTS = 500
 
@@ -150,7 +152,8 @@ class Rendering:
             return None
         if wanted:
             return "site"
-        if not self._learns or not is_script_shell(answer.body):
+        # Whether there is a browser is asked first: without one no page is looked at.
+        if not self._learns or not self._is_on("trial") or not is_script_shell(answer.body):
             return None
         try:
             lesson = await self._services.render_lessons.of(lease.domain)
@@ -311,6 +314,7 @@ class _Hosts:
                 await self._gate.release(lease, Fetched(lease, took_ms, 200))
 
     async def _fleets_turn(self, domain: str, url: str) -> None:
+        until = time.monotonic() + _TURN_S
         while True:
             async with self._alone:
                 gate = await self._opened()
@@ -328,6 +332,9 @@ class _Hosts:
             if isinstance(got, Lease):
                 self._held[domain] = got, time.monotonic()
                 return
+            # A back-off of hours, or the gate of the group that the page itself holds.
+            if time.monotonic() + got / 1000 > until:
+                raise FetchError(url, "the turn of its host is far away", "gate")
             await asyncio.sleep(got / 1000)
 
     async def _opened(self) -> Frontier:

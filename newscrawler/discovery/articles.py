@@ -116,6 +116,12 @@ def _is_deep_page(path: str) -> bool:
     return paging is not None and _is_beyond_paging(paging.group(1))
 
 
+def names_part(parameter: str) -> bool:
+    """Whether a parameter of a query says which page of several is meant."""
+    name = parameter.lower()
+    return name in _PAGE_QUERY or name == "p"
+
+
 def _is_beyond_paging(number: str) -> bool:
     return len(number) > 4 or int(number) > MAX_PAGING
 

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit, urlunsplit
 from zlib import crc32
 
+from newscrawler.discovery.articles import names_part
+
 #: Addresses that must have followed a rule.
 ENOUGH = 3
 #: One address in so many is asked for all the same, so that a rule that holds no more is found out.
@@ -30,7 +32,8 @@ def rule_of(twin: str, original: str) -> str | None:
     if one.path == other.path:
         extra = set(one.query.split("&")) - set(other.query.split("&"))
         name = next(iter(extra)).partition("=")[0] if len(extra) == 1 else ""
-        rule = f"query {name}" if name else None
+        # A long article may be in parts, of which the first has its text at two addresses.
+        rule = f"query {name}" if name and not names_part(name) else None
     else:
         stem = other.path.rstrip("/")
         end, front = one.path.removeprefix(stem), one.path.removesuffix(other.path)

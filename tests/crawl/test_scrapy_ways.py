@@ -221,7 +221,7 @@ def test_stock_monitors_fail_on_a_bad_crawl(tmp_path: Path) -> None:
             tmp_path,
             web,
             {"OWN_INCREASE": "1000"},
-            OWN_RAISES="01",
+            OWN_RAISES="01234567",
             OWN_SPOILS="abc",
             FRONTIER_MAX_TRIES=1,
             SPIDERMON_MIN_ITEMS=1_000,

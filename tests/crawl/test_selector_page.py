@@ -23,7 +23,7 @@ from newscrawler.items import Article
 from newscrawler.rawstore import READER, RawStore
 from newscrawler.selectorsets.store import SelectorStore
 from newscrawler.store import open_store
-from tests.crawl.test_browser import SCREENS, Screen, chromium  # noqa: F401  (a fixture)
+from tests.crawl.test_browser import SCREENS, Screen
 from tests.fixtures_browser import ATTACK, NOW
 from tests.fixtures_selectors import made_pages
 
@@ -168,7 +168,7 @@ def test_only_operators_change_sets_and_other_sites_may_not(deps: Deps) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", list(SCREENS))
 def test_set_is_shown_with_its_example_and_nothing_of_a_page_runs(
-    chromium: Any,  # noqa: F811
+    chromium: Any,
     server: str,
     size: str,
     scheme: Any,
@@ -195,7 +195,7 @@ def test_set_is_shown_with_its_example_and_nothing_of_a_page_runs(
     context.close()
 
 
-def test_set_is_edited_and_approved_in_a_browser(chromium: Any, server: str) -> None:  # noqa: F811
+def test_set_is_edited_and_approved_in_a_browser(chromium: Any, server: str) -> None:
     """Browsers say where a form comes from, in their own way: programs do not show what
     they would be told."""
     context = chromium.new_context()
@@ -217,7 +217,7 @@ def test_set_is_edited_and_approved_in_a_browser(chromium: Any, server: str) -> 
     context.close()
 
 
-def test_token_is_taken_in_a_browser(chromium: Any, deps: Deps) -> None:  # noqa: F811
+def test_token_is_taken_in_a_browser(chromium: Any, deps: Deps) -> None:
     deps.access = Access(secret=SECRET)
     running = start_in_thread(create_app(deps))
     context = chromium.new_context()
@@ -232,7 +232,7 @@ def test_token_is_taken_in_a_browser(chromium: Any, deps: Deps) -> None:  # noqa
     running.stop()
 
 
-def test_headline_below_the_root_is_marked_as_the_title(chromium: Any, server: str) -> None:  # noqa: F811
+def test_headline_below_the_root_is_marked_as_the_title(chromium: Any, server: str) -> None:
     """A set may exclude it from the text; it was struck out as if nothing had been found."""
     inside = {**GOOD, "content": {**GOOD["content"], "root": ["div.sidebar-1"]}}
     inside["content"]["exclude"] = [*GOOD["content"]["exclude"], "h1.title-detail"]

@@ -14,7 +14,6 @@ HEAVY = {
     "feedparser",
     "numpy",
     "openai",
-    "spidermon",
     "starlette",
     "tantivy",
     "trafilatura",

@@ -19,6 +19,8 @@ BASE = "https://bao.vn"
         ("/bai-1.html.amp", "/bai-1.html", "end .amp"),
         ("/amp/bai-1.html", "/bai-1.html", "front /amp"),
         ("/bai-1/2", "/bai-1", None),  # its second page, perhaps
+        ("/bai-1?page=1", "/bai-1", None),
+        ("/bai-1?trang=1", "/bai-1", None),
         ("/ban-doc/bai-1", "/thoi-su/bai-1", None),
         ("/bai-1", "/bai-2", None),
         ("/bai-1?a=1&b=2", "/bai-1", None),

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from newscrawler.web.advertisers import is_advertiser
@@ -39,6 +41,21 @@ def test_other_pages_are_none(body: bytes):
 def test_application_state_beside_the_frame_is_no_text():
     state = b'<script id="__NEXT_DATA__">' + b"x " * 20_000 + b"</script>"
     assert is_script_shell(page(ROOTS[2] + state))
+
+
+@pytest.mark.parametrize(
+    "part", [b"<noscript>", b"<a ", b"<!--", b"<div id=x", b"<svg ", b"<", b'id="']
+)
+def test_what_never_ends_costs_time_in_proportion_to_its_length(part: bytes):
+    took = []
+    for size in (50_000, 400_000):
+        body = page(
+            b"<script></script><noscript>javascript</noscript>" + part * (size // len(part))
+        )
+        start = time.process_time()
+        is_script_shell(body)
+        took.append(time.process_time() - start)
+    assert took[1] < 30 * max(took[0], 0.005)
 
 
 def test_hosts_below_an_advertisers_are_its_own():
