@@ -50,10 +50,13 @@ class FoundSeeds:
     async def note(self, domain: str, seeds: Sequence[FoundSeed]) -> list[FoundSeed]:
         """Remembers what is not known yet; returns that. ``domain``: of the site's home page.
 
-        :raises FrontierUnavailable: Redis does not answer
+        :raises FrontierUnavailable: Redis does not answer, or the shards have changed and
+            ``layout`` does not know it yet
         """
         if not seeds:
             return []
+        layout = self.layout()
+        self.scripts.word = layout.word
         rows: list[Any] = []
         for seed in seeds:
             record = msgpack.packb([seed.found_ms, seed.via, seed.is_lead])
@@ -62,7 +65,7 @@ class FoundSeeds:
         with translated():
             answer = await self.scripts.run(
                 "found",
-                keys.prefix(self.layout().of(domain)),
+                keys.prefix(layout.of(domain)),
                 domain,
                 msgpack.packb(rows, use_bin_type=False),
                 msgpack.packb(most),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -139,7 +139,6 @@ class Frontier:
         if archive is not None and config.finished_limit > 0:
             share = packing.finished_per_bucket(config)
             self.mover = Mover(self.client, self.scripts, archive, share)
-        self._elsewhere: dict[bytes, tuple[int, bytes]] = {}  # url id -> shard and record found
         self._held: dict[int, Lease] = {}  # by fence
         self._poisoned: list[Ack] = []
         self._server_id = ""
@@ -325,14 +324,15 @@ class Frontier:
             asked, doubtful = doubtful[:MAX_LINKS], doubtful[MAX_LINKS:]
             offered, unknown = _even_piece(unknown, MAX_LINKS - len(asked))
             groups, order = packing.group_links(offered, moved=moved)
-            archived = b""
+            archived, places = b"", dict[bytes, int]()
             if asked:
-                archived = await self._archived(shard, asked)
+                archived, places = await self._archived(shard, asked)
                 more, more_order = packing.group_links(asked, asked=True)
                 groups, order = groups + more, order + more_order
             statuses = await self._offer(shard, groups, archived, may_stop=True)
             result.merge(self._confirmed(order, statuses))
-            await self._taken_over(asked)
+            n = len(offered)
+            await self._taken_over(shard, order[n:], statuses[n:], places)
             if b"?" in statuses:
                 result.merge(await self._ask_archive(shard, order, statuses))
             if len(statuses) < len(order):  # the call got late
@@ -382,26 +382,29 @@ class Frontier:
         result.merge(looked)
         return {id(link) for link in links} - {id(link) for link in unknown + doubtful}
 
-    async def _archived(self, shard: int, links: Sequence[Link]) -> bytes:
+    async def _archived(self, shard: int, links: Sequence[Link]) -> tuple[bytes, dict[bytes, int]]:
         """What the archive has of them, or other shards where domains were moved, as the scripts
-        want it.
+        want it, and which of these shards has it: see :meth:`_taken_over`.
 
         :raises FrontierUnavailable: the archive does not answer; the links are to be offered again
         """
         ids = [link.url_id for link in links]
-        found = await self._look_elsewhere(shard, ids) if self.layout.epoch else {}
+        elsewhere = await self._look_elsewhere(shard, ids) if self.layout.epoch else {}
+        found = {i: records.without_file(record) for i, (_, record) in elsewhere.items()}
         missing = [i for i in ids if i not in found]
         if missing and self.mover is not None:
             for i, record in (await self.mover.look(missing)).items():
                 found[i] = records.without_file(record) if self.layout.epoch else record
         packed: bytes = msgpack.packb(found, use_bin_type=False)
-        return packed
+        return packed, {i: other for i, (other, _) in elsewhere.items()}
 
-    async def _look_elsewhere(self, shard: int, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+    async def _look_elsewhere(
+        self, shard: int, ids: Sequence[bytes]
+    ) -> dict[bytes, tuple[int, bytes]]:
         """Finished records, which say nothing of their domain, stayed in the shard where they were
-        made when their domain went to another. The newest of each, without the number of its raw
-        file, as each shard numbers the files for itself."""
-        found: dict[bytes, bytes] = {}
+        made when their domain went to another. The newest of each and its shard. They are used
+        without the number of the raw file, as each shard numbers the files for itself."""
+        found: dict[bytes, tuple[int, bytes]] = {}
         for other in range(self.layout.shards):
             if other == shard:
                 continue
@@ -413,20 +416,37 @@ class Frontier:
             for url_id, data in zip(ids, answers, strict=True):
                 if data is None:
                     continue
-                known = self._elsewhere.get(url_id)
+                known = found.get(url_id)
                 if known is None or records.finished_age(known[1]) < records.finished_age(data):
-                    self._elsewhere[url_id] = other, data
-                    found[url_id] = records.without_file(data)
+                    found[url_id] = other, data
         return found
 
-    async def _taken_over(self, links: Sequence[Link]) -> None:
-        """The domain's own shard has decided on them by records of other shards: there they are
-        not needed any more. A crash before leaves them in both, which changes nothing."""
-        for link in links if self._elsewhere else ():
-            place = self._elsewhere.pop(link.url_id, None)
-            if place is not None:
-                with translated():
-                    await self.client.hdel(*keys.finished(place[0], link.url_id))
+    async def _taken_over(
+        self, shard: int, links: Sequence[Link], statuses: bytes, places: Mapping[bytes, int]
+    ) -> None:
+        """Records of other shards by which the domain's own shard has decided are not needed there
+        any more: the URL is queued, or its record was copied. Any other one stays: the call ended
+        before the link, refused it, or the URL lives on under a domain of the other shard. A crash
+        before leaves them in both, which changes nothing.
+
+        :param statuses: of the links in their order, or of the first ones
+        :param places: url id -> shard that has the record
+        """
+        decided = [
+            (link.url_id, status)
+            for link, status in zip(links, statuses, strict=False)
+            if link.url_id in places and status in b"as"
+        ]
+        if not decided:
+            return
+        with translated():
+            pipe = self.client.pipeline(transaction=False)
+            for url_id, _ in decided:
+                pipe.hexists(*keys.finished(shard, url_id))
+            copied = await pipe.execute()
+            for (url_id, status), is_copied in zip(decided, copied, strict=True):
+                if is_copied or status == ord("a"):
+                    await self.client.hdel(*keys.finished(places[url_id], url_id))
 
     async def _offer(
         self, shard: int, groups: list[list[Any]], archived: bytes = b"", *, may_stop: bool = False
@@ -447,10 +467,11 @@ class Frontier:
         :raises FrontierUnavailable: see :meth:`_archived`
         """
         links = [link for link, status in zip(order, statuses, strict=True) if status == ord("?")]
-        archived = await self._archived(shard, links)
+        archived, places = await self._archived(shard, links)
         groups, order = packing.group_links(links, asked=True)
-        result = self._confirmed(order, await self._offer(shard, groups, archived))
-        await self._taken_over(links)
+        statuses = await self._offer(shard, groups, archived)
+        result = self._confirmed(order, statuses)
+        await self._taken_over(shard, order, statuses, places)
         return result
 
     def _confirmed(self, links: Sequence[Link], statuses: bytes) -> AddResult:
@@ -504,7 +525,7 @@ class Frontier:
                 found |= await self._want(shard, piece, wanted, fresh_from_s)
                 asked = [link for link in piece if found[link.url_id] == "?"]
                 if asked:
-                    archived = await self._archived(shard, asked)
+                    archived, _ = await self._archived(shard, asked)
                     found |= await self._want(shard, asked, wanted, fresh_from_s, archived)
         return found
 

@@ -71,7 +71,7 @@ class Done:
     steps: int = 0
     domains: int = 0
     urls: int = 0
-    closed_s: float = 0.0  # the longest step
+    closed_s: float = 0.0  # the longest step, or the end of shards that go
     before: Counts = field(default_factory=Counts)
     after: Counts = field(default_factory=Counts)
 
@@ -124,6 +124,8 @@ class Resharder:
         if not self._layout.is_open:
             self.say("A step that was killed is ended first")
             await self._end_step()
+        elif self._layout.epoch:
+            await self._open()  # one that was killed may have said so in meta only
         while not (self._layout.is_whole and self._layout.shards == shards):
             if self._layout.is_whole:
                 await self._begin(shards)
@@ -182,6 +184,7 @@ class Resharder:
         """All domains are where they belong: shards that go are emptied, closed meanwhile."""
         after = self._layout.after
         await self._write(epoch=self._layout.epoch + 1, phase=SWEEPING, next=PLACES)
+        began = time.monotonic()
         await self._close()
         for shard in range(after, self._layout.before):
             await self._empty(shard)
@@ -189,6 +192,7 @@ class Resharder:
             shards=after, before=after, after=after, cursor=PLACES, phase=OPEN, counters="{}",
         )  # fmt: skip
         await self._open()
+        self.done.closed_s = max(self.done.closed_s, time.monotonic() - began)
 
     async def _empty(self, shard: int) -> None:
         """Finished records to the shards that stay, the counters as well; the rest is deleted."""
@@ -216,8 +220,12 @@ class Resharder:
         batch: list[bytes] = []
         async for key in self.client.scan_iter(f"{keys.prefix(shard)}:*", count=1000):
             batch.append(key)
-        for key in batch:
-            await self.client.unlink(key)
+        for start in range(0, len(batch), _KEYS):
+            await self._write()
+            pipe = self.client.pipeline(transaction=False)
+            for key in batch[start : start + _KEYS]:
+                pipe.execute_command("UNLINK", key)  # of a cluster unlink() is another
+            await pipe.execute()
         # A worker that slept through all of it is refused here as elsewhere.
         await self.client.hset(keys.state(shard), "layout", "gone")
 

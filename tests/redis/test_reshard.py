@@ -10,6 +10,7 @@ import msgpack
 import pytest
 
 from newscrawler.frontier import keys, operator, reshard
+from newscrawler.frontier.found import FoundSeed, FoundSeeds
 from newscrawler.frontier.layout import PLACES, Layout
 from newscrawler.frontier.layout import read as read_layout
 from newscrawler.frontier.queue import (
@@ -22,7 +23,7 @@ from newscrawler.frontier.queue import (
     RobotsAnswer,
 )
 from newscrawler.frontier.reshard import Resharder
-from newscrawler.items import Outcome
+from newscrawler.items import Kind, Link, Outcome
 from newscrawler.store.finished import LocalFinished
 from tests.redis.helpers import advance, check, done, drain, ended, freeze, frontier, link, links
 
@@ -219,13 +220,106 @@ async def test_killed_anywhere_it_goes_on_and_nothing_differs(r: Any) -> None:
         killed = 0
         for _ in range(5):
             try:
-                await resharder(Mortal(r, rng.randrange(commands // 2))).run(shards)
+                await resharder(Mortal(r, rng.randrange(commands))).run(shards)
             except Killed:
                 killed += 1
             await r.delete(reshard.LOCK)  # it runs out by itself
         await resharder(r).run(shards)
         assert await places(r) == before, f"{shards} shards, killed {killed} times"
         assert await f.counts() == counts
+        late = await frontier(r, f"late{shards}", domains=())
+        assert (await late.step(0)).leases == []  # each shard answers
+    assert len((await late.step(4)).leases) == 4
+
+
+@pytest.mark.parametrize("shards", [3, 1])
+async def test_killed_before_the_last_shards_are_open(r: Any, shards: int) -> None:
+    """Meta says already that all is done, and the shards refuse everybody."""
+    await filled(r)
+    await resharder(r).run(2)
+    run = resharder(r)
+    really = run._open
+
+    async def killed() -> None:
+        if run._layout.is_whole and run._layout.shards == shards:
+            raise Killed
+        await really()
+
+    run._open = killed  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        await run.run(shards)
+    with pytest.raises(FrontierUnavailable, match="reshard"):
+        await frontier(r, "late", domains=())
+    await resharder(r).run(shards)
+    late = await frontier(r, "late", domains=())
+    assert len((await late.step(4)).leases) == 4
+
+
+async def finished_elsewhere(r: Any, **changes: Any) -> tuple[list[Link], dict[bytes, str]]:
+    """Pages of all domains were read, then three shards became of one: their records are in the
+    first."""
+    f = await frontier(r, domains=NAMES, seen_buckets=64, **changes)
+    known = [one for name in NAMES for one in links(20, name)]
+    await f.add(known)
+    assert len(await drain(f)) == len(known)
+    await resharder(r, 10**6).run(3)
+    return known, await places(r)
+
+
+async def test_a_call_that_got_late_deletes_no_record_that_it_did_not_decide_on(r: Any) -> None:
+    known, before = await finished_elsewhere(r)
+    late = await frontier(r, "late", domains=(), call_ms=0)
+    for again in range(2):
+        late.local.clear()
+        result = await late.add(known)
+        assert (result.added, result.seen) == (0, len(known)), f"offered {again + 1} times"
+    assert await places(r) == before
+
+
+async def test_a_refused_link_leaves_its_record_where_it_is(r: Any) -> None:
+    known, before = await finished_elsewhere(r)
+    f = await frontier(r, "other", domains=())
+    await f.put_domains([DomainPolicy(name, name, "mid", 0, enabled=False) for name in NAMES])
+    assert (await f.add(known)).seen < len(known)
+    assert await places(r) == before
+    await f.put_domains([DomainPolicy(name, name, "mid", 0) for name in NAMES])
+    assert (await f.add(known)).added == 0
+
+
+async def test_a_failed_call_is_repeated_with_the_same_records(
+    r: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, before = await finished_elsewhere(r)
+    f = await frontier(r, "other", domains=())
+    really = f._offer
+
+    async def away(*args: Any, **options: Any) -> bytes:
+        monkeypatch.setattr(f, "_offer", really)
+        raise FrontierUnavailable("Redis does not answer")
+
+    f.look_from = 0  # the first call looks, the next one asks the other shards
+    for _ in range(3):
+        monkeypatch.setattr(f, "_offer", away)
+        with pytest.raises(FrontierUnavailable):
+            await f.add(known)
+    result = await f.add(known)
+    assert (result.added, result.seen) == (0, len(known))
+    assert await places(r) == before
+
+
+async def test_a_url_that_left_keeps_its_record_under_the_other_domain(r: Any) -> None:
+    known, before = await finished_elsewhere(r)
+    layout = await read_layout(r)
+    gone = [one for one in known if layout.of(one.domain) != 0]
+    for one in gone:  # as the ack of a redirect notes it
+        moved = f"{keys.prefix(layout.of(one.domain))}:moved"
+        await r.hset(moved, one.url_id + one.domain.encode(), b"")
+    f = await frontier(r, "other", domains=())
+    f.look_from = 0
+    assert (await f.add(gone)).seen == len(gone)
+    assert await places(r) == before
+    for one in gone[:5]:
+        assert await r.hexists(*keys.finished(0, one.url_id))
 
 
 async def crawl(f: Frontier, got: list[str], total: int, rng: random.Random) -> None:
@@ -287,6 +381,21 @@ async def test_workers_fetch_each_url_once_and_politely_meanwhile(r: Any) -> Non
     await crawled_meanwhile([r] * 4, 25)
     found = await places(r)
     assert set(found.values()) == {"finished"} and len(found) == 24 * 27
+
+
+async def test_an_announced_list_is_written_by_no_old_map(r: Any) -> None:
+    f = await filled(r)
+    found = FoundSeeds(r, lambda: f.layout)
+    first, second = (FoundSeed(f"https://d1.vn/{n}.rss", Kind.FEED, 1) for n in range(2))
+    assert await found.note(NAMES[1], [first]) == [first]
+    await resharder(r).run(3)
+    with pytest.raises(FrontierUnavailable, match="reshard"):
+        await found.note(NAMES[1], [second])
+    with pytest.raises(FrontierUnavailable):
+        await f.step(0)
+    await f.step(0)
+    assert await found.note(NAMES[1], [first, second]) == [second]
+    assert await found.of(NAMES[1]) == [first, second]
 
 
 async def test_groups_and_wrong_numbers_are_refused(r: Any) -> None:

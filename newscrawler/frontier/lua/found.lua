@@ -2,11 +2,15 @@
 --
 -- KEYS[1] {f3}               prefix of the shard
 --   {f3}:found:<domain>  hash  kind and address -> when and where it was found (found.py)
+--   {f3}:state           hash  layout: a caller with an old map of domains and shards may change nothing
 -- ARGV[1] domain of the site's home   ARGV[2] cmsgpack list of kind, address, record, kind, address, record ...
--- ARGV[3] cmsgpack map: kind -> most addresses of it
+-- ARGV[3] cmsgpack map: kind -> most addresses of it    ARGV[4] number of the layout that the caller knows
 --
 -- Returns a list of 1 (new) and 0 (known, or there are enough of its kind).
 local call = redis.call
+if ARGV[4] ~= (call("HGET", KEYS[1] .. ":state", "layout") or "0") then
+  return redis.error_reply("LAYOUT of the shards has changed")
+end
 local key, rows, most = KEYS[1] .. ":found:" .. ARGV[1], cmsgpack.unpack(ARGV[2]), cmsgpack.unpack(ARGV[3])
 local known, counts = {}, {}
 for _, field in ipairs(call("HKEYS", key)) do
