@@ -334,7 +334,8 @@ class Frontier:
             n = len(offered)
             await self._taken_over(shard, order[n:], statuses[n:], places)
             if b"?" in statuses:
-                result.merge(await self._ask_archive(shard, order, statuses))
+                answered = order[: len(statuses)]
+                result.merge(await self._ask_archive(shard, answered, statuses))
             if len(statuses) < len(order):  # the call got late
                 unknown = [*order[len(statuses) : len(offered)], *unknown]
                 doubtful = [*order[max(len(statuses), len(offered)) :], *doubtful]

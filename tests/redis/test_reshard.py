@@ -266,9 +266,13 @@ async def finished_elsewhere(r: Any, **changes: Any) -> tuple[list[Link], dict[b
     return known, await places(r)
 
 
-async def test_a_call_that_got_late_deletes_no_record_that_it_did_not_decide_on(r: Any) -> None:
+@pytest.mark.parametrize("look_from", [0, 10**9])  # before they are offered, after it
+async def test_a_call_that_got_late_deletes_no_record_that_it_did_not_decide_on(
+    r: Any, look_from: int
+) -> None:
     known, before = await finished_elsewhere(r)
     late = await frontier(r, "late", domains=(), call_ms=0)
+    late.look_from = look_from
     for again in range(2):
         late.local.clear()
         result = await late.add(known)
