@@ -222,7 +222,7 @@ def test_stock_monitors_fail_on_a_bad_crawl(tmp_path: Path) -> None:
             web,
             {"OWN_INCREASE": "1000"},
             OWN_RAISES="01234567",
-            OWN_SPOILS="abc",
+            OWN_SPOILS="89abcdef",
             FRONTIER_MAX_TRIES=1,
             SPIDERMON_MIN_ITEMS=1_000,
             SPIDERMON_EXPECTED_FINISH_REASONS="done",
