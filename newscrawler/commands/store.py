@@ -153,6 +153,7 @@ def _prune(settings: BaseSettings, opts: argparse.Namespace) -> None:
         services.stop_embedded(settings)
     if opts.as_json:
         cli.print_object({**asdict(done), "dry_run": opts.dry_run})
+        _fail_if_damaged(done.raw_damaged, "as they are")
         return
     word = "would go" if opts.dry_run else "went"
     cli.show(
@@ -165,19 +166,29 @@ def _prune(settings: BaseSettings, opts: argparse.Namespace) -> None:
             f"{done.raw_current:,} raw pages are older than RAW_KEEP_DAYS and stay: articles are"
             " made of them as they are now (--current-too)"
         )
+    _fail_if_damaged(done.raw_damaged, "as they are")
 
 
 def _rekey(settings: BaseSettings, as_json: bool) -> None:
     try:
-        changed, every = retention.rekey(settings, cli.note)
+        changed, every, damaged = retention.rekey(settings, cli.note)
     except (RawStoreUnavailable, RawNotFound) as exc:
         cli.fail(str(exc))
     except OSError as exc:
         cli.fail(f"{exc.filename or 'disk'}: {exc.strerror or exc}; run it again")
     if as_json:
-        cli.print_object({"files": every, "written_anew": changed})
+        cli.print_object({"files": every, "written_anew": changed, "damaged": damaged})
     else:
         cli.show(f"{changed:,} of {every:,} files of raw pages were sealed anew")
+    _fail_if_damaged(damaged, "under the keys that they have")
+
+
+def _fail_if_damaged(files: int, how: str) -> None:
+    if files:
+        cli.fail(
+            f"{files:,} damaged file(s) of raw pages stay {how}: `scrapy store check` tells what"
+            " can be read of them"
+        )
 
 
 # ---------------------------------------------------------------- migrate

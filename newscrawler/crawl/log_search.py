@@ -108,6 +108,8 @@ def _parsed(raw: bytes, path: Path, faults: Faults) -> Line | None:
         return None
     try:
         line = json.loads(raw)
+        if line == {}:  # of what was taken down
+            return None
         _time(line)
     except (ValueError, KeyError, TypeError):
         faults.note(path, "not a line of the log")

@@ -25,7 +25,7 @@ from newscrawler.frontier.errors import translated
 from newscrawler.frontier.records import finished_age
 from newscrawler.rawstore import RawStore, RawStoreUnavailable, compact
 from newscrawler.rawstore.raw_store import RemoteRawStore
-from newscrawler.rawstore.record import RawPage
+from newscrawler.rawstore.record import RawPage, RecordError
 from newscrawler.store.base import WholeStore
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ class Pruned:
     raw_looked_at: int = 0
     raw_bytes: int = 0
     raw_current: int = 0  # over the limit, and kept for an article as it is now
+    raw_damaged: int = 0  # files that stay as they are
 
 
 @dataclass(slots=True)
@@ -109,7 +110,7 @@ async def prune(
     """:raises StoreError, RawStoreUnavailable, FrontierError, OSError: what was done stays done"""
     now = now or datetime.now(UTC)
     done = Pruned()
-    with _alone(services.data_dir(settings)):
+    with alone(services.data_dir(settings)):
         if limits.versions:
             say("older versions")
             before = now - timedelta(days=limits.versions)
@@ -131,8 +132,8 @@ async def prune(
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One at a time on a machine.
+def alone(folder: Path) -> Iterator[None]:
+    """One at a time on a machine of those that take things out: prune, rekey, take-down.
 
     :raises RawStoreUnavailable: another one is at it
     """
@@ -140,7 +141,9 @@ def _alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RawStoreUnavailable("another `scrapy store prune` is at work here") from None
+            raise RawStoreUnavailable(
+                "another `scrapy store prune`, `store rekey` or `takedown` is at work here"
+            ) from None
         yield
 
 
@@ -221,7 +224,13 @@ class _Keep:
 
 def _prune_raw(raw: RawStore, keep: _Keep, done: Pruned, say: Say, dry_run: bool) -> None:
     said = time.monotonic()
-    for number, made in enumerate(_compacted(raw, keep, dry_run), 1):
+    for number, path in enumerate(_complete(raw), 1):
+        try:
+            made = _compacted(raw, path, keep, dry_run)
+        except RecordError as exc:
+            done.raw_damaged += 1
+            say(_damaged(path, exc))
+            continue
         if made is not None:
             done.raw_pages += made.dropped
             done.raw_bytes += made.bytes_before - made.bytes_after
@@ -230,19 +239,21 @@ def _prune_raw(raw: RawStore, keep: _Keep, done: Pruned, say: Say, dry_run: bool
             say(f"{number:,} files of raw pages, {done.raw_pages:,} pages go")
 
 
-def _compacted(raw: RawStore, keep: _Keep, dry_run: bool) -> Iterator[compact.Compacted | None]:
-    for path in _complete(raw):
-        made = compact.compact(path, keep, raw.keys, dry_run=dry_run)
-        if made is not None and not dry_run:
-            _put_back(raw, path.name, made.path)
-        yield made
+def _compacted(raw: RawStore, path: Path, keep: _Keep, dry_run: bool) -> compact.Compacted | None:
+    made = compact.compact(path, keep, raw.keys, dry_run=dry_run)
+    if made is not None and not dry_run:
+        _put_back(raw, path.name, made.path)
+    return made
+
+
+def _damaged(path: Path, exc: RecordError) -> str:
+    return f"{path.name} is damaged and stays as it is: {exc}"
 
 
 def _complete(raw: RawStore) -> Iterator[Path]:
     """Every complete file, in a folder or, as a copy, in an object store."""
     if not isinstance(raw, RemoteRawStore):
-        for left in raw.folder.glob("*" + compact.PART):
-            left.unlink()  # of a run that was killed
+        compact.drop_parts(raw.folder)
         for path in raw.local_files():
             if not path.name.endswith(".open"):
                 yield path
@@ -260,31 +271,39 @@ def _put_back(raw: RawStore, name: str, made: Path | None) -> None:
         return
     if made is not None:
         raw.remote.upload(made)  # the old one is read until it goes
+    elif (shadow := compact.compact_of(name)) != name and raw.remote.exists(shadow):
+        raw.remote.remove(shadow)  # of a run that was killed: it would be read in its place
     if made is None or made.name != name:
         raw.remote.remove(name)
 
 
-def rekey(settings: BaseSettings, say: Say) -> tuple[int, int]:
-    """Seals every page of complete files with the first key; files that were written anew, and all.
-    Cut short, it goes on where it stopped.
+def rekey(settings: BaseSettings, say: Say) -> tuple[int, int, int]:
+    """Seals every page of complete files with the first key; files that were written anew, all,
+    and those that stay as they are because they are damaged. Cut short, it goes on where it
+    stopped.
 
     :raises RawStoreUnavailable: there is no key, or a page is sealed with one that is not here
     """
-    with _alone(services.data_dir(settings)):
+    with alone(services.data_dir(settings)):
         raw = services.open_raw_store(settings, services.worker_id("rekey"))
         try:
             if not raw.keys:
                 raise RawStoreUnavailable("there is no key: set RAW_KEY or RAW_KEY_FILE")
-            changed = number = 0
+            changed = number = damaged = 0
             said = time.monotonic()
             for number, path in enumerate(_complete(raw), 1):
-                made = compact.rekey(path, raw.keys)
+                try:
+                    made = compact.rekey(path, raw.keys)
+                except RecordError as exc:
+                    damaged += 1
+                    say(_damaged(path, exc))
+                    continue
                 if made is not None:
                     _put_back(raw, path.name, made)
                     changed += 1
                 if time.monotonic() - said >= _SAY_S:
                     said = time.monotonic()
                     say(f"{number:,} files of raw pages, {changed:,} written anew")
-            return changed, number
+            return changed, number, damaged
         finally:
             raw.close()

@@ -27,6 +27,7 @@ from redis.exceptions import RedisError
 from newscrawler.crawl import link_graph, services
 from newscrawler.crawl import takedown_look as looking
 from newscrawler.crawl.ingest import fields_of
+from newscrawler.crawl.retention import alone
 from newscrawler.crawl.saved_queries import SavedQueries
 from newscrawler.discovery.sites import Sites
 from newscrawler.frontier import connect
@@ -267,7 +268,11 @@ class TakeDown:
     # ------------------------------------------------------------------ the work
     async def carry_out(self, plan: Plan) -> Report:
         """:raises FrontierError, StoreError, RawStoreUnavailable, OSError: what was done is kept,
-        the next run goes on"""
+        the next run goes on; RawStoreUnavailable also while raw pages are pruned or sealed anew"""
+        with alone(self.data):
+            return await self._carry_out(plan)
+
+    async def _carry_out(self, plan: Plan) -> Report:
         self._write_down(plan)
         report = Report(plan)
         self.say("blocked for the whole fleet")
@@ -393,7 +398,10 @@ class TakeDown:
             report.notes.append(note)
         needles = looking.Needles(plan.texts)
         for path in await self._held(needles):
-            if gone := await asyncio.to_thread(looking.mend_export, path, needles):
+            gone = await asyncio.to_thread(looking.mend_export, path, needles)
+            if gone is None:
+                left.append(f"{path}: was written to meanwhile and stays; run it again")
+            elif gone:
                 self._count(plan, f"rows of {path.name}", gone)
         return left
 

@@ -25,7 +25,8 @@ SHORTEST_TITLE = 12
 _BLOCK = 8 * 1024 * 1024
 #: Keys without any text: packed numbers of the frontier.
 _NO_TEXT = re.compile(rb"\{f\d+\}:(?:f:|s:|q:|due:|log:|hours:|pat:|o:)")
-_TABLES = {".jsonl", ".csv"}
+#: Who changed what: nobody rewrites it. It has names and addresses, no texts.
+_AUDIT = "audit.jsonl"
 
 
 def pieces_of(article: Article) -> list[str]:
@@ -112,35 +113,63 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def mend_export(path: Path, needles: Needles) -> int:
+def mend_export(path: Path, needles: Needles) -> int | None:
     """Takes the rows with one of the texts out of an export; how many. 0: it is of another form.
-
-    The file is replaced in one step: a crash leaves the old or the new one.
+    None: it was written to meanwhile and is as it was.
     """
-    if path.suffix not in _TABLES:
+    if path.name == _AUDIT:
         return 0
+    if path.suffix == ".jsonl":
+        return _mend_lines(path, needles)
+    return _mend_table(path, needles) if path.suffix == ".csv" else 0
+
+
+def _mend_lines(path: Path, needles: Needles) -> int:
+    """Each row becomes an empty object of the same length, as another process may be appending."""
+    gone = 0
+    with path.open("r+b") as file:
+        offset = 0
+        for line in file:
+            row = line.rstrip(b"\r\n")
+            if needles.in_bytes(row) and (len(row) < len(line) or _is_json(row)):
+                os.pwrite(file.fileno(), b"{}".ljust(len(row)), offset)
+                gone += 1
+            offset += len(line)
+        os.fdatasync(file.fileno())
+    return gone
+
+
+def _is_json(row: bytes) -> bool:
+    """A last row without its end may be whole, or half of what another process writes."""
+    try:
+        json.loads(row)
+    except ValueError:
+        return False
+    return True
+
+
+def _mend_table(path: Path, needles: Needles) -> int | None:
+    """The file is replaced in one step: a crash leaves the old or the new one."""
     partial = path.with_name(path.name + ".mended")
-    mend = _mend_csv if path.suffix == ".csv" else _mend_lines
     with (
         path.open(encoding="utf-8", newline="", errors="surrogateescape") as file,
         partial.open("w", encoding="utf-8", newline="", errors="surrogateescape") as out,
     ):
-        gone = mend(file, out, needles)
+        before = _state(path)
+        gone = _mend_csv(file, out, needles)
         out.flush()
         os.fsync(out.fileno())
     partial.chmod(path.stat().st_mode & 0o777)
+    if _state(path) != before:
+        partial.unlink()
+        return None
     partial.replace(path)
     return gone
 
 
-def _mend_lines(file: Any, out: Any, needles: Needles) -> int:
-    gone = 0
-    for line in file:
-        if needles.in_bytes(line.encode("utf-8", "surrogateescape")):
-            gone += 1
-        else:
-            out.write(line)
-    return gone
+def _state(path: Path) -> tuple[int, int, int]:
+    stat = path.stat()
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def _mend_csv(file: Any, out: Any, needles: Needles) -> int:

@@ -119,12 +119,19 @@ def without_shadows(paths: list[Path]) -> list[Path]:
     ]
 
 
+def drop_parts(folder: Path) -> None:
+    """Removes what a run that was killed was still writing; the files themselves are there."""
+    for left in folder.glob("*" + PART):
+        left.unlink(missing_ok=True)
+
+
 def compact(path: Path, keep: Keep, keys: Keys, *, dry_run: bool = False) -> Compacted | None:
     """Writes a complete file anew without the pages that go. None: all of them stay.
 
-    What is damaged stays as it is.
+    A page that is damaged stays as it is.
 
     :raises RawLocked: a page is sealed with a key that is not here
+    :raises RecordError: where one page ends and the next begins cannot be told; nothing was changed
     """
     name = path.name
     with path.open("rb") as file:
@@ -139,7 +146,9 @@ def compact(path: Path, keep: Keep, keys: Keys, *, dry_run: bool = False) -> Com
             return None
         if not done.kept:
             if not dry_run:
-                path.unlink()
+                # First what a killed run left beside it, which would be read in its place.
+                path.with_name(compact_of(name)).unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
                 files.sync_folder(path.parent)
             return done
         done.bytes_after = sum(length for _, _, length in staying)
@@ -153,6 +162,7 @@ def rekey(path: Path, keys: Keys) -> Path | None:
     """Seals every page of a complete file with the first key. None: all of them are.
 
     :raises RawLocked: one is sealed with a key that is not here; the file is as before
+    :raises RecordError: where one page ends and the next begins cannot be told; so it is then too
     """
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size

@@ -32,7 +32,8 @@ def erase(
         leaves at most these half done, see :func:`erase_named`
     :raises RawStoreUnavailable: what cannot be read or written
     """
-    gone: list[str] = []
+    gone: dict[str, None] = {}  # one may stand in two files: see _files()
+    compact.drop_parts(store.folder)
     for number, (path, put_back) in enumerate(_files(store), 1):
         name = path.name.removesuffix(".open")
         found = list(_judged(path, name, judge, store.keys))
@@ -40,9 +41,9 @@ def erase(
             about_to([ref for ref, _, _ in found])
             _overwrite(path, [(offset, length) for _, offset, length in found])
             put_back()
-            gone += [ref for ref, _, _ in found]
+            gone |= dict.fromkeys(ref for ref, _, _ in found)
         say(f"{number:,} files of raw pages, {len(gone):,} pages taken out")
-    return gone
+    return list(gone)
 
 
 def erase_named(store: RawStore, refs: Iterable[str]) -> int:
@@ -68,17 +69,20 @@ def erase_named(store: RawStore, refs: Iterable[str]) -> int:
 def _files(
     store: RawStore, names: set[str] | None = None
 ) -> Iterator[tuple[Path, Callable[[], None]]]:
-    """Every file as a local one, and what puts it back where it came from."""
-    local = set()
-    for path in store.local_files():
+    """Every file as a local one, and what puts it back where it came from.
+
+    Also those that are not read now: the copy in the object store of a file that is still in the
+    spool, a compacted file whose old one is still there. A crash has left both, and what is read
+    next may be the other one.
+    """
+    for path in store.local_files(shadows=True):
         name = path.name.removesuffix(".open")
-        local.add(name)
         if names is None or compact.original_of(name) in names:
             yield path, lambda: None
     if not isinstance(store, RemoteRawStore):
         return
-    for name in store.remote.names():
-        if name in local or (names is not None and compact.original_of(name) not in names):
+    for name in store.remote.names(shadows=True):
+        if names is not None and compact.original_of(name) not in names:
             continue
         with tempfile.TemporaryDirectory(prefix="newscrawler-raw-") as folder:
             copy = Path(folder) / name

@@ -166,17 +166,19 @@ class RawStore:
         if self._writer is not None:
             self._writer.close()
 
-    def local_files(self) -> list[Path]:
-        """Those that are complete, and those that are being written to, by name."""
+    def local_files(self, *, shadows: bool = False) -> list[Path]:
+        """Those that are complete, and those that are being written to, by name.
+
+        :param shadows: also compacted files whose old one is still there, and is read
+        """
         if not self.folder.is_dir():
             return []
-        return compact.without_shadows(
-            sorted(
-                p
-                for p in self.folder.iterdir()
-                if p.name.endswith((files.SUFFIX, files.OPEN_SUFFIX))
-            )
+        found = sorted(
+            path
+            for path in self.folder.iterdir()
+            if path.name.endswith((files.SUFFIX, files.OPEN_SUFFIX))
         )
+        return found if shadows else compact.without_shadows(found)
 
     def _member(self, name: str, offset: int, length: int) -> bytes:
         # Final, open, final again: the file may be renamed between the first two looks.
@@ -235,20 +237,28 @@ def prove(uri: str) -> None:
         raise explain(exc, Path(local)) from exc
 
 
-def _scan_file(path: Path, since: datetime | None, keys: Keys) -> Iterator[tuple[str, RawPage]]:
+def _opened(path: Path) -> tuple[BinaryIO, str] | None:
+    """A file that was listed, and its name now: completed or compacted since. None: it went."""
     name = path.name.removesuffix(".open")
-    try:
-        file = path.open("rb")
-    except FileNotFoundError:  # completed (renamed) or mended away since the folder was listed
-        path = path.with_name(name)
-        if not path.exists():
-            return
-        file = path.open("rb")
+    for now in dict.fromkeys((path.name, name, compact.compact_of(name))):
+        try:
+            return path.with_name(now).open("rb"), now
+        except FileNotFoundError:
+            continue
+    return None
+
+
+def _scan_file(path: Path, since: datetime | None, keys: Keys) -> Iterator[tuple[str, RawPage]]:
+    opened = _opened(path)
+    if opened is None:  # mended away, uploaded or pruned
+        return
+    file, now = opened
+    name = now.removesuffix(".open")
     with file:
         stat = os.fstat(file.fileno())
         if since is not None and stat.st_mtime < since.timestamp():
             return
-        is_open = path.name != name
+        is_open = now != name
         for ref, offset, length in _whole_members(file, stat.st_size, name, is_open):
             file.seek(offset)
             try:
@@ -261,12 +271,12 @@ def _scan_file(path: Path, since: datetime | None, keys: Keys) -> Iterator[tuple
 
 
 def _verify_file(path: Path, keys: Keys) -> Iterator[tuple[str, str]]:
-    name = path.name.removesuffix(".open")
-    is_open = path.name != name
-    try:
-        file = path.open("rb")
-    except FileNotFoundError:  # completed since the folder was listed
-        file = path.with_name(name).open("rb")
+    opened = _opened(path)
+    if opened is None:  # mended away, uploaded or pruned
+        return
+    file, now = opened
+    name = now.removesuffix(".open")
+    is_open = now != name
     with file:
         size = os.fstat(file.fileno()).st_size
         try:
@@ -384,17 +394,20 @@ class RemoteFolder:
         except RawNotFound as exc:
             raise self._no_bucket(exc) from exc
 
-    def names(self) -> list[str]:
-        """:raises RawStoreUnavailable: also when there is no such bucket, which is
-        not the same as no pages"""
+    def names(self, *, shadows: bool = False) -> list[str]:
+        """As :meth:`RawStore.local_files`.
+
+        :raises RawStoreUnavailable: also when there is no such bucket, which is
+            not the same as no pages
+        """
         try:
             found = self.call("ls", self.path, detail=False)
         except RawNotFound as exc:
             if self.bucket is not None and not self.call("exists", self.bucket):
                 raise self._no_bucket(exc) from exc
             return []
-        names = [Path(n.rsplit("/", 1)[-1]) for n in found if n.endswith(files.SUFFIX)]
-        return [path.name for path in compact.without_shadows(sorted(names))]
+        paths = sorted(Path(n.rsplit("/", 1)[-1]) for n in found if n.endswith(files.SUFFIX))
+        return [path.name for path in (paths if shadows else compact.without_shadows(paths))]
 
     def upload(self, path: Path) -> None:
         """:raises RawNotFound: the local file is gone"""
@@ -428,6 +441,15 @@ class RemoteFolder:
         if place is None:
             raise RawNotFound(f"the raw page {name}:{offset}:{length} was pruned")
         return self.read_range(packed, *place)
+
+    def has_all_of(self, path: Path) -> bool:
+        """Whether a file of the spool was uploaded before. What stands here may have lost pages
+        since (taken down, pruned), which the file of the spool still has."""
+        try:
+            stored = self.call("info", self.at(path.name))["size"]
+        except RawNotFound:
+            stored = None
+        return stored == path.stat().st_size or self.exists(compact.compact_of(path.name))
 
     def exists(self, name: str) -> bool:
         return bool(self.call("exists", self.at(name)))
@@ -476,7 +498,8 @@ class RemoteRawStore(RawStore):
         this thread runs it."""
         for path in sorted(self.folder.glob("*" + files.SUFFIX)):
             try:
-                self.remote.upload(path)
+                if not self.remote.has_all_of(path):
+                    self.remote.upload(path)
                 path.unlink()
             except (FileNotFoundError, RawNotFound):
                 continue  # another worker on this machine shares the spool and was first

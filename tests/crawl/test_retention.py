@@ -162,10 +162,10 @@ async def test_versions_go_from_the_oldest_on(open_one: Twin) -> None:  # noqa: 
 
 
 def test_two_at_once_are_refused(tmp_path: Path) -> None:
-    from newscrawler.crawl.retention import _alone
+    from newscrawler.crawl.retention import alone
     from newscrawler.rawstore import RawStoreUnavailable
 
-    with _alone(tmp_path), pytest.raises(RawStoreUnavailable, match="at work"), _alone(tmp_path):
+    with alone(tmp_path), pytest.raises(RawStoreUnavailable, match="at work"), alone(tmp_path):
         pass
-    with _alone(tmp_path):
+    with alone(tmp_path):
         assert RawStore.open(str(tmp_path), READER) is not None

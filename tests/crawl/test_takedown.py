@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from newscrawler.crawl.retention import alone
 from newscrawler.crawl.takedown_look import pieces_of
 from newscrawler.frontier import redis_server as embedded
 from newscrawler.items import Article
@@ -136,8 +137,8 @@ def test_an_article_goes_from_everywhere_and_stays_away(
     assert victim.url not in scrapy.run("search", victim.title, "--json").stdout
     checked = scrapy.run("store", "check")
     assert checked.returncode == 0, checked.stdout
-    rows = (scrapy.data / "export.jsonl").read_text().splitlines()
-    assert len(rows) == len(articles) - 1
+    rows = [json.loads(row) for row in (scrapy.data / "export.jsonl").read_text().splitlines()]
+    assert len(rows) == len(articles) and rows.count({}) == 1
     audit = (scrapy.data / "audit.jsonl").read_text()
     assert "asked by the court" in audit and "takedown.done" in audit
     assert not any(text.decode() in audit for text in texts)
@@ -278,3 +279,6 @@ def test_what_is_asked_wrongly_is_said_and_nothing_changes(
         done = scrapy.run("takedown", *arguments)
         assert done.returncode in (1, 2) and said in done.stderr, done.stderr
         assert "Traceback" not in done.stderr
+    with alone(scrapy.data):
+        beside = scrapy.run("takedown", "https://example.vn/a.html", *WHY)
+    assert beside.returncode == 1 and "at work here" in beside.stderr, beside.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -43,6 +44,26 @@ async def test_a_leased_url_is_finished_when_its_visit_ends(r: Any) -> None:
     counts = await f.counts()
     assert (counts.queued, counts.waiting, counts.leased) == (0, 0, 0)
     assert (await f.add([replace(one, revisit=True)])).refused == {"disabled": 1}
+    await check(r)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.RETRY, Outcome.UNCHANGED, Outcome.DONE])
+async def test_a_leased_url_never_comes_back_whatever_its_visit_says(
+    r: Any, outcome: Outcome
+) -> None:
+    f = await frontier(r)
+    one, other = links(2, "a.vn")
+    await f.add([one, other])
+    leases = (await f.step(1)).leases
+    await f.taken.block([leases[0].url_id], ["a.vn"])
+    again = done(leases[0], outcome, next_visit_ms=int(time.time() * 1000) + 600_000)
+    await f.step(0, [again], [ended(leases[0])])
+    counts = await f.counts()
+    assert (counts.queued, counts.waiting, counts.leased) == (1, 0, 0)
+    (rest,) = (await f.step(1)).leases
+    assert rest.url_id != leases[0].url_id
+    await f.step(0, [done(rest, Outcome.RETRY)], [ended(rest)])
+    assert (await f.counts()).queued == 1, "another one comes again"
     await check(r)
 
 

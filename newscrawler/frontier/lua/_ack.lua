@@ -99,8 +99,9 @@ local function finish(name, d, id, h, a)
   write_finished(id, h, more)
 end
 
--- One visit's outcome: comes again when due, or is finished.
+-- One visit's outcome: comes again when due, or is finished. What was taken down during its visit never comes again.
 local function settle(name, d, id, h, a)
+  if is_taken(id) then a.outcome, a.reason, a.next = OUT.REFUSED, "takedown", 0 end
   local outcome = a.outcome
   if d.flags % 2 == AUTO and outcome == OUT.DONE and h.kind >= KIND.ARTICLE and not is_waiting(h.outcome) then
     local x = extra(d)

@@ -90,13 +90,6 @@ local function admit(name, d, id, link, h, due)
   return "a"
 end
 
--- Whether a URL was taken down (take_down.lua). Nobody has taken down anything in most frontiers.
-local has_taken
-local function is_taken(id)
-  if has_taken == nil then has_taken = call("EXISTS", P .. ":taken") == 1 end
-  return has_taken and call("SISMEMBER", P .. ":taken", id) == 1
-end
-
 --@fields l @LINK rest
 -- A link that no queue holds. shape: 32 bits of what the URL looks like, 0 or nil = it is not counted.
 -- flags of a link: 1 revisit, 2 moved (it replaces a URL of the same id under another domain), 4 the archive was asked,

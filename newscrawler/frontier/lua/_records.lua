@@ -114,6 +114,13 @@ local function finished_place(id)
   return finished_key .. whole(a * 64 + floor(b / 4)), id:sub(2)
 end
 
+-- Whether a URL was taken down (take_down.lua). Nobody has taken down anything in most frontiers.
+local has_taken
+local function is_taken(id)
+  if has_taken == nil then has_taken = call("EXISTS", P .. ":taken") == 1 end
+  return has_taken and call("SISMEMBER", P .. ":taken", id) == 1
+end
+
 local file_numbers = {}
 local function file_number(name)
   local n = file_numbers[name]

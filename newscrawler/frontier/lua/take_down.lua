@@ -1,9 +1,10 @@
 -- Block URLs for good and take what is known of them out of the queue, or lift the block.
 --
--- KEYS[1] {f3}      prefix of the shard; {f3}:taken is the set of blocked url ids, which _offer.lua asks
+-- KEYS[1] {f3}      prefix of the shard; {f3}:taken is the set of blocked url ids, which _offer.lua and _ack.lua ask
 -- ARGV[1] block | lift    ARGV[2] cmsgpack list of domains that may have them    ARGV[3] cmsgpack list of url ids
 --
--- Returns how many left the queue. A leased URL stays until its visit ends: what was read of it is dropped then.
+-- Returns how many left the queue. A leased URL stays until its visit ends: what was read of it is dropped then, and
+-- _ack.lua does not queue it again.
 --@include _base
 --@include _records
 --@include _domain

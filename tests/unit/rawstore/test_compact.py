@@ -13,6 +13,7 @@ from warcio.checker import Checker  # noqa: F401 - what it reads is what others 
 
 from newscrawler.rawstore import READER, RawNotFound, RawStore, compact, erasing, record
 from newscrawler.rawstore import files as raw_files
+from newscrawler.rawstore.raw_store import RemoteRawStore
 from newscrawler.rawstore.sealing import Keys
 
 NO_KEYS = Keys([])
@@ -166,3 +167,75 @@ def test_the_place_of_a_record_has_its_length(length: int) -> None:
 def test_a_place_that_is_too_small_is_refused() -> None:
     with pytest.raises(record.RecordError, match="too few"):
         record.padding(60)
+
+
+def killed_between(folder: Path) -> tuple[list[str], Path]:
+    """A file and its compacted one side by side, as a killed compaction leaves them."""
+    refs = filled(folder)
+    old = the_file(folder)
+    data = old.read_bytes()
+    compact.compact(old, even, NO_KEYS)
+    old.write_bytes(data)
+    return refs, old
+
+
+def test_what_a_killed_compaction_left_is_taken_out_too(tmp_path: Path) -> None:
+    refs, old = killed_between(tmp_path)
+    part = tmp_path / (compact.compact_of(old.name) + compact.BODY)
+    part.write_bytes(b"pages")
+    store = RawStore.open(str(tmp_path), READER)
+    gone = erasing.erase(store, lambda _, page: page.url == url(2), lambda _: None, lambda _: None)
+    assert gone == [refs[2]] and not part.exists()
+    assert erasing.erase_named(store, [refs[4]]) == 2
+    old.unlink()
+    assert {ref for ref, _ in store.scan()} == {refs[0], refs[6]}
+
+
+def test_a_file_of_which_nothing_is_left_leaves_no_compacted_one(tmp_path: Path) -> None:
+    _, old = killed_between(tmp_path)
+    assert compact.compact(old, lambda *_: False, NO_KEYS) is not None
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_walk_goes_on_in_the_file_that_took_the_place(tmp_path: Path) -> None:
+    first, second = filled(tmp_path, worker="w1"), filled(tmp_path, worker="w2")
+    store = RawStore.open(str(tmp_path), READER)
+    for walk, more in ((store.scan(), set()), (store.verify(), {""})):
+        found = [next(walk)[0]]
+        for path in tmp_path.glob("w2*"):
+            keep = even if more == set() else (lambda ref, _: ref == second[4])
+            assert compact.compact(path, keep, NO_KEYS) is not None
+        found += [ref for ref, _ in walk]
+        kept = {second[n] for n in ((0, 2, 4, 6) if more == set() else (4,))}
+        assert set(found) & set(second) == kept and set(first) <= set(found)
+
+
+def test_a_copy_in_the_bucket_goes_with_that_in_the_spool(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """A crash between the upload and the removal leaves both; neither undoes what was done to the
+    other."""
+    uri = f"memory://bucket-{request.node.name}/raw"
+    refs = filled(tmp_path)
+    path = the_file(tmp_path)
+    whole = path.read_bytes()
+    store = RawStore.open(uri, READER, spool=tmp_path)
+    assert isinstance(store, RemoteRawStore)
+    store.remote.upload(path)
+    gone = erasing.erase(store, lambda _, page: page.url == url(2), lambda _: None, lambda _: None)
+    assert gone == [refs[2]]
+    path.write_bytes(whole)  # as the spool of another machine has it
+    RawStore.open(uri, "w2", spool=tmp_path).close()
+    assert not list(tmp_path.glob("*.warc.gz"))
+    assert {ref for ref, _ in store.scan()} == set(refs) - {refs[2]}
+
+    path.write_bytes(whole)
+    made = compact.compact(path, even, NO_KEYS)
+    assert made is not None and made.path is not None
+    store.remote.upload(made.path)
+    store.remote.remove(path.name)
+    made.path.unlink()
+    path.write_bytes(whole)
+    RawStore.open(uri, "w3", spool=tmp_path).close()
+    assert not list(tmp_path.glob("*.warc.gz"))
+    assert store.remote.names() == [made.path.name]
