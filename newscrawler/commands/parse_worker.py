@@ -15,6 +15,7 @@ from newscrawler.crawl.parse_queue import LEASE_MS, ParseQueue, ParseWorker
 from newscrawler.discovery.sites import SitesError
 from newscrawler.frontier.types import FrontierError
 from newscrawler.rawstore import RawStoreUnavailable
+from newscrawler.selectorsets.store import SelectorsUnavailable
 from newscrawler.store.base import StoreError
 
 
@@ -35,7 +36,8 @@ class Command(cli.Command):
             " puts what changed into the article store. Nothing is fetched. Start as many as you"
             " like, on every machine that reaches Redis, the raw pages and the article store; the"
             " chunk of one that was killed is given to another after half a minute. `scrapy"
-            " reparse --status` shows how far they are. SIGTERM ends it after its chunk."
+            " reparse --status` shows how far they are. SIGTERM ends it after its chunk. With"
+            " --until-done the exit code is 1 when chunks were set aside."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -56,9 +58,14 @@ class Command(cli.Command):
             worker = asyncio.run(_work(self.settings, opts.until_done, round(opts.lease * 1000)))
         except SitesError as exc:
             raise cli.UsageError(str(exc), print_help=False) from exc
-        except (StoreError, RawStoreUnavailable, FrontierError) as exc:
+        except (StoreError, RawStoreUnavailable, FrontierError, SelectorsUnavailable) as exc:
             cli.fail(f"parse worker failed: {exc}")
         cli.note(f"{worker.name}: {worker.pages:,} pages in {worker.chunks:,} chunks")
+        if worker.set_aside:
+            cli.fail(
+                f"{worker.set_aside:,} chunks were set aside: workers died or failed at them, see"
+                " their logs; `scrapy reparse --queue` queues the pages again"
+            )
 
 
 async def _work(settings: BaseSettings, until_done: bool, lease_ms: int) -> ParseWorker:

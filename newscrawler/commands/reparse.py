@@ -18,6 +18,7 @@ from newscrawler.crawl.parse_queue import CHUNK, JobAtWork, ParseQueue, Progress
 from newscrawler.crawl.reparse import Choice, Reparser, ReparseReport, newest
 from newscrawler.discovery.sites import SitesError
 from newscrawler.frontier import connect
+from newscrawler.frontier.errors import translated
 from newscrawler.frontier.taken import Taken
 from newscrawler.frontier.types import FrontierError
 from newscrawler.rawstore import RawNotFound, RawStoreUnavailable
@@ -159,7 +160,8 @@ async def tools(
     try:
         await store.open()
         selectors = services.open_selector_store(settings, redis)
-        await selectors.refresh()
+        with translated():
+            await selectors.refresh()
         if not dry_run:
             announcer.start()
         block = Block(Taken(redis, settings.getint("FRONTIER_SHARDS")))

@@ -5,9 +5,11 @@ ALERT_ACTIONS. Which of them, settings say; addresses that are secrets are never
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import os
 import re
 import socket
+import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -22,6 +24,8 @@ from newscrawler.utils.display import line_shown
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+#: Seconds that a way may take; less than what an alert is held for (incidents.CLAIM_MS).
+WAY_S = 60
 #: Incidents that one message names; Telegram takes 4,096 characters.
 MOST_NAMED = 12
 _LINE = 260
@@ -108,6 +112,15 @@ def whole(alert: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------- ways
+async def tell(way: Way, alert: Mapping[str, Any]) -> None:
+    """:raises NotSent: also where the way takes longer than ``WAY_S``"""
+    try:
+        async with asyncio.timeout(WAY_S):
+            await way.send(alert)
+    except TimeoutError as exc:
+        raise NotSent(f"it was not told within {WAY_S} s") from exc
+
+
 async def _post(post: Post, message: dict[str, Any]) -> None:
     try:
         status, said = await post.send(message, {})
@@ -201,11 +214,30 @@ class Own:
 
     def __init__(self, action: plugins.AlertAction) -> None:
         self._action = action
+        self._last: threading.Thread | None = None
 
     async def send(self, alert: Mapping[str, Any]) -> None:
+        if self._last is not None and self._last.is_alive():
+            raise NotSent(f"{type(self._action).__name__} is still at an alert before")
         try:
-            answer = await asyncio.to_thread(self._action.send, whole(alert))
+            answer = await self._in_thread(whole(alert))
         except Exception as exc:
             raise NotSent(f"{type(self._action).__name__}: {type(exc).__name__}: {exc}") from exc
         if answer is False:
             raise NotSent(f"{type(self._action).__name__} says that it failed")
+
+    async def _in_thread(self, message: dict[str, Any]) -> object:
+        """A daemon: a class that hangs must not keep the process from its end, as a thread of
+        asyncio.to_thread would."""
+        answer: concurrent.futures.Future[object] = concurrent.futures.Future()
+        answer.set_running_or_notify_cancel()  # who waits may go, the thread still answers
+
+        def run() -> None:
+            try:
+                answer.set_result(self._action.send(message))
+            except BaseException as exc:
+                answer.set_exception(exc)
+
+        self._last = threading.Thread(target=run, name="alert-action", daemon=True)
+        self._last.start()
+        return await asyncio.wrap_future(answer)

@@ -8,11 +8,13 @@ there is no place that they share, so that one incident is kept in a file of thi
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import os
 import shutil
 import socket
+import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -30,7 +32,7 @@ from spidermon.runners import MonitorRunner
 
 from newscrawler import metrics
 from newscrawler.crawl import services
-from newscrawler.crawl.alert_ways import Way, explained, headline, ways_of
+from newscrawler.crawl.alert_ways import Way, explained, headline, tell, ways_of
 from newscrawler.crawl.digests import NotSent
 from newscrawler.crawl.fleet import SOON_MS
 from newscrawler.crawl.monitors import reason_of
@@ -149,9 +151,8 @@ class Monitor:
         await self._redis_is_back(facts.now_ms)
         told = await self._tell(facts.now_ms)
         await self.incidents.looked(facts.now_ms, f"{socket.gethostname()}-{os.getpid()}")
-        return Report(
-            facts.now_ms, await self.incidents.open(), await self.incidents.waiting(), told
-        )
+        undelivered = [one for one in await self.incidents.waiting() if self.ways or one.tries]
+        return Report(facts.now_ms, await self.incidents.open(), undelivered, told)
 
     async def facts(self) -> Facts:
         """:raises RedisError, FrontierError, RegistryUnavailable, HistoryUnavailable: it is away"""
@@ -298,6 +299,8 @@ class Monitor:
     # ------------------------------------------------------------ telling
     async def _tell(self, now_ms: int) -> list[str]:
         """What waits to be told, by every way that has not told it yet."""
+        if not self.ways:
+            return await self._leave_to_others(now_ms)
         told = []
         for waiting in await self.incidents.waiting():
             if now_ms < waiting.next_ms:
@@ -314,6 +317,19 @@ class Monitor:
                 await self.incidents.release(claimed)
         return told
 
+    async def _leave_to_others(self, now_ms: int) -> list[str]:
+        """Without ways (a person's shell without the ALERT_* of the service): what waits is for a
+        monitor that has some. This one logs what its own look has found."""
+        told = []
+        for waiting in await self.incidents.waiting():
+            at_ms = waiting.alert["at_ms"]
+            if now_ms - at_ms > GIVEN_UP_MS:
+                await self.incidents.told(waiting)
+            elif at_ms == now_ms:
+                told.append(headline(waiting.alert))
+                logger.warning("Alert: %s; see %s", told[-1], explained(waiting.alert))
+        return told
+
     async def _tell_one(self, waiting: Waiting, now_ms: int) -> None:
         failed = await self._send(waiting.alert, waiting.done)
         if not failed or now_ms - waiting.alert["at_ms"] > GIVEN_UP_MS:
@@ -325,7 +341,7 @@ class Monitor:
         """By all ways that are not in ``done``; those that told are added. True: some failed."""
         names = [name for name in self.ways if name not in done]
         results = await asyncio.gather(
-            *(self.ways[name].send(alert) for name in names), return_exceptions=True
+            *(tell(self.ways[name], alert) for name in names), return_exceptions=True
         )
         failed = False
         for name, result in zip(names, results, strict=True):
@@ -343,7 +359,7 @@ class Monitor:
         answers = {}
         for name, way in self.ways.items():
             try:
-                await way.send(_alert("raised", "monitor", [incident], "a test of the alerts"))
+                await tell(way, _alert("raised", "monitor", [incident], "a test of the alerts"))
                 answers[name] = ""
             except NotSent as exc:
                 answers[name] = str(exc)
@@ -352,7 +368,9 @@ class Monitor:
     # ------------------------------------------------------------ without Redis
     async def _without_redis(self, why: str) -> Report:
         now_ms = _real_ms()
-        row = self._away.read() or {"since_ms": now_ms, "done": []}
+        row = self._away.read()
+        if row is None or "over_ms" in row:  # it came back meanwhile: this is a new incident
+            row = {"since_ms": now_ms, "done": []}
         incident = Incident("away", "redis", why, row["since_ms"], now_ms, row["since_ms"])
         alert = _alert("raised", "away", [_said(incident)])
         told = []
@@ -368,33 +386,104 @@ class Monitor:
         row = self._away.read()
         if row is None:
             return
+        if "over_ms" not in row:
+            logger.warning("Redis answers again")
+            row["over_ms"], row["over_done"] = _real_ms(), []
         incident = Incident("away", "redis", "it answers again", row["since_ms"], now_ms)
-        logger.warning("Redis answers again")
-        await self._send(_alert("recovered", "away", [_said(incident)]), [])
-        self._away.forget()
+        failed = await self._send(_alert("recovered", "away", [_said(incident)]), row["over_done"])
+        is_told = bool(self.ways) and not failed
+        if is_told or _real_ms() - row["over_ms"] > GIVEN_UP_MS:
+            self._away.forget()
+        else:
+            self._away.write(row)
 
 
 class AwayFile:
-    """That this machine told of a Redis that is away: {"since_ms", "done", "told"}."""
+    """That this machine told of a Redis that is away: {"since_ms", "done", "told"}; since it is
+    back also {"over_ms", "over_done"}, until all ways have told that.
+
+    A data folder that cannot be written (the same full disk that stopped Redis) must not make each
+    look tell it again: then a file of the folder for temporary files has the row, and where there
+    is none, this process.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._kept: dict[str, Any] | None = None  # {}: nothing is to be told, of whatever is read
 
     def read(self) -> dict[str, Any] | None:
-        try:
-            return dict(json.loads(self._path.read_text(encoding="utf-8")))
-        except (OSError, ValueError):
-            return None
+        if self._kept is not None:
+            return dict(self._kept) or None
+        for path, is_open_to_others in ((self._spare(), True), (self._path, False)):
+            row = _row_of(path, is_open_to_others)
+            if row is not None:
+                return row or None
+        return None
 
     def write(self, row: Mapping[str, Any]) -> None:
+        self._kept = None
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text(json.dumps(row), encoding="utf-8")
+            _replace(self._path, row)
+            self._drop_spare()
+            return
         except OSError as exc:
+            logger.info("Cannot note in the data folder what was told error=%s", exc)
+        try:
+            spare = self._spare()
+            if spare is None:
+                raise OSError("there is no folder for temporary files")
+            _replace(spare, row)
+        except OSError as exc:
+            self._kept = dict(row)
             logger.error("Cannot note what was told, it may be told again error=%s", exc)
 
     def forget(self) -> None:
-        self._path.unlink(missing_ok=True)
+        try:
+            self._path.unlink(missing_ok=True)
+            self._drop_spare()
+        except OSError:  # it stays and is read again: what stands before it says otherwise
+            self.write({})
+            return
+        self._kept = None
+
+    def _drop_spare(self) -> None:
+        if (spare := self._spare()) is not None:
+            spare.unlink(missing_ok=True)
+
+    def _spare(self) -> Path | None:
+        try:
+            folder = tempfile.gettempdir()
+        except OSError:
+            return None
+        name = hashlib.blake2b(os.fsencode(self._path), digest_size=8).hexdigest()
+        return Path(folder) / f"newscrawler-{os.getuid()}-{name}.json"
+
+
+def _row_of(path: Path | None, is_open_to_others: bool) -> dict[str, Any] | None:
+    if path is None:
+        return None
+    try:
+        # Anyone may make files in /tmp: a stranger's must not keep an alert back.
+        if is_open_to_others and path.lstat().st_uid != os.getuid():
+            return None
+        row = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _replace(path: Path, row: Mapping[str, Any]) -> None:
+    """The whole row or the one before, also on a disk that is full."""
+    number, name = tempfile.mkstemp(prefix=path.name, dir=path.parent)
+    try:
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            os.fchmod(number, 0o644)  # monitors of other users read it too
+            file.write(json.dumps(row))
+        Path(name).replace(path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def _alert(

@@ -18,20 +18,24 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import msgpack
 import redis
 
 from newscrawler.crawl.reparse import Choice, Reparser, ReparseReport
 from newscrawler.frontier.errors import translated
-from newscrawler.frontier.types import FrontierError
+from newscrawler.frontier.types import FrontierError, FrontierUnavailable
 from newscrawler.rawstore import RawStoreUnavailable
-from newscrawler.store.base import StoreError
+from newscrawler.rawstore.errors import RawStoreGone
+from newscrawler.selectorsets.store import SelectorsUnavailable
+from newscrawler.store.base import StoreError, StoreGone, StoreUnavailable
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 PREFIX = "{reparse}"
 CHUNKS, JOB, SUMS, ASIDE = (f"{PREFIX}:{name}" for name in ("chunks", "job", "sums", "aside"))
@@ -44,6 +48,9 @@ LEASE_MS = 30_000
 MOST_TRIES = 4
 #: Seconds between two looks at an empty queue, and after a store that was away.
 LOOK_S, AGAIN_S = 1.0, 3.0
+#: What waiting mends, and what it does not although it is of their kind.
+_AWAY = (FrontierUnavailable, StoreUnavailable, RawStoreUnavailable, SelectorsUnavailable)
+_GONE = (StoreGone, RawStoreGone)
 #: Counts of a report that are summed up.
 _COUNTS = (
     "pages", "new", "changed", "unchanged", "not_article", "lost", "offsite", "refused", "older",
@@ -140,9 +147,10 @@ class ParseQueue:
             pending = await self.client.xpending_range(CHUNKS, GROUP, number, number, 1)
             if not pending or pending[0]["times_delivered"] <= MOST_TRIES:
                 return Chunk(number, msgpack.unpackb(values[b"refs"]))
-            log.error("Workers died at this chunk again and again, it is put aside id=%s", number)
-            await self.client.rpush(ASIDE, values[b"refs"])
-            await self._remove(number)
+            log.error(
+                "Workers died or failed at this chunk again and again, put aside id=%s", number
+            )
+            await self._remove(number, aside=values[b"refs"])
 
     async def _next(self, worker: str) -> Chunk | None:
         found = await self.client.xreadgroup(GROUP, worker, {CHUNKS: ">"}, count=1)
@@ -177,10 +185,14 @@ class ParseQueue:
             await pipe.execute()
             return True
 
-    async def _remove(self, number: bytes) -> bool:
-        is_ours = bool(await self.client.xack(CHUNKS, GROUP, number))
-        await self.client.xdel(CHUNKS, number)
-        return is_ours
+    async def _remove(self, number: bytes, aside: bytes | None = None) -> bool:
+        # At once: a chunk that is acknowledged and not deleted is nobody's, and is left for ever.
+        pipe = self.client.pipeline(transaction=True)
+        pipe.xack(CHUNKS, GROUP, number)
+        pipe.xdel(CHUNKS, number)
+        if aside is not None:
+            pipe.rpush(ASIDE, aside)
+        return bool((await pipe.execute())[0])
 
     async def progress(self) -> Progress:
         with translated():
@@ -229,25 +241,36 @@ class ParseWorker:
         self._until_done, self._say = until_done, say
         self._stopping = asyncio.Event()
         self.chunks = self.pages = 0
+        self.set_aside = 0  # chunks, of all workers; known with ``until_done``
 
     def stop(self) -> None:
         """After the chunk in hand."""
         self._stopping.set()
 
     async def run(self) -> None:
+        """:raises StoreGone, RawStoreGone: waiting does not help this process"""
         while not self._stopping.is_set():
             try:
                 chunk = await self.queue.take(self.name)
-                if chunk is None:
-                    if self._until_done and (await self.queue.progress()).is_done:
-                        return
+                if chunk is not None:
+                    await self._do(chunk)
+                elif await self._is_over():
+                    return
+                else:
                     await self._sleep(LOOK_S)
-                    continue
-                await self._do(chunk)
-            except (FrontierError, StoreError, RawStoreUnavailable) as exc:
+            except _GONE:
+                raise
+            except (FrontierError, StoreError, *_AWAY) as exc:
                 # The chunk comes again when its lease has run out, to this worker or another.
-                log.warning("A chunk waits for what is away error=%s", exc)
+                log.warning("A chunk failed, or Redis is away error=%s", exc)
                 await self._sleep(AGAIN_S)
+
+    async def _is_over(self) -> bool:
+        if not self._until_done:
+            return False
+        progress = await self.queue.progress()
+        self.set_aside = progress.set_aside
+        return progress.is_done
 
     async def _sleep(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -255,19 +278,45 @@ class ParseWorker:
 
     async def _do(self, chunk: Chunk) -> None:
         began = time.monotonic()
-        await self._refresh()
+
+        async def read() -> ReparseReport:
+            with translated():
+                await self._refresh()
+            return await self._reparser().run_refs(chunk.refs)
+
         beat = asyncio.ensure_future(self._beat(chunk))
         try:
-            report = await self._reparser().run_refs(chunk.refs)
+            report = await self._in_hand(beat, read)
+            if report is None:
+                return
+            made = report
+            is_ours = await self._in_hand(beat, lambda: self.queue.done(chunk, made))
         finally:
             beat.cancel()
-        if await self.queue.done(chunk, report):
+        if is_ours:
             self.chunks += 1
             self.pages += report.pages
             self._say(
                 f"Chunk done pages={report.pages} new={report.new} changed={report.changed}"
                 f" s={time.monotonic() - began:.1f}"
             )
+
+    async def _in_hand(
+        self, beat: asyncio.Future[None], work: Callable[[], Awaitable[T]]
+    ) -> T | None:
+        """Again and again while something is away: a chunk that were given back each time would
+        count as one at which workers die. None: it is another's by now, or this worker is to end.
+        """
+        while True:
+            try:
+                return await work()
+            except _GONE:
+                raise
+            except _AWAY as exc:
+                log.warning("A chunk waits for what is away error=%s", exc)
+            await self._sleep(AGAIN_S)
+            if beat.done() or self._stopping.is_set():
+                return None
 
     async def _beat(self, chunk: Chunk) -> None:
         while True:

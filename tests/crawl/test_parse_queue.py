@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+import redis
 
 from newscrawler.crawl import parse_queue
 from newscrawler.crawl.ingest import Ingest
@@ -21,8 +22,9 @@ from newscrawler.crawl.parse_queue import JobAtWork, ParseQueue, ParseWorker
 from newscrawler.crawl.reparse import Choice, Reparser, ReparseReport, newest
 from newscrawler.frontier.types import FrontierUnavailable
 from newscrawler.rawstore import READER, RawStore
-from newscrawler.selectorsets.store import SelectorStore
+from newscrawler.selectorsets.store import SelectorStore, SelectorsUnavailable
 from newscrawler.store import open_store
+from newscrawler.store.base import StoreUnavailable
 from tests.crawl.harness import Running, Scrapy, until
 from tests.crawl.small import QUIET, Queue, crawler, stored
 from tests.crawl.test_reparse import NOON, Bench, page, url
@@ -179,6 +181,73 @@ async def test_worker_waits_for_a_redis_that_is_away(
     assert len(await bench.titles()) == 1
 
 
+async def test_a_chunk_stays_in_hand_while_the_store_is_away(
+    bench: Bench, r: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parse_queue, "AGAIN_S", 0.2)
+    bench.write(1, page(1))
+    queue = ParseQueue(r, 5 * LEASE_MS)
+    await queue.fill(refs_of(bench), Choice())
+    first, second = worker(bench, queue), worker(bench, queue, "w2")
+    gone = bench.folder / "articles.db"
+    is_away, calls = [True], list[int]()
+    real = bench.store.find_url
+
+    async def find_url(url: str) -> Any:
+        calls.append(1)
+        if is_away[0]:
+            raise StoreUnavailable(f"{gone}: disk full")
+        return await real(url)
+
+    async def sets_are_away() -> None:
+        if len(calls) == 2:
+            calls.append(1)
+            raise SelectorsUnavailable("Redis does not answer")
+
+    monkeypatch.setattr(bench.store, "find_url", find_url)
+    first._refresh = sets_are_away
+    running = [asyncio.ensure_future(one.run()) for one in (first, second)]
+    # More tries than workers may die at a chunk, for longer than a lease.
+    for _ in range(600):
+        if len(calls) > 4 * parse_queue.MOST_TRIES:
+            break
+        await asyncio.sleep(0.1)
+    is_away[0] = False
+    await asyncio.gather(*running)
+    assert len(calls) > 4 * parse_queue.MOST_TRIES
+    assert first.set_aside == second.set_aside == 0 and first.chunks + second.chunks == 1
+    assert len(await bench.titles()) == 1
+
+
+async def test_a_worker_that_waits_with_a_chunk_can_be_ended(
+    bench: Bench, r: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.write(1, page(1))
+    queue = ParseQueue(r)
+    await queue.fill(refs_of(bench), Choice())
+    waits = worker(bench, queue)
+
+    async def sets_are_away() -> None:
+        waits.stop()
+        raise redis.ConnectionError("no route")
+
+    waits._refresh = sets_are_away
+    await waits.run()
+    assert waits.chunks == 0 and (await queue.progress()).chunks_left == 1
+
+
+async def test_what_is_acknowledged_is_deleted_at_once(r: Any) -> None:
+    queue = ParseQueue(r)
+    await queue.fill(["a:0:1"], Choice())
+    chunk = await queue.take("w")
+    assert chunk is not None
+    await r.config_resetstat()
+    assert await queue.done(chunk, ReparseReport(pages=1))
+    calls = await r.info("commandstats")
+    assert calls["cmdstat_xack"]["calls"] == calls["cmdstat_xdel"]["calls"] == 1
+    assert calls["cmdstat_multi"]["calls"] == 2, "one for both, one for the sums"
+
+
 # ---------------------------------------------------------------- real processes
 @pytest.mark.slow
 def test_three_workers_beside_a_crawl_one_killed_give_what_one_reparse_gives(
@@ -242,3 +311,17 @@ def test_wrong_words_are_wrong_usage(tmp_path: Path, newsweb: StartNewsweb) -> N
     ):
         ended = scrapy.run(*words)
         assert ended.returncode == 2 and "Traceback" not in ended.stderr, words
+
+
+@pytest.mark.slow
+def test_chunks_set_aside_and_a_redis_that_is_away_are_told_by_the_exit_code(
+    tmp_path: Path, newsweb: StartNewsweb, queue: Queue
+) -> None:
+    scrapy = crawler(tmp_path, newsweb("ip", sites=1, articles=1, **QUIET), REDIS_URL=queue.url)
+    queue._ask(lambda frontier, client: client.rpush(parse_queue.ASIDE, b"refs"))
+    ended = scrapy.run("parse_worker", "--until-done")
+    assert ended.returncode == 1 and "1 chunks were set aside" in ended.stderr
+    away = Scrapy(tmp_path, {**scrapy.settings, "REDIS_URL": "redis://127.0.0.1:1/0"})
+    ended = away.run("parse_worker", "--until-done")
+    assert ended.returncode == 1 and "Traceback" not in ended.stderr, ended.stderr
+    assert "parse worker failed: Redis does not answer" in ended.stderr

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
 from typing import Any
 
 import pytest
 from scrapy.settings import Settings
 
-from newscrawler.crawl.alert_ways import headline, text, ways_of
+from newscrawler.crawl import alert_ways
+from newscrawler.crawl.alert_ways import Own, headline, tell, text, ways_of
 from newscrawler.crawl.digests import NotSent
 from newscrawler.crawl.signature import SIGNATURE_HEADER, sign
 from tests.fixtures_mail import Mailbox
@@ -150,3 +154,48 @@ def test_a_wrong_chat_or_token_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(ValueError, match="is no token") as failed:
         ways_of(settings(ALERT_TELEGRAM_CHAT="1"))
     assert ".." not in str(failed.value)
+
+
+class Hangs:
+    """An action that does not answer before it is let go."""
+
+    def __init__(self) -> None:
+        self.go, self.calls = threading.Event(), 0
+
+    def send(self, alert: Any) -> object:
+        self.calls += 1
+        self.go.wait(120)
+        return True
+
+
+async def test_an_action_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alert_ways, "WAY_S", 0.05)
+    action = Hangs()
+    way = Own(action)
+    with pytest.raises(NotSent, match="not told within"):
+        await tell(way, alert())
+    with pytest.raises(NotSent, match="still at an alert before"):
+        await tell(way, alert())
+    assert action.calls == 1, "one thread hangs, not one more with each look"
+    action.go.set()
+    assert way._last is not None
+    way._last.join(60)
+    monkeypatch.setattr(alert_ways, "WAY_S", 60)
+    await tell(way, alert())
+    assert action.calls == 2
+
+
+def test_an_action_that_hangs_does_not_keep_a_look_from_its_end() -> None:
+    code = """
+import asyncio
+from newscrawler.crawl import alert_ways
+from newscrawler.crawl.digests import NotSent
+from tests.unit.crawl.test_alert_ways import Hangs, alert
+alert_ways.WAY_S = 0.05
+try:
+    asyncio.run(alert_ways.tell(alert_ways.Own(Hangs()), alert()))
+except NotSent:
+    print("not sent")
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=90)
+    assert ended.stdout == "not sent\n", ended.stderr

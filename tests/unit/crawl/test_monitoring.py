@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from spidermon.contrib.scrapy import monitors as stock
 
 from newscrawler.crawl import monitoring
 from newscrawler.crawl.alert_ways import ways_of
-from newscrawler.crawl.monitoring import Monitor, monitor_for_ever, preload
+from newscrawler.crawl.monitoring import AwayFile, Monitor, monitor_for_ever, preload
 from newscrawler.fleet.history import HOUR_MS, History
+from newscrawler.fleet.incidents import ALERTS, GIVEN_UP_MS
 from newscrawler.fleet.registry import Registry, SiteDelta
 from newscrawler.frontier import connect
 from newscrawler.items import Article
@@ -185,3 +187,82 @@ async def test_a_service_lives_through_a_look_that_fails(
     end.set()
     await service
     assert "A look of the monitor failed, goes on" in caplog.text
+
+
+async def test_a_monitor_without_ways_leaves_alerts_to_those_that_have_some(
+    r: Any, settings: Settings, webhook: Receiver
+) -> None:
+    settings.set("SITES_FILE", "/nowhere/sites.json", priority="cmdline")
+    mute = Monitor(settings, r, {}, lambda: None)
+    report = await mute.round()
+    assert len(report.told) == 1 and report.undelivered == [] and webhook.alerts == []
+    assert (await mute.round()).told == [], "it says what is new"
+    await monitor_of(settings, r).round()
+    assert told(webhook) == [("raised", "away/sites file")]
+    await r.hdel("{fleet}:incidents", "away/sites file")
+    await mute.round()
+    [waiting] = await mute.incidents.waiting()
+    waiting.alert["at_ms"] -= GIVEN_UP_MS + 1
+    row = {"alert": waiting.alert, "tries": 0, "next_ms": 0}
+    await r.hset(ALERTS, waiting.id, json.dumps(row))
+    await mute.round()
+    assert await mute.incidents.waiting() == [], "kept for a day, not for ever"
+
+
+@pytest.mark.parametrize("has_temp", [True, False], ids=["temporary-file", "memory"])
+async def test_a_data_folder_that_cannot_be_written_tells_once_too(
+    r: Any, settings: Settings, webhook: Receiver, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, has_temp: bool,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(monitoring, "_PAUSE_S", 0.01)
+    (tmp_path / "monitor-redis.json").mkdir()  # no file can be put in its place
+    (tmp_path / "temp").mkdir()
+    temp = tmp_path / ("temp" if has_temp else "none")
+    monkeypatch.setattr(tempfile, "tempdir", str(temp))
+    away: Any = connect("redis://127.0.0.1:1/0", single=False)
+    service = monitor_of(settings, away)
+    for _ in range(3):
+        monitor = monitor_of(settings, away) if has_temp else service
+        await monitor.round()
+    assert told(webhook) == [("raised", "away/redis")]
+    for _ in range(2):
+        monitor = monitor_of(settings, r)
+        if not has_temp:  # one process, as a service
+            monitor._away = service._away
+        assert (await monitor.round()).is_well
+    assert told(webhook)[1:] == [("recovered", "away/redis")]
+
+
+async def test_a_receiver_that_is_away_gets_that_redis_is_back(
+    r: Any, settings: Settings, webhook: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitoring, "_PAUSE_S", 0.01)
+    away: Any = connect("redis://127.0.0.1:1/0", single=False)
+    await monitor_of(settings, away).round()
+    await Monitor(settings, r, {}, lambda: None).round()  # has nobody to tell
+    webhook.status = lambda body: 503
+    await monitor_of(settings, r).round()
+    webhook.status = lambda body: 204
+    for _ in range(2):
+        await monitor_of(settings, r).round()
+    assert [event for event, _ in told(webhook)] == ["raised", "recovered", "recovered"]
+
+
+def test_a_row_that_cannot_be_deleted_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temp"))
+    path = tmp_path / "data" / "away.json"
+    file = AwayFile(path)
+    file.write({"since_ms": 1, "done": []})
+    assert AwayFile(path).read() == {"since_ms": 1, "done": []}
+    path.unlink()
+    path.mkdir()  # neither deleted as a file nor replaced by one
+    file.forget()
+    assert AwayFile(path).read() is None and list((tmp_path / "temp").iterdir())
+    path.rmdir()
+    file.write({"since_ms": 2, "done": []})
+    assert AwayFile(path).read() == {"since_ms": 2, "done": []}
+    assert list((tmp_path / "temp").iterdir()) == []
+    assert [one.name for one in path.parent.iterdir()] == ["away.json"]
