@@ -92,11 +92,15 @@ class LinkLearning:
     def kind_of(self, site: Site, link: Link, *, is_named: bool = False) -> Kind:
         """What was learned of a link, else what its address looks like. Where sites.json has a
         pattern of articles it decides. ``is_named``: a feed or news sitemap gives it with title and
-        time, which is an article's unless its own page was read and is none."""
+        time, which is an article's unless its own page was read and is none, or a menu names it."""
         if site.article_pattern or link.kind not in (Kind.ARTICLE, Kind.PAGE):
             return link.kind
         verdict = self.of(site.id).judge(*split(link.url))
-        if is_named and not (verdict and verdict.is_of_page):
+        if (
+            is_named
+            and not (verdict and verdict.is_of_page)
+            and not self.names_section(site, link.url)
+        ):
             return Kind.ARTICLE  # what is said of it is more than what others like it were
         if link.url in self._doubtful and not (verdict and verdict.is_of_page):
             return Kind.PAGE

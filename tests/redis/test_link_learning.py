@@ -95,6 +95,10 @@ def test_a_feed_s_entry_with_title_and_time_is_an_article_s() -> None:
     learning = LinkLearning(None)
     found = link("/t/bai-moi", known)
     assert learning.kind_of(site, found, is_named=True) is Kind.ARTICLE
+    for number in range(60):
+        learning.note_read(site.id, f"{HOME}/t/muc-{number}", LinkClass.LIST)
+    assert learning.kind_of(site, found) is Kind.PAGE
+    assert learning.kind_of(site, found, is_named=True) is Kind.ARTICLE, "more than its shape"
     learning.note_menu(site.id, [HOME + "/t/bai-moi"])
     assert learning.kind_of(site, found, is_named=True) is Kind.PAGE
 
