@@ -23,6 +23,7 @@ from newscrawler.frontier.queue import FrontierError
 from newscrawler.frontier.records import FOR_GOOD
 from newscrawler.frontier.reshard import STEP_URLS, Resharder
 from newscrawler.frontier.types import CLASSES, FrontierConfig
+from newscrawler.utils.display import iso_of
 from newscrawler.utils.numbers import whole_number
 from newscrawler.web import urls
 
@@ -481,11 +482,11 @@ async def audit(operator: Operator, domain: str, last_ms: int, as_json: bool) ->
         cli.print_object(asdict(found))
     else:
         if found.hours:
-            hours = [{**hour, "hour": _when(hour["from_ms"])} for hour in found.hours]
+            hours = [{**hour, "hour": iso_of(hour["from_ms"])} for hour in found.hours]
             columns = ("hour", "fetches", "least_gap_ms", "delay_ms", "too_soon")
             cli.print_rows(hours, columns, False)
         if found.violations:
-            rows = [{**row, "at": _when(row["at_ms"])} for row in found.violations]
+            rows = [{**row, "at": iso_of(row["at_ms"])} for row in found.violations]
             cli.print_rows(rows, ("at", "gap_ms", "delay_ms"), False)
         _show_audit(found)
     return 1 if found.too_soon else 0
@@ -495,11 +496,12 @@ def _show_audit(found: Audit) -> None:
     least = "-" if found.least_gap_ms is None else f"{found.least_gap_ms / 1000:.3f} s"
     if found.hours:
         what = (
-            f"{found.fetches:,} fetches since {_when(found.since_ms)} ({found.log_fetches:,} in the"
-            f" log since {_when(found.log_since_ms)}, before that sums of {len(found.hours)} hours)"
+            f"{found.fetches:,} fetches since {iso_of(found.since_ms)}"
+            f" ({found.log_fetches:,} in the log since {iso_of(found.log_since_ms)},"
+            f" before that sums of {len(found.hours)} hours)"
         )
     else:
-        what = f"{found.fetches} fetches in the log since {_when(found.since_ms)}"
+        what = f"{found.fetches} fetches in the log since {iso_of(found.since_ms)}"
     cli.show(
         f"{found.domain}: {what}, least gap between two {least}, sooner than the delay:"
         f" {found.too_soon}"
@@ -508,7 +510,7 @@ def _show_audit(found: Audit) -> None:
         cli.note(
             f"the log keeps the last {FrontierConfig().log_entries:,} fetches of a domain, and the"
             " hours before them are kept as sums for 48 hours: what came before"
-            f" {_when(found.since_ms)} was not looked at"
+            f" {iso_of(found.since_ms)} was not looked at"
         )
 
 
@@ -562,19 +564,13 @@ def _fetch(entry: dict[str, Any]) -> str:
     answer = {None: "the worker that had it was lost", 0: "no answer"}.get(
         entry["status"], f"status {entry['status']}"
     )
-    return f"{_when(entry['granted_ms'])}, {answer} after {took_s:.3g} s"
+    return f"{iso_of(entry['granted_ms'])}, {answer} after {took_s:.3g} s"
 
 
 def _fact(name: str, value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
-    return _when(value) if name.endswith("_ms") else value
-
-
-def _when(ms: int) -> str:
-    from datetime import UTC, datetime
-
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")
+    return iso_of(value) if name.endswith("_ms") else value
 
 
 async def purge(operator: Operator, domains: list[str], opts: argparse.Namespace) -> int:
@@ -630,7 +626,7 @@ def _list_quarantine(entries: list[Quarantined], domain: str | None, as_json: bo
         {
             "domain": e.domain,
             "reason": e.reason,
-            "since": _when(e.since_ms),
+            "since": iso_of(e.since_ms),
             "url": e.url or e.url_id.hex(),
         }
         for e in entries

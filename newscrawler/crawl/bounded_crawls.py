@@ -15,7 +15,6 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from newscrawler.discovery.sites import Refusal, Site, Sites
@@ -32,6 +31,7 @@ from newscrawler.frontier.bounded import (
 from newscrawler.frontier.queue import Ack, Frontier
 from newscrawler.frontier.types import Wanted
 from newscrawler.items import LIST_KINDS, Kind, Link, Outcome
+from newscrawler.utils.display import iso_of
 from newscrawler.web.robots import RobotsRules
 
 if TYPE_CHECKING:
@@ -462,8 +462,8 @@ async def status(frontier: Frontier, crawl: Crawl, workers: int | None) -> dict[
         "new_articles": crawl.new_articles,
         "left_out": crawl.left_out,
         "by": crawl.by,
-        "created": _iso(crawl.created_ms),
-        "ended": _iso(crawl.ended_ms) if crawl.ended_ms else None,
+        "created": iso_of(crawl.created_ms),
+        "ended": iso_of(crawl.ended_ms) if crawl.ended_ms else None,
     }
 
 
@@ -530,7 +530,3 @@ def _domain(crawl: Crawl) -> str:
 def _now_ms() -> int:
     """Of this machine, as the book's looks and days are."""
     return int(time.time() * 1000)
-
-
-def _iso(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")

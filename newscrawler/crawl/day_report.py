@@ -22,7 +22,7 @@ from newscrawler.fleet.rows import ORDINARY, STEPS
 from newscrawler.fleet.usual import Site
 from newscrawler.frontier.operator import Operator
 from newscrawler.store.base import StoreError, WholeStore
-from newscrawler.utils.display import shown
+from newscrawler.utils.display import iso_of, shown
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -297,7 +297,7 @@ async def _selectors(
     for known in await store.known():
         for event in await store.history(known.domain):
             if start_ms <= event["at_ms"] < end_ms:
-                events.append({"domain": known.domain, **event, "at": _iso(event["at_ms"])})
+                events.append({"domain": known.domain, **event, "at": iso_of(event["at_ms"])})
     events.sort(key=lambda event: event["at_ms"])
     return events
 
@@ -324,7 +324,7 @@ async def _incidents(client: Any, start_ms: int, end_ms: int) -> list[dict[str, 
         for one in alert["incidents"]:
             found.append(
                 {
-                    "at": _iso(alert["at_ms"]),
+                    "at": iso_of(alert["at_ms"]),
                     "event": alert["event"].removeprefix("fleet."),
                     "severity": alert["severity"],
                     "kind": alert["kind"],
@@ -341,7 +341,3 @@ def _sum(rows: Iterable[Counter[str]]) -> Counter[str]:
     for row in rows:
         whole.update(row)
     return whole
-
-
-def _iso(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")

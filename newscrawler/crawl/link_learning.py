@@ -96,14 +96,11 @@ class LinkLearning:
         if site.article_pattern or link.kind not in (Kind.ARTICLE, Kind.PAGE):
             return link.kind
         verdict = self.of(site.id).judge(*split(link.url))
-        if (
-            is_named
-            and not (verdict and verdict.is_of_page)
-            and not self.names_section(site, link.url)
-        ):
-            return Kind.ARTICLE  # what is said of it is more than what others like it were
-        if link.url in self._doubtful and not (verdict and verdict.is_of_page):
-            return Kind.PAGE
+        if verdict is None or not verdict.is_of_page:
+            if is_named and not self.names_section(site, link.url):
+                return Kind.ARTICLE  # what is said of it is more than what others like it were
+            if link.url in self._doubtful:
+                return Kind.PAGE
         if verdict is None:
             return link.kind
         return Kind.ARTICLE if verdict.class_ is LinkClass.ARTICLE else Kind.PAGE

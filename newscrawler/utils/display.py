@@ -4,6 +4,7 @@ shows them, and addresses of our own services may not show their passwords. Pure
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 #: What a terminal obeys instead of showing it: C0 but tab and line feed, DEL, C1 (CSI in one
@@ -72,3 +73,8 @@ def cell(value: Any) -> Any:
     text = shown(value)
     is_formula = text.lstrip().startswith(_FORMULA) or text.startswith(_FORMULA)
     return f"'{text}" if is_formula and not _NUMBER.fullmatch(text.strip()) else text
+
+
+def iso_of(ms: int) -> str:
+    """Milliseconds since the epoch as "2026-11-22T08:30:00+00:00"."""
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")
