@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from newscrawler.frontier import keys
 from newscrawler.frontier.queue import DomainPolicy, FrontierRefused
 from newscrawler.frontier.taken import DOMAIN, URL, Entry, Taken
 from newscrawler.items import Outcome
@@ -64,6 +66,34 @@ async def test_a_leased_url_never_comes_back_whatever_its_visit_says(
     assert rest.url_id != leases[0].url_id
     await f.step(0, [done(rest, Outcome.RETRY)], [ended(rest)])
     assert (await f.counts()).queued == 1, "another one comes again"
+    await check(r)
+
+
+@pytest.mark.parametrize("end", ["given back", "its worker is dead", "it ran out"])
+async def test_a_leased_url_never_comes_back_when_its_visit_came_to_nothing(
+    r: Any, end: str
+) -> None:
+    f = await frontier(r, lease_ms=1_000 if end == "it ran out" else 60_000)
+    one, other = links(2, "a.vn")
+    await f.add([one, other])
+    (lease,) = (await f.step(1)).leases
+    await f.taken.block([lease.url_id], ["a.vn"])
+    survivor = await frontier(r, worker="w2")
+    if end == "given back":
+        assert await f.give_back([lease]) == 1
+    elif end == "its worker is dead":
+        assert await survivor.free_dead(lambda worker: worker == "w1") == 1
+    else:
+        await asyncio.sleep(1.05)
+    (rest,) = (await survivor.step(2)).leases
+    assert rest.url_id != lease.url_id
+    counts = await f.counts()
+    assert (counts.queued, counts.waiting, counts.leased) == (0, 0, 1)
+    assert await f.record(lease.url_id, "a.vn") is not None, "its end is on record"
+    assert await r.hlen(keys.records(0, "a.vn")) == 1, "and its address is not queued"
+    await survivor.step(0, [done(rest, Outcome.DONE)], [ended(rest)])
+    blocked = one if lease.url_id == one.url_id else other
+    assert (await survivor.add([replace(blocked, revisit=True)])).refused == {"disabled": 1}
     await check(r)
 
 

@@ -162,6 +162,12 @@ local function return_lease(id, e, how)
     put_in_quarantine(id, e.domain, "poison", raw)
     return
   end
+  if is_taken(id) then  -- while it was leased: the record is gone for good, as after a visit (settle() in _ack.lua)
+    h.outcome, h.last = OUT.REFUSED, now_s
+    call("HDEL", key, id)
+    write_finished(id, h, { reason = "takedown" })
+    return
+  end
   if how == "lost" then
     local rest, rest_ms = raw:sub(HEADER.size + 1), crash(h, e)
     if not rest_ms then

@@ -3,8 +3,8 @@
 -- KEYS[1] {f3}      prefix of the shard; {f3}:taken is the set of blocked url ids, which _offer.lua and _ack.lua ask
 -- ARGV[1] block | lift    ARGV[2] cmsgpack list of domains that may have them    ARGV[3] cmsgpack list of url ids
 --
--- Returns how many left the queue. A leased URL stays until its visit ends: what was read of it is dropped then, and
--- _ack.lua does not queue it again.
+-- Returns how many left the queue. A leased URL stays until its lease ends: what was read of it is dropped then, and
+-- neither _ack.lua nor, where its worker gave it back or died, _lease.lua queues it again.
 --@include _base
 --@include _records
 --@include _domain
