@@ -7,6 +7,7 @@ They come from the stream in Redis, whose ids are theirs: a listener that comes 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
@@ -74,7 +75,7 @@ def add_listening(app: FastAPI, reader: DataReader) -> None:
 
         async def told() -> AsyncIterator[str]:
             try:
-                async for part in listener.parts(request):
+                async for part in listener.parts(request, app.state.ending):
                     yield part
             finally:
                 listening.discard(me)
@@ -104,12 +105,13 @@ class Listener:
         if oldest and _order(_text(oldest[0][0])) > _order(last):
             self._has_gap = True
 
-    async def parts(self, request: Request) -> AsyncIterator[str]:
+    async def parts(self, request: Request, ending: asyncio.Event) -> AsyncIterator[str]:
+        """Until the listener goes, or the server is about to end."""
         yield f"retry: {RETRY_MS}\n\n"
         if self._has_gap:
             yield "event: gap\ndata: {}\n\n"
         said_at = time.monotonic()
-        while not await request.is_disconnected():
+        while not ending.is_set() and not await request.is_disconnected():
             try:
                 found = await self._client.xread({STREAM: self._last}, count=_BATCH)
             except RedisError:
@@ -125,7 +127,8 @@ class Listener:
                 yield f": {self._last}\n\n"
                 said_at = time.monotonic()
             if len(rows) < _BATCH:
-                await asyncio.sleep(LOOK_S)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(ending.wait(), LOOK_S)
 
     def _is_wanted(self, event: dict[str, str]) -> bool:
         return (not self._types or event.get("type") in self._types) and (

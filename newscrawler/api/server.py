@@ -67,6 +67,13 @@ def address(sock: socket.socket) -> str:
 
 
 class PageServer(uvicorn.Server):
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answers without an end are told to end: uvicorn would wait GRACE_S for them."""
+        state = getattr(self.config.app, "state", None)
+        if (ending := getattr(state, "ending", None)) is not None:
+            ending.set()
+        await super().shutdown(sockets)
+
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
         """uvicorn raises the signal again after a clean end, and the process

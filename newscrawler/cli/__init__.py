@@ -66,6 +66,8 @@ class Command(ScrapyCommand):
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
         assert self.settings is not None
+        if "--" in args:  # argparse leaves the sign that no option follows among the words
+            args.remove("--")
         begin(self.settings)
         set_own(self.settings, self.own_settings)
 

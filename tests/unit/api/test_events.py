@@ -19,7 +19,7 @@ from newscrawler.api import listen
 from newscrawler.api.app import create_app
 from newscrawler.api.deps import Deps
 from newscrawler.api.limits import Limits
-from newscrawler.api.server import start_in_thread
+from newscrawler.api.server import GRACE_S, start_in_thread
 from newscrawler.fleet.registry import Registry
 from newscrawler.store import open_store
 from newscrawler.store.events import STREAM
@@ -138,6 +138,26 @@ def test_so_many_listeners_and_no_more(url: str, tell: Tell) -> None:
                 return
         assert time.monotonic() < end, "the place of one that left is free"
         time.sleep(0.05)
+
+
+def test_a_server_ends_at_once_beside_a_listener(
+    redis_server: str, filled_folder: Path, tell: Tell
+) -> None:
+    """Its look at the stream, once a second, is cut short as well."""
+    deps = Deps(
+        store=open_store("", filled_folder),
+        registry=Registry(redis.asyncio.Redis.from_url(redis_server)),
+    )
+    running = start_in_thread(create_app(deps))
+    with listening(running.url) as stream:
+        tell("one")
+        assert stream.next()[1]["id"] == "one"
+        began = time.monotonic()
+        running.stop()
+        took_s = time.monotonic() - began
+        assert not any(line.startswith("data") for line in stream._lines), "it ends in order"
+    print(f"the server took {took_s:.2f} s to end")
+    assert took_s < GRACE_S - 1, "it waited for the listener"
 
 
 @pytest.mark.parametrize("last", ["x", "1", "1-1-1", "99999999999999999999999-0", "$"])

@@ -211,6 +211,17 @@ def test_a_mistyped_option_of_search_is_no_word(tmp_path: Path, option: str) -> 
     assert "unknown option" not in meant.stderr
 
 
+def test_what_stands_behind_the_two_dashes_is_the_query(filled_folder: Path) -> None:
+    def said(*words: str) -> str:
+        environ = {**environment(filled_folder), "DATA_DIR": str(filled_folder)}
+        done = warm.run(["search", *words], env=environ, text=True, timeout=60)
+        return str(done.stdout + done.stderr)
+
+    assert "error: -vàng: no word to look for" in said("--", "-vàng")
+    with_a_word = said("--", "-vàng", "giá")
+    assert "Read as: " in with_a_word and "--" not in with_a_word
+
+
 @pytest.mark.parametrize("command", [["export", "--format", "csv"], ["reparse"]], ids=" ".join)
 def test_since_that_is_no_time_names_what_is(tmp_path: Path, command: list[str]) -> None:
     args = [*command, "--since", "yesterday"]
