@@ -57,6 +57,15 @@ _COUNTS = (
     "missing",
 )  # fmt: skip
 
+#: KEYS: chunks, sums. ARGV: group, id of the chunk, ms since the epoch, name, number, name ...
+_DONE = """
+if redis.call("XACK", KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
+redis.call("XDEL", KEYS[1], ARGV[2])
+for i = 4, #ARGV, 2 do redis.call("HINCRBY", KEYS[2], ARGV[i], ARGV[i + 1]) end
+redis.call("HSET", KEYS[2], "last_ms", ARGV[3])
+return 1
+"""
+
 
 class JobAtWork(ValueError):
     """What was queued before is not done yet."""
@@ -171,19 +180,17 @@ class ParseQueue:
 
     async def done(self, chunk: Chunk, report: ReparseReport) -> bool:
         """Counts it and takes it away; False: another worker did before."""
+        counts = {name: n for name in _COUNTS if (n := getattr(report, name))}
+        counts |= {f"field:{name}": n for name, n in report.fields.items()}
+        counts["chunks"] = 1
+        told = [part for name, n in counts.items() for part in (name, n)]
         with translated():
-            if not await self._remove(chunk.id):
-                return False
-            pipe = self.client.pipeline(transaction=True)
-            for name in _COUNTS:
-                if n := getattr(report, name):
-                    pipe.hincrby(SUMS, name, n)
-            for name, n in report.fields.items():
-                pipe.hincrby(SUMS, f"field:{name}", n)
-            pipe.hincrby(SUMS, "chunks", 1)
-            pipe.hset(SUMS, "last_ms", int(time.time() * 1000))
-            await pipe.execute()
-            return True
+            # In one script: a worker that is killed leaves the chunk with its counts, or neither.
+            return bool(
+                await self.client.eval(
+                    _DONE, 2, CHUNKS, SUMS, GROUP, chunk.id, int(time.time() * 1000), *told
+                )
+            )
 
     async def _remove(self, number: bytes, aside: bytes | None = None) -> bool:
         # At once: a chunk that is acknowledged and not deleted is nobody's, and is left for ever.

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import redis
+import redis.asyncio
+from redis.asyncio.connection import AbstractConnection as Connection
 
 from newscrawler.crawl import parse_queue
 from newscrawler.crawl.ingest import Ingest
@@ -75,6 +77,46 @@ async def test_chunks_are_done_and_counted(bench: Bench, r: Any) -> None:
     assert set(found.workers) == {"w0", "w1", "w2"}
     assert len(await bench.titles()) == 7
     assert await queue.fill([], Choice()) == 0  # the job before is over
+
+
+@pytest.mark.parametrize("sent", [1, 2, 3])
+async def test_worker_that_dies_while_it_counts_loses_no_count(
+    r: Any, redis_server: str, monkeypatch: pytest.MonkeyPatch, sent: int
+) -> None:
+    """Killed before it sends the first, second, third command: the chunk is taken away with its
+    counts, or it is left with none."""
+    queue = ParseQueue(r)
+    await queue.fill(["a:0:1"], Choice(), 1)
+    chunk = await queue.take("w1")
+    assert chunk is not None
+    client = redis.asyncio.Redis.from_url(redis_server)
+    await client.ping()
+    await client.script_load(parse_queue._DONE)
+    send, left = Connection.send_packed_command, [sent]
+
+    async def dies(self: Any, *args: Any, **more: Any) -> None:
+        left[0] -= 1
+        if left[0] <= 0:
+            raise KilledError
+        await send(self, *args, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Connection, "send_packed_command", dies)
+        try:
+            await ParseQueue(client).done(chunk, ReparseReport(pages=3, new=1))
+        except KilledError:
+            await client.connection_pool.disconnect()
+    await client.aclose()
+    found = await queue.progress()
+    assert (found.chunks_left, found.sums) in [
+        (1, {}),
+        (0, {"pages": 3, "new": 1, "chunks": 1}),
+    ]
+    assert (found.chunks_left == 1) == (sent == 1)
+
+
+class KilledError(BaseException):
+    pass
 
 
 async def test_chunk_of_a_silent_worker_goes_to_another_and_counts_once(
@@ -245,7 +287,8 @@ async def test_what_is_acknowledged_is_deleted_at_once(r: Any) -> None:
     assert await queue.done(chunk, ReparseReport(pages=1))
     calls = await r.info("commandstats")
     assert calls["cmdstat_xack"]["calls"] == calls["cmdstat_xdel"]["calls"] == 1
-    assert calls["cmdstat_multi"]["calls"] == 2, "one for both, one for the sums"
+    assert calls["cmdstat_eval"]["calls"] == 1, "with its counts, in one step"
+    assert "cmdstat_multi" not in calls and calls["cmdstat_hincrby"]["calls"] == 2
 
 
 # ---------------------------------------------------------------- real processes
