@@ -3,8 +3,10 @@ pages against theirs, and references from the one to the other. Reads only."""
 
 from __future__ import annotations
 
+import asyncio
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from newscrawler.rawstore import RawNotFound, RawStore
@@ -13,6 +15,10 @@ from newscrawler.store.base import Query, WholeStore
 
 #: Seconds between two words of progress.
 _SAY_S = 2.0
+#: What is compared by counting is wrong when it is so in as many looks, seconds apart: workers that
+#: write meanwhile change one count before the other, and their vectors and index come after them.
+_LOOKS, _BETWEEN_S = 4, 0.5
+_NUMBER = re.compile(r"[0-9,]+")
 
 
 @dataclass(slots=True)
@@ -44,9 +50,9 @@ class Check:
 
     async def run(self) -> Findings:
         await self._articles()
-        await self._counts()
-        for line in await self._store.inspect():
-            self._found.add("store", line)
+        for look in (self._counts, self._store.inspect):
+            for line in await _lasting(look):
+                self._found.add("store", line)
         if self._raw is not None:
             self._pages(self._raw)
         return self._found
@@ -63,7 +69,7 @@ class Check:
             self._progress(f"{articles:,} articles")
         self._found.counts = {"articles": articles - gone, "gone": gone}
 
-    async def _counts(self) -> None:
+    async def _counts(self) -> list[str]:
         """A crawl that goes on changes them between two looks: they are compared only where nothing
         was written meanwhile."""
         await self._store.refresh()
@@ -71,7 +77,7 @@ class Check:
         found = await self._store.search(Query(size=1, mode="keyword"))
         after = await self._store.stats()
         if before["articles"] != after["articles"]:
-            return
+            return []
         stored = int(after["articles"] or 0)
         if stored != self._found.counts["articles"]:
             self._say(
@@ -79,7 +85,8 @@ class Check:
                 " stored: they are written to"
             )
         elif found.total != stored and not found.total_is_capped:
-            self._found.add("store", f"a search finds {found.total:,} of {stored:,} articles")
+            return [f"a search finds {found.total:,} of {stored:,} articles"]
+        return []
 
     def _pages(self, raw: RawStore) -> None:
         pages = 0
@@ -102,3 +109,16 @@ class Check:
         if self._clock() - self._said_at >= _SAY_S:
             self._said_at = self._clock()
             self._say(text)
+
+
+async def _lasting(look: Callable[[], Awaitable[list[str]]]) -> list[str]:
+    """The lines of the last look of which each look before had one as well, whatever its numbers
+    were."""
+    lines = await look()
+    for _ in range(_LOOKS - 1):
+        if not lines:
+            break
+        await asyncio.sleep(_BETWEEN_S)
+        known = {_NUMBER.sub("", line) for line in lines}
+        lines = [line for line in await look() if _NUMBER.sub("", line) in known]
+    return lines

@@ -173,10 +173,13 @@ class RawStore:
         """
         if not self.folder.is_dir():
             return []
+        names = {path.name for path in self.folder.iterdir()}
         found = sorted(
-            path
-            for path in self.folder.iterdir()
-            if path.name.endswith((files.SUFFIX, files.OPEN_SUFFIX))
+            self.folder / name
+            for name in names
+            if name.endswith(files.SUFFIX)
+            # one that was completed while the folder was listed may be there under both names
+            or (name.endswith(files.OPEN_SUFFIX) and name.removesuffix(".open") not in names)
         )
         return found if shadows else compact.without_shadows(found)
 

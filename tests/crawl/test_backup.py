@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 
+from newscrawler.crawl import backup
 from newscrawler.frontier import redis_server as embedded
 from newscrawler.frontier import snapshot
+from newscrawler.frontier.taken import URL, Entry
 from tests.crawl.harness import until
 from tests.crawl.small import QUIET, complaints, crawler, page_hits, sql, stored
 from tests.fixtures_newsweb import StartNewsweb
 from tests.fixtures_redis import RedisServers, binary_of
 from tests.fixtures_s3 import BUCKET, S3Server
+from tests.redis.helpers import check, frontier, links
 
 pytestmark = pytest.mark.slow
 
@@ -120,6 +124,56 @@ def test_what_is_wrong_with_a_backup_is_said_and_nothing_changes(
     got = other.run("restore", place)
     assert got.returncode == 0, got.stderr
     assert {a.id for a in stored(other.data)} == ids
+
+
+async def test_a_restored_queue_lets_go_of_what_is_blocked(r: Any, redis_server: str) -> None:
+    blocked, other = links(2, "a.vn")
+    entry = Entry(blocked.url, "2026-11-22", "me", "asked")
+    f = await frontier(r)
+    await f.taken.put({URL + blocked.url_id.hex(): entry})
+    blocks = await backup._blocks(redis_server)
+    await r.flushall()  # what a restore does first; the queue of the backup knows of no block
+    f = await frontier(r)
+    await f.add([blocked, other])
+    said: list[str] = []
+    await backup._block_again(redis_server, blocks, said.append)
+    assert [lease.url for lease in (await f.step(2)).leases] == [other.url]
+    assert (await f.taken.all()).keys() == blocks.keys() and len(said) == 1
+    await check(r)
+
+
+@pytest.mark.long
+def test_what_was_taken_down_since_the_backup_stays_blocked(
+    tmp_path: Path, newsweb: StartNewsweb
+) -> None:
+    """The articles of the backup come back, what is blocked is not fetched, and the take-down can
+    be repeated."""
+    web = newsweb("ip", sites=2, articles=6, **QUIET)
+    scrapy = crawler(tmp_path, web)
+    assert scrapy.run("crawl", "news").returncode == 0
+    articles = stored(scrapy.data)
+    victim = next(a for a in articles if a.raw_ref and not a.cluster)
+    domain = next(a.site for a in articles if a.site != victim.site)
+    copy = tmp_path / "copy"
+    assert scrapy.run("backup", str(copy)).returncode == 0
+    for target in (victim.url, domain):
+        down = scrapy.run("takedown", target, "--reason", "asked", "--yes")
+        assert down.returncode == 0, down.stdout + down.stderr
+
+    back = scrapy.run("restore", str(copy), "--replace")
+    assert back.returncode == 0, back.stderr
+    assert "what was taken down stays blocked" in back.stderr
+    assert {a.id for a in stored(scrapy.data)} == {a.id for a in articles}
+    listed = scrapy.run("takedown", "--list", "--json").stdout.splitlines()
+    assert {json.loads(row)["target"] for row in listed} == {victim.url, domain}
+
+    hits = page_hits(web)
+    for urls in (victim.url, next(a.url for a in articles if a.site == domain)):
+        again = scrapy.run("crawl", "news", "-a", f"urls={urls}")
+        assert again.returncode == 0, again.stderr[-2000:]
+        assert page_hits(web)[urls] == hits[urls], "it was asked for again"
+    assert scrapy.run("takedown", victim.url, "--reason", "again", "--yes").returncode == 0
+    assert victim.id not in {a.id for a in stored(scrapy.data)}
 
 
 @pytest.mark.long

@@ -15,7 +15,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from newscrawler.rawstore import RawStore, record
+from newscrawler.crawl.store_check import Check
+from newscrawler.rawstore import READER, RawStore, record
+from newscrawler.store.base import Query, SearchResult
 from newscrawler.store.sqlite import LocalStore
 from tests import warm
 from tests.contract.articles import article, filler
@@ -87,6 +89,42 @@ def test_a_store_that_is_whole_passes(run: Run) -> None:
     assert done.stdout == b""
     said = done.stderr.decode()
     assert "2 articles, 0 gone, 3 raw records, 2 references looked at: no fault(s)" in said
+
+
+class Busy(LocalStore):
+    """Beside a worker: while the check searches, an article comes and goes again."""
+
+    def __init__(self, path: Path, times: int) -> None:
+        super().__init__(path)
+        self.left = times
+
+    async def search(self, query: Query) -> SearchResult:
+        if not self.left:
+            return await super().search(query)
+        self.left -= 1
+        other = article(f"busy{self.left}", "Tin khác", filler(50 + self.left))
+        await self.put([other])
+        await self.refresh()
+        found = await super().search(query)
+        await self.mark_gone([other.id])
+        return found
+
+
+@pytest.mark.parametrize("times", [0, 1, 2])
+async def test_what_a_worker_writes_meanwhile_is_no_fault(data: Path, times: int) -> None:
+    store = Busy(data / "articles.db", times)
+    found = await Check(store, None, print).run()
+    assert store.left == 0, "it was written to"
+    await store.close()
+    assert found.faults == [] and found.counts["articles"] == 2
+
+
+def test_a_file_that_is_completed_while_it_is_looked_for_is_counted_once(data: Path) -> None:
+    file = warc(data)
+    os.link(file, file.with_name(file.name + ".open"))  # a folder that is listed meanwhile has both
+    raw = RawStore.open(str(data / "warc"), READER)
+    assert len(list(raw.verify())) == 3
+    raw.close()
 
 
 def forged(member: bytes) -> bytes:
