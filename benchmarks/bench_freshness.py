@@ -46,6 +46,14 @@ def options() -> argparse.Namespace:
         action="store_true",
         help="ip: the crawl is told nothing but the home page of each site",
     )
+    parser.add_argument(
+        "--unknown",
+        type=int,
+        default=0,
+        help="ip: so many sites of which only the home is told, drawn by --seed (with --sites 0:"
+        " no others)",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="draws the web (1)")
     parser.add_argument("--only", choices=("shipped", "baseline"), help="one of the two runs")
     parser.add_argument(
         "--together",
@@ -92,6 +100,8 @@ def main() -> int:
         "layout": args.layout,
         "sites": args.sites,
         "home_only": args.home_only,
+        "unknown": args.unknown,
+        "seed": args.seed,
     }
     plans = [Plan("as shipped", **common), Plan("every seed, 15 min", fixed_s=BASELINE_S, **common)]
     if args.only:

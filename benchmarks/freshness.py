@@ -53,6 +53,8 @@ class Plan:
     start: str = "2026-11-20T05:00:00+07:00"
     rhythm: bool = True
     home_only: bool = False  # ip: of each site the crawl is told nothing but the home page
+    unknown: int = 0  # ip: so many further sites of that form, drawn by the seed (unknown.py)
+    seed: int = 1  # of the web
     warm_up_s: float = HOUR  # not measured: the store fills with what was there before
     tail_s: float = HOUR / 2  # not measured: too late to be found before the end
 
@@ -150,6 +152,8 @@ def run(plan: Plan, folder: Path) -> Result:
         "sites": plan.sites or None,
         "rhythm": plan.rhythm,
         "home_only": plan.home_only,
+        "unknown": plan.unknown or None,
+        "seed": plan.seed,
     }
     try:
         with NewswebProcess(
