@@ -3,13 +3,14 @@
 newscrawler.discovery.link_classes says what is counted and what follows from it. A worker uses its
 own notes at once and those of the others when it writes its own.
 
-    {links}:c:<site>  hash  source, class and shape -> count; "known", class and address -> 1
+    {links}:c:<site>  hash  source, class and shape -> count; "known", class and address -> 1;
+                            "read" -> pages noted since the counts were made smaller last
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -24,8 +25,11 @@ from newscrawler.discovery.link_classes import (
     SiteClasses,
     Source,
     bare,
+    bounded,
+    faded,
     field_of,
     known_field,
+    shape_of,
     shapes,
 )
 from newscrawler.frontier.errors import translated
@@ -46,10 +50,21 @@ KEEP_DAYS = 90
 MOST_EXPLORED = 10_000
 #: Seconds between two writes of a worker.
 FLUSH_S = 2.0
+#: After so many notes of a site's pages its counts are made smaller, see link_classes.faded.
+FADED_AFTER = 500
+#: So many pages of a shape in a row that are of another class than it: the site has given it
+#: another meaning, and what was counted before says nothing any more. Of a shape of which one page
+#: in seven is of another class, so many in a row come once in five million.
+CHANGED_AFTER = 8
+#: The field that counts them.
+READ = "read"
 #: Headlines of lists are looked at until so many pages of the site were read: then its pages teach.
 TAUGHT_PAGES = 50
 #: Pages of a shape that is known are noted one in so many, with that weight, above these.
-SAMPLE, SAMPLE_FROM = 16, 200
+SAMPLE, SAMPLE_FROM = 8, 60
+#: Addresses of one site whose look and whose place in a menu say two things; and sites that have
+#: some. The oldest are forgotten: their pages were read long ago, or never will be.
+MOST_DOUBTFUL, MOST_DOUBTFUL_SITES = 100, 5_000
 #: Pages of a shape of which nothing is known that are read early.
 EXPLORED = 3
 #: Reasons of a page that is no article which say what it is instead.
@@ -70,19 +85,30 @@ def split(url: str) -> tuple[str, str]:
 
 class LinkLearning:
     """:param client: of the frontier; its answers are bytes. None: there is no frontier
-    :attr version: another one where a link may be of another class than before"""
+    :attr version: another one where a link of some site may be of another class than before"""
 
     def __init__(self, client: Redis | None) -> None:
         self.client: Any = client
         self.version = 0
+        self._versions: dict[str, int] = {}
         self._sites: dict[str, SiteClasses] = {}
         self._menus: dict[str, set[str]] = {}
         self._notes: dict[str, Counter[str]] = {}
-        self._doubtful: set[str] = set()
+        self._gone: dict[str, set[str]] = {}  # site -> fields that hold no more
+        self._contrary: dict[tuple[str, str], int] = {}  # site and shape -> pages in a row
+        self._doubtful: OrderedDict[str, dict[str, None]] = OrderedDict()
         self._explored: dict[tuple[str, str], set[str]] = {}
         self._next = 0.0
 
     # ------------------------------------------------------------------ asked
+    def version_of(self, site: str) -> int:
+        """Another number where a link of this site may be of another class than before."""
+        return self._versions.get(site, 0)
+
+    def _changed(self, site: str) -> None:
+        self.version += 1
+        self._versions[site] = self.version
+
     def of(self, site: str) -> SiteClasses:
         found = self._sites.get(site)
         if found is None:
@@ -99,7 +125,7 @@ class LinkLearning:
         if verdict is None or not verdict.is_of_page:
             if is_named and not self.names_section(site, link.url):
                 return Kind.ARTICLE  # what is said of it is more than what others like it were
-            if link.url in self._doubtful:
+            if self.is_doubtful(site.id, link.url):
                 return Kind.PAGE
         if verdict is None:
             return link.kind
@@ -123,10 +149,12 @@ class LinkLearning:
                 self._count_twin(site, "own", rule)
 
     def _count_twin(self, site: str, side: str, rule: str) -> None:
-        counts = self.of(site).twins if side == "twin" else self.of(site).own
-        counts[rule] = counts.get(rule, 0) + 1
+        classes = self.of(site)
+        classes.count(f"{side} {rule}")
         self._notes.setdefault(site, Counter())[f"{side} {rule}"] += 1
-        self.version += counts[rule] in (1, twins.ENOUGH)
+        counts = classes.twins if side == "twin" else classes.own
+        if counts[rule] in (1, twins.ENOUGH):
+            self._changed(site)
 
     def explores(self, site: Site, link: Link) -> bool:
         """Whether the page is to be read soon, as nothing is known of others like it: so of each
@@ -134,7 +162,7 @@ class LinkLearning:
         if site.article_pattern or link.kind is not Kind.PAGE:
             return False
         path, query = split(link.url)
-        if link.url in self._doubtful:
+        if self.is_doubtful(site.id, link.url):
             return True
         if self.of(site.id).judge(path, query) is not None:
             return False
@@ -166,29 +194,70 @@ class LinkLearning:
     def note_read(self, site: str, url: str, label: LinkClass) -> None:
         path, query = split(url)
         classes, fine = self.of(site), shapes(path, query)[0]
+        self._settle(site, url)
         before = classes.by_shape(path, query)
+        self._forget_exception(site, path, query, label)
+        self._look_for_change(
+            site, fine, label, is_other=bool(before and before.class_ is not label)
+        )
         count = 1
-        if before is not None and before.class_ is label and classes.pages >= SAMPLE_FROM:
+        if before is not None and before.class_ is label and before.weight >= SAMPLE_FROM:
             if crc32(url.encode()) % SAMPLE:
                 return
             count = SAMPLE
         self._add(site, Source.PAGE, label, fine, count)
+        self._notes[site][READ] += count
         if before is not None and before.class_ is label:
             return
         if label is not LinkClass.ARTICLE:
             self._know_exception(site, path, query, label)
         after = classes.by_shape(path, query)
         if (before and before.class_) != (after and after.class_):
-            self.version += 1
+            self._changed(site)
+
+    def _look_for_change(self, site: str, fine: str, label: LinkClass, *, is_other: bool) -> None:
+        name = (site, fine)
+        if not is_other:
+            self._contrary.pop(name, None)
+            return
+        if name not in self._contrary and len(self._contrary) >= MOST_EXPLORED:
+            self._contrary.clear()
+        self._contrary[name] = self._contrary.get(name, 0) + 1
+        if self._contrary[name] < CHANGED_AFTER:
+            return
+        del self._contrary[name]
+        gone = self.of(site).drop_others(fine, label)
+        self._gone.setdefault(site, set()).update(gone)
+        notes = self._notes.get(site, Counter())
+        for one in gone:
+            notes.pop(one, None)
+        self._changed(site)
+
+    def _settle(self, site: str, url: str) -> None:
+        """The page was read: what it is is known by that."""
+        urls = self._doubtful.get(site, {})
+        if url in urls:
+            del urls[url]
+            self._changed(site)
 
     def _know_exception(self, site: str, path: str, query: str, label: LinkClass) -> None:
         """A page that is no article, where its shape does not say so."""
         found = self.of(site).by_shape(path, query)
         if found is None or found.class_ is not label:
-            address = f"{path}?{query}" if query else path
+            address = _address(path, query)
             self.of(site).know(label, address)
             self._notes.setdefault(site, Counter())[known_field(label, address)] += 1
-            self.version += 1
+            self._changed(site)
+
+    def _forget_exception(self, site: str, path: str, query: str, label: LinkClass) -> None:
+        """The page is something else now than when it was noted by its address."""
+        address = _address(path, query)
+        known = self.of(site).known_as(address)
+        if known is not None and known is not label:
+            self.of(site).forget(known, address)
+            self._gone.setdefault(site, set()).add(known_field(known, address))
+            self._notes.setdefault(site, Counter()).pop(known_field(known, address), None)
+            self._changed(site)
 
     def note_list(self, page: Page, result: ListRead, headlines: Sequence[str]) -> None:
         """The links of a list that the fleet did not know. ``headlines``: addresses."""
@@ -203,47 +272,60 @@ class LinkLearning:
             for url in headlines:
                 if not self.is_list(page.site, url):
                     self._add(site, Source.TEASER, LinkClass.ARTICLE, shapes(*split(url))[0])
-        if result.found.links or headlines:
-            self.version += self.of(site).pages < TAUGHT_PAGES
+        if (result.found.links or headlines) and self.of(site).pages < TAUGHT_PAGES:
+            self._changed(site)
 
-    def is_doubtful(self, url: str) -> bool:
-        return url in self._doubtful
+    def is_doubtful(self, site: str, url: str) -> bool:
+        return url in self._doubtful.get(site, ())
 
     def names_section(self, site: Site, url: str) -> bool:
         """Whether a page that was queued as another kind is a section by now."""
         address = bare("?".join(filter(None, split(url))))
         return not site.article_pattern and address in self.of(site.id).menu
 
-    def is_section(self, url: str, result: HtmlRead) -> bool:
-        """Whether a menu names the page, and it is no article though its address looks like one."""
-        return url in self._doubtful and _label(result) in (LinkClass.LIST, LinkClass.OTHER)
+    def is_section(self, result: HtmlRead) -> bool:
+        """Of a page that was doubtful: a menu names it, and it is no article though its address
+        looks like one."""
+        return _label(result) in (LinkClass.LIST, LinkClass.OTHER)
 
     def note_doubtful(self, site: Site, urls: Iterable[str]) -> None:
         """In a menu under a short name, though their addresses look like an article's: they are
         read soon, and what they turn out to be decides."""
-        new = set(urls) - self._doubtful if not site.article_pattern else ()
-        if new and len(self._doubtful) < MOST_FIELDS:
-            self._doubtful.update(new)
-            self.version += 1
+        if site.article_pattern:
+            return
+        classes, known = self.of(site.id), self._doubtful.get(site.id, {})
+        new = [url for url in urls if url not in known and not _is_read(classes, url)]
+        if not new:
+            return
+        known = self._doubtful.setdefault(site.id, {})
+        self._doubtful.move_to_end(site.id)
+        known.update(dict.fromkeys(new))
+        for url in list(known)[: max(0, len(known) - MOST_DOUBTFUL)]:
+            del known[url]
+        if len(self._doubtful) > MOST_DOUBTFUL_SITES:
+            self._doubtful.popitem(last=False)
+        self._changed(site.id)
 
     def note_known(self, site: Site, sections: Iterable[str]) -> None:
         """At a start: sections that sites.json names, or the fleet has found."""
         menu = self._menus.setdefault(site.id, set())
         for url in (*site.sections, *sections):
-            path, query = split(url)
-            menu.add(f"{path}?{query}" if query else path)
+            address = _address(*split(url))
+            menu.add(address)
+            if site.id in self._sites:
+                self._sites[site.id].add_menu(address)
 
     def note_menu(self, site: str, urls: Iterable[str]) -> None:
         """Sections, by their menus or by sites.json."""
         menu, classes = self._menus.setdefault(site, set()), self.of(site)
         for url in urls:
             path, query = split(url)
-            address = f"{path}?{query}" if query else path
+            address = _address(path, query)
             if address not in menu:
                 menu.add(address)
                 classes.add_menu(address)
                 self._add(site, Source.MENU, LinkClass.LIST, shapes(path, query)[0])
-                self.version += 1
+                self._changed(site)
 
     def _add(self, site: str, source: Source, class_: LinkClass, fine: str, count: int = 1) -> None:
         self.of(site).add(source, class_, fine, count)
@@ -255,7 +337,7 @@ class LinkLearning:
         for site in sites:
             with translated():
                 counts = await self.client.hgetall(key(site))
-            self._take(site, counts)
+            self._take(site, {name.decode(): int(count) for name, count in counts.items()})
 
     async def flush(self, *, is_last: bool = False) -> None:
         """Writes what is due and reads what the others wrote. What cannot be written now is
@@ -282,24 +364,55 @@ class LinkLearning:
             await pipe.execute()
 
     def _write(self, pipe: Any, site: str, counts: Counter[str], known: dict[bytes, bytes]) -> None:
-        used = Counter(_sort(name.decode()) for name in known)
+        """Adds what was noted. Counts are made smaller by what was read a moment ago: what another
+        worker adds between is lost then, which is a page or two of hundreds."""
+        named = {name.decode(): int(count) for name, count in known.items()}
+        used = Counter(_sort(name) for name in named)
+        written: set[str] = set()
         for name, count in counts.items():
-            field, sort = name.encode(), _sort(name)
-            if field not in known:
+            sort = _sort(name)
+            if name not in named:
                 if used[sort] >= MOST_OF.get(sort, MOST_SHAPES):
                     continue
                 used[sort] += 1
             pipe.hincrby(key(site), name, count)
-            known[field] = str(int(known.get(field, 0)) + count).encode()
+            named[name] = named.get(name, 0) + count
+            written.add(name)
+        smaller = dict.fromkeys(self._gone.pop(site, ()), 0)
+        for shape in {shape for name in written if (shape := shape_of(name))}:
+            smaller |= bounded({**named, **smaller}, shape)
+        if named.get(READ, 0) >= FADED_AFTER:
+            smaller |= faded({**named, **smaller}) | {READ: 0}
+        _make_smaller(pipe, site, smaller)
         pipe.expire(key(site), KEEP_DAYS * 86_400)
-        self._take(site, known)
+        self._take(site, {**named, **smaller})
 
-    def _take(self, site: str, counts: dict[bytes, bytes]) -> None:
-        before = self._sites.get(site)
-        named = {name.decode(): int(count) for name, count in counts.items()}
-        self._sites[site] = SiteClasses(named, self._menus.get(site, ()))
-        if before is None or before.pages < TAUGHT_PAGES:
-            self.version += 1
+    def _take(self, site: str, counts: dict[str, int]) -> None:
+        classes = self._sites.get(site)
+        is_young = classes is None or classes.pages < TAUGHT_PAGES
+        self.of(site).renew({name: count for name, count in counts.items() if count})
+        if is_young:
+            self._changed(site)
+
+
+def _make_smaller(pipe: Any, site: str, counts: dict[str, int]) -> None:
+    if gone := [name for name, count in counts.items() if not count]:
+        pipe.hdel(key(site), *gone)
+    if left := {name: count for name, count in counts.items() if count}:
+        pipe.hset(key(site), mapping=left)
+
+
+def _is_read(classes: SiteClasses, url: str) -> bool:
+    """Whether it is known of the page itself what it is."""
+    path, query = split(url)
+    verdict = classes.judge(path, query)
+    return verdict is not None and (
+        verdict.is_of_page or bare(_address(path, query)) in classes.menu
+    )
+
+
+def _address(path: str, query: str) -> str:
+    return f"{path}?{query}" if query else path
 
 
 def _sort(name: str) -> str:

@@ -70,7 +70,7 @@ class PageParser:
             language=page.site.language,
             robots=page.robots,
             headlines=page.is_list and services.link_learning.wants_headlines(page.site),
-            may_be_section=services.link_learning.is_doubtful(page.lease.url),
+            may_be_section=services.link_learning.is_doubtful(page.site.id, page.lease.url),
         )
         if _may_be_article(page):
             task.context = self._context(page)
@@ -145,8 +145,10 @@ class PageParser:
         )
         if not page.is_list:
             page_read = HtmlRead(found, read.robots, read.extraction, read.form)
+            is_doubtful = services.link_learning.is_doubtful(page.site.id, lease.url)
             services.link_learning.note_page(page, page_read)
-            if services.has_frontier and services.link_learning.is_section(lease.url, page_read):
+            is_section = is_doubtful and services.link_learning.is_section(page_read)
+            if services.has_frontier and is_section:
                 page_read.is_section = True
                 services.link_learning.note_menu(page.site.id, [lease.url])
                 lists = await services.announced.of_page(

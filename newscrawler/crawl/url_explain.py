@@ -162,7 +162,9 @@ async def _link_class(link: Link, site: Site | None, operator: Operator) -> str 
     learning.note_known(site, [seed.url for seed in found if seed.kind is Kind.SECTION])
     await learning.load([site.id])
     verdict = learning.of(site.id).class_of(*split(link.url))
-    return f"{verdict.class_}: {verdict.why}"
+    original = learning.original(site, link.url)
+    more = f"; by a rule of the site a second address of {original}" if original else ""
+    return f"{verdict.class_}: {verdict.why}{more}"
 
 
 async def _selector_set(site: str, operator: Operator, settings: BaseSettings) -> str | None:

@@ -41,6 +41,12 @@ class Source(StrEnum):
 
 
 CLASSES = tuple(LinkClass)
+_SOURCES = tuple(Source)
+#: Those that say what the pages of a shape are; the menu speaks of single addresses.
+_TELLING = (Source.PAGE, Source.NAMED, Source.TEASER)
+#: Pages that a shape weighs at most. A site that gives a shape another meaning is believed after
+#: two to three times as many (docs/sites.md), and one odd page in a hundred changes nothing.
+MOST_COUNTED = 120
 #: What a count of each source weighs; a headline may lead to a topic as well.
 _WEIGHTS = {Source.PAGE: 1.0, Source.NAMED: 1.0, Source.TEASER: 0.34, Source.MENU: 1.0}
 #: A shape is known from this weight on, by level, and when this share of it is of one class.
@@ -159,15 +165,74 @@ def known_field(class_: LinkClass, address: str) -> str:
     return f"known {class_} {address}"
 
 
+def _counted(name: str) -> tuple[Source, LinkClass, str] | None:
+    """Source, class and shape of a field that :func:`field_of` made; None of another one."""
+    first, _, rest = name.partition(" ")
+    class_, _, shape = rest.partition(" ")
+    if first not in _SOURCES or class_ not in CLASSES or not shape:
+        return None
+    return Source(first), LinkClass(class_), shape
+
+
+def shape_of(name: str) -> str:
+    """Of a field that counts pages, names or headlines of a shape; "" of another one."""
+    told = _counted(name)
+    return told[2] if told is not None and told[0] in _TELLING else ""
+
+
+def bounded(counts: Mapping[str, int], shape: str) -> dict[str, int]:
+    """The fields of a shape that weighs more than MOST_COUNTED, made smaller together: what pages
+    of it turned out to be lately then counts more than what they were once. {}: it weighs less.
+
+    By a quarter at once, as a single page of another class would be rounded to nothing else."""
+    fields = {
+        name: count
+        for source in _TELLING
+        for class_ in CLASSES
+        if (count := counts.get(name := field_of(source, class_, shape), 0))
+    }
+    total = sum(fields.values())
+    if total <= MOST_COUNTED:
+        return {}
+    return {name: count * MOST_COUNTED * 3 // (4 * total) for name, count in fields.items()}
+
+
+def outdated(counts: Mapping[str, int], shape: str, class_: LinkClass) -> dict[str, int]:
+    """The fields that say of a shape that it is of another class, with 0: to be forgotten."""
+    others = [one for one in CLASSES if one is not class_]
+    names = [field_of(source, one, shape) for source in _TELLING for one in others]
+    return {name: 0 for name in names if counts.get(name)}
+
+
+def faded(counts: Mapping[str, int]) -> dict[str, int]:
+    """All counts of shapes a quarter smaller, 0 = to be forgotten: what a site uses no more leaves
+    room for what it uses now. Menus, single addresses and rules of second addresses are kept."""
+    found = {}
+    for name, count in counts.items():
+        told = _counted(name)
+        if told is not None and told[0] is not Source.MENU:
+            found[name] = count * 3 // 4
+    return found
+
+
 @dataclass(slots=True)
 class _Counts:
     """Of one shape: source -> class -> count."""
 
     by: dict[Source, dict[LinkClass, int]] = field(default_factory=dict)
 
-    def add(self, source: Source, class_: LinkClass, count: int) -> None:
+    def put(self, source: Source, class_: LinkClass, count: int) -> None:
         mine = self.by.setdefault(source, {})
-        mine[class_] = mine.get(class_, 0) + count
+        if count:
+            mine[class_] = count
+        else:
+            mine.pop(class_, None)
+
+    def join(self, other: _Counts) -> None:
+        for source, counts in other.by.items():
+            mine = self.by.setdefault(source, {})
+            for class_, count in counts.items():
+                mine[class_] = mine.get(class_, 0) + count
 
     def weights(self) -> dict[LinkClass, float]:
         """The menu is left out: its own addresses are known by themselves."""
@@ -182,6 +247,7 @@ class _Counts:
         parts = [
             f"{source} {', '.join(f'{count} {class_}' for class_, count in counts.items())}"
             for source, counts in self.by.items()
+            if counts
         ]
         return "; ".join(parts)
 
@@ -196,6 +262,11 @@ class Verdict:
     counts: _Counts | None = None
 
     @property
+    def weight(self) -> float:
+        """Of the counts that say so."""
+        return sum(self.counts.weights().values()) if self.counts is not None else 0.0
+
+    @property
     def why(self) -> str:
         """For an operator."""
         return self.text if self.counts is None else f"{self.text}: {self.counts.told()}"
@@ -203,39 +274,102 @@ class Verdict:
 
 class SiteClasses:
     """What is known of one site. ``counts``: field -> count, see :func:`field_of`; ``menu``:
-    addresses (path and query) of its sections, those that sites.json names too."""
+    addresses (path and query) of its sections, those that sites.json names too.
+
+    Counts are kept by the finest shape; those of the coarser ones are summed up when they are asked
+    for, and again after one of their parts has changed.
+    """
 
     def __init__(self, counts: Mapping[str, int] | None = None, menu: Iterable[str] = ()) -> None:
-        self._levels: tuple[dict[str, _Counts], ...] = ({}, {}, {}, {})
+        self._fields: dict[str, int] = {}
+        self._fine: dict[str, _Counts] = {}
+        self._parts: tuple[dict[str, set[str]], ...] = ({}, {}, {})  # coarse shape -> fine ones
+        self._sums: dict[tuple[int, str], _Counts] = {}
         self._known: dict[str, LinkClass] = {}
         self.menu = {bare(address) for address in menu}
         self.pages = 0
         self.twins: dict[str, int] = {}  # rule (twins.py) -> addresses that followed it
         self.own: dict[str, int] = {}  # rule -> articles at home where it would change the address
-        for name, count in (counts or {}).items():
-            self._take(name, count)
+        self.renew(counts or {})
 
-    def _take(self, name: str, count: int) -> None:
+    def renew(self, counts: Mapping[str, int]) -> None:
+        """What is known is this now."""
+        gone = [name for name in self._fields if name not in counts]
+        for name in gone:
+            self._put(name, 0)
+        for name, count in counts.items():
+            if self._fields.get(name) != count:
+                self._put(name, count)
+
+    def _put(self, name: str, count: int) -> None:
+        if count:
+            self._fields[name] = count
+        else:
+            self._fields.pop(name, None)
         first, _, rest = name.partition(" ")
         if first in ("twin", "own"):
-            (self.twins if first == "twin" else self.own)[rest] = count
+            rules = self.twins if first == "twin" else self.own
+            rules[rest] = count
+        elif first == "known":
+            self._put_known(*rest.partition(" ")[::2], is_known=bool(count))
+        elif (told := _counted(name)) is not None:
+            self._put_shape(*told, count)
+
+    def _put_known(self, class_: str, address: str, *, is_known: bool) -> None:
+        if class_ not in CLASSES:
             return
-        class_, _, shape = rest.partition(" ")
-        if class_ not in CLASSES or not shape:
-            return
-        if first == "known":
-            self._known[shape] = LinkClass(class_)
-        elif first in tuple(Source):
-            self.add(Source(first), LinkClass(class_), shape, count)
+        if is_known:
+            self._known[address] = LinkClass(class_)
+        elif self._known.get(address) == class_:
+            del self._known[address]
+
+    def _put_shape(self, source: Source, class_: LinkClass, fine: str, count: int) -> None:
+        counts = self._fine.setdefault(fine, _Counts())
+        if source is Source.PAGE:
+            self.pages += count - counts.by.get(source, {}).get(class_, 0)
+        counts.put(source, class_, count)
+        for level, shape in enumerate(_levels(fine)[1:], 1):
+            self._parts[level - 1].setdefault(shape, set()).add(fine)
+            self._sums.pop((level, shape), None)
+
+    def _of_shape(self, level: int, shape: str) -> _Counts | None:
+        if not level:
+            return self._fine.get(shape)
+        parts = self._parts[level - 1].get(shape)
+        if parts is None:
+            return None
+        found = self._sums.get((level, shape))
+        if found is None:
+            found = self._sums[level, shape] = _Counts()
+            for fine in parts:
+                found.join(self._fine[fine])
+        return found
+
+    def count(self, name: str, more: int = 1) -> None:
+        """One more of a field: of a rule of second addresses, of a single address."""
+        self._put(name, self._fields.get(name, 0) + more)
 
     def add(self, source: Source, class_: LinkClass, fine: str, count: int = 1) -> None:
-        if source is Source.PAGE:
-            self.pages += count
-        for level, shape in enumerate(_levels(fine)):
-            self._levels[level].setdefault(shape, _Counts()).add(source, class_, count)
+        self.count(field_of(source, class_, fine), count)
+        for name, smaller in bounded(self._fields, fine).items():
+            self._put(name, smaller)
+
+    def drop_others(self, fine: str, class_: LinkClass) -> list[str]:
+        """Forgets what said of a shape that it is of another class. Returns the fields."""
+        names = list(outdated(self._fields, fine, class_))
+        for name in names:
+            self._put(name, 0)
+        return names
 
     def know(self, class_: LinkClass, address: str) -> None:
-        self._known[address] = class_
+        self.count(known_field(class_, address))
+
+    def known_as(self, address: str) -> LinkClass | None:
+        """What the page of this one address turned out to be, where its shape says another."""
+        return self._known.get(address)
+
+    def forget(self, class_: LinkClass, address: str) -> None:
+        self._put(known_field(class_, address), 0)
 
     def add_menu(self, address: str) -> None:
         self.menu.add(bare(address))
@@ -257,9 +391,9 @@ class SiteClasses:
 
     def by_shape(self, path: str, query: str = "") -> Verdict | None:
         # What other folders hold says nothing of one whose name is a list's.
-        levels = _WITH_FOLDER if articles.is_below_list(path) else len(self._levels)
+        levels = _WITH_FOLDER if articles.is_below_list(path) else len(_ENOUGH)
         for level, shape in enumerate(shapes(path, query)[:levels]):
-            counts = self._levels[level].get(shape)
+            counts = self._of_shape(level, shape)
             if counts is None:
                 continue
             found = _class_of(counts, _ENOUGH[level], shape)

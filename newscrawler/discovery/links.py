@@ -22,6 +22,8 @@ class Classes(Protocol):
 
     version: int
 
+    def version_of(self, site: str) -> int: ...
+
     def kind_of(self, site: Site, link: Link, *, is_named: bool = False) -> Kind: ...
 
     def original(self, site: Site, url: str) -> str | None: ...
@@ -57,8 +59,14 @@ class SeenFilter(Protocol):
         """The same for the links of a page. ``verify`` False: none of them will be offered."""
 
 
+def _is_below(origin: str, judged: Link | Refusal) -> bool:
+    return not isinstance(judged, Link) or judged.domain == origin.partition("://")[2]
+
+
 class LinkFinder:
-    """Remembers what raw URLs turned out to be, so that the menu of a site is judged once.
+    """Remembers what raw URLs turned out to be, so that the menu of a site is judged once: by the
+    origin of the page that has them, until its site has taught something else. Links to pages of
+    other origins are judged each time, as what their sites teach is not looked at here.
 
     :param seen: knows canonical URLs that the frontier confirmed; asked for links only,
         never for revisits
@@ -78,6 +86,7 @@ class LinkFinder:
     ) -> None:
         self.classes = classes
         self._learned = classes.version if classes else 0
+        self._learned_of_origin: dict[str, int] = {}
         self.max_children = max_children
         self.sites = sites
         self.max_age_s = max_age_s
@@ -87,13 +96,24 @@ class LinkFinder:
         self._remembered = 0
 
     def use(self, sites: Sites) -> None:
-        """Further sites may have come, whose links were judged as of none; or a link may be of
-        another class by now."""
-        learned = self.classes.version if self.classes else 0
-        if sites is not self.sites or learned != self._learned:
-            self.sites, self._learned = sites, learned
+        """Further sites may have come, whose links were judged as of none; or links of a site may
+        be of another class by now."""
+        if sites is not self.sites:
+            self.sites = sites
             self._known.clear()
             self._remembered = 0
+        learned = self.classes.version if self.classes else 0
+        if self.classes is not None and learned != self._learned:
+            self._learned = learned
+            for origin in [
+                o for o in self._known if self._version(o) != self._learned_of_origin[o]
+            ]:
+                self._remembered -= len(self._known.pop(origin))
+
+    def _version(self, origin: str) -> int:
+        """Of what was learned of the site that an origin is of."""
+        site = self.sites.by_host(origin.partition("://")[2]) if self.classes else None
+        return self.classes.version_of(site.id) if self.classes and site is not None else 0
 
     def find(
         self,
@@ -110,13 +130,13 @@ class LinkFinder:
         that may not be followed."""
         found = FoundLinks(total=len(hrefs) + nofollow)
         base = urls.Base(base_url)
-        rooted, absolute = self._known_of(base.origin), self._known_of("")
+        known = self._known_of(base.origin)
         ids, refused = found.ids, found.refused
         if nofollow:
             refused["nofollow"] = nofollow
         links = found.admitted
         for href in hrefs:
-            judged = rooted.get(href) or absolute.get(href) or self._judge(base, href, now_ms)
+            judged = known.get(href) or self._judge(base, href, now_ms)
             if isinstance(judged, Refusal):
                 refused[judged.reason] = refused.get(judged.reason, 0) + 1
             elif judged.url_id not in ids:
@@ -150,28 +170,30 @@ class LinkFinder:
         ]
 
     def _known_of(self, origin: str) -> dict[str, Link | Refusal]:
-        """What the hrefs of an origin's pages are that begin with one slash; of
-        "": absolute URLs."""
+        """What hrefs are that begin with one slash, and absolute ones, on pages of an origin."""
         if self._remembered > self.size:
             self._known.clear()
             self._remembered = 0
-        return self._known.setdefault(origin, {})
+        known = self._known.get(origin)
+        if known is None:
+            known = self._known[origin] = {}
+            self._learned_of_origin[origin] = self._version(origin)
+        return known
 
     def _judge(self, base: urls.Base, href: str, now_ms: int) -> Link | Refusal:
         url = urls.join(base, href)
         if url is None:
             return _NO_PAGE
         is_rooted = href[:1] == "/" and href[1:2] not in ("/", "\\")
-        known, name = (
-            (self._known_of(base.origin), href) if is_rooted else (self._known_of(""), url)
-        )
+        known, name = self._known_of(base.origin), href if is_rooted else url
         judged = known.get(name)  # "bai.html" is not looked for before it is joined
         if judged is None:
             judged = self.sites.identify(url, now_ms=now_ms, max_age=self.max_age_s)
             if self.classes is not None and isinstance(judged, Link):
                 judged = self._learned_of(self.classes, judged, now_ms=now_ms)
-            known[name] = judged
-            self._remembered += 1
+            if self.classes is None or _is_below(base.origin, judged):
+                known[name] = judged
+                self._remembered += 1
         return judged
 
     def _learned_of(self, classes: Classes, link: Link, **more: Any) -> Link | Refusal:
