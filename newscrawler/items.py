@@ -83,8 +83,8 @@ def iso_time(when: datetime | None) -> str | None:
 
 
 #: ``text`` is written by people and kept in NFC, ``texts`` a list of such; ``code`` is kept as it
-#: is (ids, addresses, languages); ``time`` is aware.
-FieldType = Literal["text", "texts", "code", "time", "map", "number", "flag"]
+#: is (ids, addresses, languages); ``time`` is aware; ``records`` a list of maps of texts.
+FieldType = Literal["text", "texts", "code", "time", "map", "records", "number", "flag"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +214,11 @@ class Article:
             meta=("og:image", "og:image:url", "twitter:image", "twitter:image:src"),
         ),
     )  # fmt: skip
+    # Of each picture with words of its own: "url", "caption", "credit". The picture itself is not
+    # kept. Not versioned: captions are mended for days.
+    pictures: list[dict[str, str]] = field(
+        default_factory=list, metadata=declared("records", read=True)
+    )
     language: str | None = field(
         default=None,
         metadata=declared(

@@ -107,18 +107,33 @@ def _texts_in_parts(clutter: list[LexborNode], mass: dict[int, int], most: float
     of that name could hold, several can. Teasers, which lead to other pages, are none."""
     alike: dict[tuple[str | None, ...], list[LexborNode]] = {}
     for node in clutter:
-        if node.tag not in _NEVER_TEXT and mass.get(node.mem_id, 0) and node.parent is not None:
+        if node.tag not in _NEVER_TEXT and node.parent is not None:
             names = node.attributes.get("class"), node.parent.attributes.get("class")
             alike.setdefault((node.tag, node.parent.tag, *names), []).append(node)
     found: set[int] = set()
-    for nodes in alike.values():
+    for every in alike.values():
+        nodes = [n for n in every if mass.get(n.mem_id, 0)]
         if len(nodes) < 2 or sum(mass[n.mem_id] for n in nodes) < most:
             continue
         # What says the same in each place is a notice.
         own = {n.text(deep=True): n for n in nodes if _is_part(n, mass[n.mem_id], _MOST_LINKED)}
         if len(own) > 1 and sum(mass[n.mem_id] for n in own.values()) >= most:
             found |= {n.mem_id for n in nodes if _is_part(n, mass[n.mem_id], 1.0)}
+            found |= _short_parts(every, found)
     return found
+
+
+def _short_parts(nodes: list[LexborNode], long: set[int]) -> set[int]:
+    """Of elements of one name, in page order, those that stand between two that are text: a
+    sentence or a verse of it, whatever its length. No list of links, nothing that is said twice."""
+    places = [at for at, node in enumerate(nodes) if node.mem_id in long]
+    between = [n for n in nodes[places[0] : places[-1]] if n.mem_id not in long]
+    said = [n.text(deep=True).strip() for n in between]
+    return {
+        node.mem_id
+        for node, line in zip(between, said, strict=True)
+        if said.count(line) == 1 and _is_part(node, len(line), _MOST_LINKED)
+    }
 
 
 def _is_part(node: LexborNode, chars: int, most: float) -> bool:

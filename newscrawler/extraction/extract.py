@@ -19,6 +19,7 @@ from newscrawler.extraction import (
     language,
     metadata_rules,
     page_metadata,
+    pictures,
     published,
     subheadings,
     title,
@@ -108,6 +109,7 @@ def extract(
         out.language = language.find(out.title.value, out.content.value, out.language)
         out.keywords = keywords.find(doc, context, out)
         out.subheadings = subheadings.find(doc, out.content.value or "")
+        out.pictures = pictures.find(doc, out.content)
         if not by_set:
             _doubt(out, doc, context)
     return out

@@ -34,6 +34,7 @@ class Extraction:
     keywords: FieldValue = field(default_factory=lambda: FieldValue([]))
     subheadings: FieldValue = field(default_factory=lambda: FieldValue([]))
     image: FieldValue = field(default_factory=_none)
+    pictures: FieldValue = field(default_factory=lambda: FieldValue([]))
     language: FieldValue = field(default_factory=_none)
     canonical_url: FieldValue = field(default_factory=_none)
     is_article: bool = False

@@ -94,6 +94,7 @@ async def test_every_field_comes_back(store: ArticleStore) -> None:
     full = article(
         "a", "T", "C", authors=["An"], credits=["TTXVN"], published=START, modified=START + timedelta(hours=2), summary="Tóm tắt",
         section="Thời sự", keywords=["Mưa", "Huế"], image="https://x/i.jpg", language="vi", canonical_url="https://x/canonical",
+        pictures=[{"url": "https://x/1.jpg", "caption": "Cầu Trường Tiền", "credit": "TTXVN"}],
         discovered=START, fetched=START + timedelta(minutes=3), origins={"title": "selector:h1"},
         confidence={"title": 0.9}, selector_version="x@1", raw_ref="f:1:2",
     )  # fmt: skip

@@ -23,6 +23,7 @@ ALLOWED: dict[str, tuple[Any, ...]] = {
     "texts": (list[str],),
     "time": (datetime | None,),
     "map": (dict[str, str], dict[str, float]),
+    "records": (list[dict[str, str]],),
     "number": (int,),
     "flag": (bool,),
 }

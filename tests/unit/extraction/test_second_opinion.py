@@ -84,3 +84,26 @@ def test_an_offer_to_subscribe_that_is_laid_over_the_page_is_no_text(
     )
     body = f"<h1>{HEAD}</h1>{paragraphs(where)}{offer}{paragraphs(7 - where, where)}"
     assert content(f"<article>{body}</article>") == lines(7)
+
+
+@pytest.mark.parametrize("name", ["widget", "teaser", "share-block", "module promo", "info-box"])
+def test_short_parts_between_long_ones_of_one_name_are_kept(name: str) -> None:
+    """They were lost: the long parts were freed from their name, the short ones were not."""
+    short = [f"Nobody knows it, says engineer {n}." for n in range(1, 5)]
+    parts = "".join(
+        f'<div class="{name}">{paragraphs(2, 2 * n)}</div><div class="{name}"><p>{one}</p></div>'
+        for n, one in enumerate(short)
+    )
+    body = f"<article><h1>{HEAD}</h1>{parts}<div class='{name}'>{paragraphs(2, 8)}</div></article>"
+    held = content(body)
+    assert [one for one in held if one in short] == short
+    assert [one for one in held if one not in short] == lines(10)
+
+
+def test_short_boxes_of_links_between_long_parts_are_none() -> None:
+    parts = "".join(
+        f"<div class=widget>{paragraphs(2, 2 * n)}</div>"
+        f"<div class=widget><a href=/news/{n}.html>What happened in town number {n}</a></div>"
+        for n in range(4)
+    )
+    assert content(f"<article><h1>{HEAD}</h1>{parts}</article>") == lines(8)

@@ -1,0 +1,185 @@
+"""The pictures of an article with their captions and credits, beside its plain text. Pure.
+
+A picture is listed where its page says something of it: a caption or a credit that stands with it
+in one box. Pictures without a word are not, as nothing tells them from ornaments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from urllib.parse import urljoin
+
+from selectolax.lexbor import LexborNode
+
+from newscrawler.extraction import byline_text, lexicon, regions, text
+from newscrawler.extraction import selectors as selectors_
+from newscrawler.extraction.blocks import collapse
+from newscrawler.extraction.document import Document
+from newscrawler.items import FieldValue
+
+#: Pictures of an article, and characters of a caption and of a credit, at most: what is longer is
+#: a text.
+MOST, LONGEST, LONGEST_CREDIT = 60, 1_000, 160
+# Names are written in small letters or with a capital.
+_CAPTIONS = 'figcaption,[class*="aption"]'
+_CREDITS = (
+    '[class*="redit"],[class*="opyright"],[class*="hotographer"],[class*="source"],'
+    '[class*="author"],[itemprop=copyrightHolder],[itemprop=author],cite,small'
+)
+_IMAGES = "img,amp-img,source"
+# Where lazy pages keep the address; a placeholder stands in src then.
+_ADDRESSES = ("data-src", "data-original", "data-lazy-src", "data-srcset", "src", "srcset")
+_PICTURE_FILE = re.compile(r"\.(?:jpe?g|png|webp|gif|avif)\b", re.I)
+_LEVELS = 4
+_MOST_CAPTIONS = 150
+_TOP_TAGS = ("body", "html", "main", "article")
+# "(Photo: Jane Doe)", "Ảnh: TTXVN", "© dpa": the sign or word before who made it.
+_LABEL = lexicon.Pattern(
+    r"^[\s(\[|/–-]*(?:(?:(?:<credit.picture>|<credit.caption_end>)\s*[:：©/]|©|\(c\)\s)\s*)+"
+)
+_LABEL_WORDS = lexicon.Pattern(r"^(?:<credit.picture>|<credit.caption_end>)$")
+_LABEL_SIGN = re.compile(r"[:：©]")
+_MOST_LABEL_WORDS = 3
+_EDGES = " \t|/–-,;"
+
+
+def find(doc: Document, content: FieldValue) -> FieldValue:
+    """A list of ``{"url", "caption", "credit"}`` in page order, absolute addresses, each once;
+    texts may be "". ``content`` is the article's text with its origin: where a selector set found
+    it, pictures are looked for in the set's own element."""
+    nodes = _captions(doc, content)
+    found: dict[str, dict[str, str]] = {}
+    for node in nodes:
+        picture = _picture(doc, node)
+        if picture is not None:
+            known = found.setdefault(picture["url"], picture)
+            if len(picture["caption"]) > len(known["caption"]):
+                known["caption"] = picture["caption"]
+            known["credit"] = known["credit"] or picture["credit"]
+        if len(found) >= MOST:
+            break
+    listed = [one for one in found.values() if one["caption"] or one["credit"]]
+    return FieldValue(listed, "caption", 0.8) if listed else FieldValue([])
+
+
+def _captions(doc: Document, content: FieldValue) -> Iterable[LexborNode]:
+    """Elements that hold the words of a picture of the article."""
+    by_set = content.origin.removeprefix("selector:")
+    if by_set != content.origin:
+        root = doc.tree.css_first(selectors_.cheap(by_set))
+        if root is not None:
+            yield from root.css(_CAPTIONS)[:_MOST_CAPTIONS]
+        return
+    parts = regions.of(doc)
+    elsewhere: dict[int, bool] = {}  # what stands in one element is asked once
+    for node in doc.tree.css(_CAPTIONS)[:_MOST_CAPTIONS]:
+        box = node if node.tag != "figcaption" or node.parent is None else node.parent
+        above = 0 if box.parent is None else box.parent.mem_id
+        if above not in elsewhere:
+            elsewhere[above] = regions.foreign(box, byline_text.FOREIGN, parts, allow=_PICTURE_BOX)
+        if not elsewhere[above]:
+            yield node
+
+
+# Names of a picture's own box, whatever else they are.
+_PICTURE_BOX = re.compile(r"caption|figure|image|photo|picture|gallery|slide", re.I)
+
+
+def _picture(doc: Document, caption: LexborNode) -> dict[str, str] | None:
+    """The picture that a caption stands with; None where there is none, or where it announces
+    another page."""
+    for box in _boxes(caption):
+        for node in box.css(_IMAGES)[:8]:
+            url = _address(doc, node)
+            if url and not _announces(node, box):
+                said, credit = _words(caption, box)
+                if len(said) > LONGEST:
+                    return None
+                return {"url": url, "caption": said, "credit": credit}
+    return None
+
+
+def _boxes(caption: LexborNode) -> Iterator[LexborNode]:
+    """The caption's element and those above it that may hold its picture."""
+    node: LexborNode | None = caption
+    for _ in range(_LEVELS):
+        if node is None or node.tag in _TOP_TAGS:
+            return
+        yield node
+        if node.tag == "figure":
+            return
+        node = node.parent
+
+
+def _address(doc: Document, node: LexborNode) -> str:
+    """Of what is shown, absolute; "" for placeholders and signs."""
+    attributes = node.attributes
+    for name in _ADDRESSES:
+        value = (attributes.get(name) or "").strip() if name in attributes else ""
+        if name.endswith("srcset"):
+            value = _largest(value)
+        if not value or value.startswith(("data:", "blob:")) or value.endswith(".svg"):
+            continue
+        try:
+            joined = urljoin(doc.base_url, value)
+        except ValueError:
+            continue
+        if joined.startswith(("http://", "https://")):
+            return joined
+    return ""
+
+
+def _largest(srcset: str) -> str:
+    """The last of a list of addresses, which is the widest as sites write them."""
+    parts = [part.split() for part in srcset.split(", ") if part.strip()]
+    return parts[-1][0].rstrip(",") if parts else ""
+
+
+def _announces(node: LexborNode, box: LexborNode) -> bool:
+    """Whether the picture is a link to another page than to itself, larger."""
+    one: LexborNode | None = node.parent
+    while one is not None and one.mem_id != box.mem_id:
+        if one.tag == "a":
+            href = one.attributes.get("href") or ""
+            return bool(href) and href[0] != "#" and not _PICTURE_FILE.search(href)
+        one = one.parent
+    return False
+
+
+def _words(caption: LexborNode, box: LexborNode) -> tuple[str, str]:
+    """``(caption, credit)``: who made a picture stands in an element of its own, or at the end."""
+    said = _written(caption)
+    for node in box.css(_CREDITS)[:4]:
+        credit = _written(node)
+        if credit and len(credit) <= LONGEST_CREDIT:
+            if credit == said and not _LABEL.match(said):
+                continue
+            rest = said.removesuffix(credit) if said.endswith(credit) else said.replace(credit, " ")
+            return collapse(rest).rstrip(_EDGES), _unlabelled(credit)
+    for sign in _LABEL_SIGN.finditer(said, max(0, len(said) - LONGEST_CREDIT)):
+        if len(said) - sign.end() > 1 and (begin := _begin_of_label(said, sign)) is not None:
+            return said[:begin].rstrip(_EDGES + "(["), _unlabelled(said[begin:])
+    return said, ""
+
+
+def _begin_of_label(said: str, sign: re.Match[str]) -> int | None:
+    """Where the words before a sign begin that say who made a picture; None where they do not.
+    Words are looked at from the sign back: a pattern tried at every letter costs ten times that."""
+    words = said[: sign.start()].rsplit(None, _MOST_LABEL_WORDS)[-_MOST_LABEL_WORDS:]
+    for first in range(len(words)):
+        label = " ".join(words[first:]).lstrip("([|/–-")
+        if label and _LABEL_WORDS.match(label):
+            return said.rindex(label, 0, sign.start())
+    return sign.start() if sign[0] == "©" else None
+
+
+def _unlabelled(credit: str) -> str:
+    short = _LABEL.sub("", credit).strip(" .|/")
+    if short.endswith((")", "]")) and not re.search(r"[(\[]", short):
+        short = short[:-1]
+    return short or credit
+
+
+def _written(node: LexborNode) -> str:
+    return text.one_line(node.text(deep=True, separator=" "))

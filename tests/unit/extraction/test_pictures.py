@@ -1,0 +1,101 @@
+"""Pictures with captions and credits, beside the plain text."""
+
+from __future__ import annotations
+
+import pytest
+
+from newscrawler.extraction.context import PageContext
+from newscrawler.extraction.document import Document
+from newscrawler.extraction.extract import article_values, extract
+from newscrawler.extraction.selectors import SelectorSet
+from tests.unit.extraction.story import HEAD, paragraphs
+
+URL = "https://www.example.com/news/bridge.html"
+SET = SelectorSet.from_dict(
+    {"domain": "example.com", "state": "active", "variants": [{"template": "article", "fields": {
+        "title": [{"css": "h1"}], "content": {"root": ["div.body"], "exclude": ["figure"]},
+    }}]}
+)  # fmt: skip
+
+
+def pictures(body: str, selectors: SelectorSet | None = None) -> list[tuple[str, str, str]]:
+    """``(url, caption, credit)`` of each."""
+    page = (
+        f"<html lang=en><head><title>{HEAD}</title></head><body><article><h1>{HEAD}</h1>"
+        f"<div class=body>{paragraphs(4)}{body}{paragraphs(4, 4)}</div></article></body></html>"
+    )
+    found = extract(Document(page.encode(), URL), PageContext(), selectors)
+    values = article_values(found)
+    return [(one["url"], one["caption"], one["credit"]) for one in values["pictures"]]
+
+
+BRIDGE = "https://www.example.com/i/bridge.jpg"
+SAID = "The new bridge on the day of its opening."
+
+
+@pytest.mark.parametrize("selectors", [None, SET], ids=["generic", "set"])
+@pytest.mark.parametrize(
+    ("markup", "credit"),
+    [
+        (f"<figure><img src=/i/bridge.jpg><figcaption>{SAID}</figcaption></figure>", ""),
+        (f"<figure><img src=/i/bridge.jpg><figcaption>{SAID} Photo: Jane Doe</figcaption></figure>",
+         "Jane Doe"),
+        (f"<figure><img src=/i/bridge.jpg><figcaption>{SAID} (Foto: Max Muster/dpa)</figcaption>"
+         "</figure>", "Max Muster/dpa"),
+        (f"<figure><img src=/i/bridge.jpg><figcaption>{SAID} © Reuters</figcaption></figure>",
+         "Reuters"),
+        (f"<figure><img src=/i/bridge.jpg><figcaption>{SAID} <span class=credit>Jane Doe / AP"
+         "</span></figcaption></figure>", "Jane Doe / AP"),
+        (f"<figure><img src=/i/bridge.jpg><figcaption>{SAID}</figcaption>"
+         "<small>Bild: Jane Doe</small></figure>", "Jane Doe"),
+        (f"<div class=wp-caption><img src=/i/bridge.jpg><p class=wp-caption-text>{SAID}</p></div>",
+         ""),
+        ("<table class=tplCaption><tr><td><img data-src=/i/bridge.jpg src='data:image/gif;base64,"
+         f"R0lGODlh'></td></tr><tr><td class=caption>{SAID} Ảnh: Minh An</td></tr></table>",
+         "Minh An"),
+        ("<figure><picture><source srcset='/i/small.jpg 300w, /i/bridge.jpg 900w'></picture>"
+         f"<figcaption>{SAID}</figcaption></figure>", ""),
+        (f"<figure><a href=/i/large.jpg><img src=/i/bridge.jpg></a><figcaption>{SAID}</figcaption>"
+         "</figure>", ""),
+    ],
+)  # fmt: skip
+def test_a_picture_is_listed_with_its_words(
+    markup: str, credit: str, selectors: SelectorSet | None
+) -> None:
+    assert pictures(markup, selectors) == [(BRIDGE, SAID, credit)]
+
+
+def test_nothing_but_a_credit_is_no_caption() -> None:
+    markup = "<figure><img src=/i/bridge.jpg><figcaption>Foto: dpa</figcaption></figure>"
+    assert pictures(markup) == [(BRIDGE, "", "dpa")]
+
+
+def test_a_picture_that_is_shown_twice_is_listed_once() -> None:
+    figure = f"<figure><img src=/i/bridge.jpg><figcaption>{SAID}</figcaption></figure>"
+    assert pictures(figure * 2) == [(BRIDGE, SAID, "")]
+
+
+@pytest.mark.parametrize("selectors", [None, SET], ids=["generic", "set"])
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<figure><img src=/i/bridge.jpg></figure>",  # not a word
+        f"<figure><figcaption>{SAID}</figcaption></figure>",
+        f"<figure><a href=/news/other.html><img src=/i/a.jpg></a><figcaption>{SAID}</figcaption>"
+        "</figure>",  # announces another page
+        f"<figure><img src='data:image/gif;base64,R0lG'><figcaption>{SAID}</figcaption></figure>",
+        f"<figure><img src=/i/a.jpg><figcaption>{SAID * 40}</figcaption></figure>",
+        "<p>A caption stands below a picture, says <b class=name>Jane Doe</b>.</p>",
+    ],
+)
+def test_what_is_none(markup: str, selectors: SelectorSet | None) -> None:
+    assert pictures(markup, selectors) == []
+
+
+def test_boxes_of_other_stories_are_not_the_articles() -> None:
+    figure = f"<figure><img src=/i/bridge.jpg><figcaption>{SAID}</figcaption></figure>"
+    page = (
+        f"<html><head><title>{HEAD}</title></head><body><article><h1>{HEAD}</h1>{paragraphs(6)}"
+        f"</article><aside>{figure}</aside><div class=related>{figure}</div></body></html>"
+    )
+    assert extract(Document(page.encode(), URL), PageContext()).pictures.value == []
