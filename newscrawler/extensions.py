@@ -7,6 +7,7 @@ newscrawler.fleet.progress and .registry.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import logging.handlers
@@ -52,6 +53,8 @@ from newscrawler.store.days import zone_of
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.crawler import Crawler
+
+    from newscrawler.crawl.lease_loop import LeaseLoop
 
 logger = logging.getLogger(__name__)
 
@@ -400,10 +403,14 @@ class MetricsExtension:
 
     #: Seconds between two writes of differences.
     EVERY_S = 1.0
+    #: Seconds that a worker in whose place another one starts gets to end in order; one whose lease
+    #: loop stands still would never, and gets none.
+    REPLACED_END_S = 10.0
 
     def __init__(self, crawler: Crawler, services: Services) -> None:
         self.crawler = crawler
         self.services = services
+        self.stuck_turn_s = crawler.settings.getfloat("FLEET_STUCK_TURN_S")
         self.registry: Registry | None = None
         self.meter = ProcessMeter()
         self.machine = MachineMeter()
@@ -417,6 +424,7 @@ class MetricsExtension:
         self._is_away = False
         self._knows_sites = False
         self._loop: Every | None = None
+        self._end: asyncio.Task[None] | None = None
         crawler.signals.connect(self.spider_opened, signals.spider_opened)
         crawler.signals.connect(self.spider_closed, signals.spider_closed)
 
@@ -431,7 +439,7 @@ class MetricsExtension:
 
     def _now_ms(self) -> int:
         """By the frontier's clock; 0 = there is none."""
-        lease_loop = getattr(getattr(self.crawler.engine, "scheduler", None), "lease_loop", None)
+        lease_loop = self._lease_loop()
         return lease_loop.now_ms if lease_loop is not None else 0
 
     @property
@@ -507,11 +515,31 @@ class MetricsExtension:
             return
         self._order = order
         if order == REPLACED:
-            logger.error("The fleet gave this worker up and started another one in its place, ends")
+            logger.error("The fleet gave this worker up and starts another one in its place, ends")
+            self._end = asyncio.ensure_future(self._end_anyway())
         else:
             logger.info("The fleet asks this worker to end order=%s", order)
         reason = "replaced" if order == REPLACED else "drained"
         _schedule_coro(engine.close_spider_async(reason=reason))
+
+    async def _end_anyway(self) -> None:
+        """Its leases are another worker's now: what cannot be ended in order ends without it."""
+        assert self.registry is not None
+        lease_loop = self._lease_loop()
+        is_stuck = lease_loop is not None and lease_loop.progress().turn_s >= self.stuck_turn_s > 0
+        await asyncio.sleep(0 if is_stuck else self.REPLACED_END_S)
+        logger.error("The crawl does not end in order, its process is ended")
+        with contextlib.suppress(RegistryUnavailable):
+            await self.registry.leave(self.services.worker)
+        logging.shutdown()
+        os._exit(1)
+
+    def _lease_loop(self) -> LeaseLoop | None:
+        """None: there is none (yet)."""
+        found: LeaseLoop | None = getattr(
+            getattr(self.crawler.engine, "scheduler", None), "lease_loop", None
+        )
+        return found
 
     async def _learn_sites(self, reporter: CrawlReporter) -> None:
         """Since when the fleet knows each site, once: an article from before says nothing
@@ -553,8 +581,9 @@ class MetricsExtension:
         services = self.services
         reporter = self.reporter
         engine = self.crawler.engine
-        lease_loop = getattr(getattr(engine, "scheduler", None), "lease_loop", None)
+        lease_loop = self._lease_loop()
         machine = self.machine.look()
+        progress = asdict(lease_loop.progress()) if lease_loop is not None else {}
         return Beat(
             id=services.worker,
             host=socket.gethostname(),
@@ -574,6 +603,8 @@ class MetricsExtension:
             version=os.environ.get("SCRAPYD_EGG_VERSION") or __version__,
             last_error=self.last_error.text or (reporter.rows.total.last_error if reporter else ""),
             machine={**asdict(machine), **self._disk()} if machine is not None else {},
+            waits_for=services.waits.text(),
+            **progress,
         )
 
     def _disk(self) -> dict[str, float]:

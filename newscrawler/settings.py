@@ -464,6 +464,14 @@ FLEET_START_S = 180.0
 # Seconds that a worker may take to end once it was asked to: what is under way is finished and
 # stored first. Then it is killed, and what it held is fetched again. Above DOWNLOAD_TIMEOUT, twice.
 FLEET_DRAIN_S = 120.0
+# A worker that beats and does nothing is given up, and another one started. Seconds since its lease
+# loop last went round; it does so each second, and each call to Redis has a time-out. Three times
+# as long for a worker without fellows to compare with. 0 = never.
+FLEET_STUCK_TURN_S = 10.0
+# The same for one that holds URLs and of whose visits none has ended for so many seconds while
+# others' end, or whose store alone is away for so long; three times as long without fellows.
+# 0 = never. Above the slowest honest visit: a robots.txt of five redirects with a delay between.
+FLEET_STUCK_S = 300.0
 # Resident bytes of a worker with its processes from which on it is ended in order and another one
 # started, one at a time; 0 = no limit. Four times what a worker has at full speed.
 FLEET_WORKER_MEMORY_BYTES = 2 * 1024**3

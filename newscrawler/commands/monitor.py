@@ -118,9 +118,17 @@ def show(report: Report, as_json: bool) -> None:
     if not as_json:
         for row in {row["kind"]: row for row in rows}.values():
             cli.note(f"{row['kind']}: see {row['explain']}")
-    cli.note(f"{len(rows)} incidents are open" if rows else "Nothing is wrong.")
+    cli.note(_verdict(report))
     for waiting in report.undelivered:
         cli.note(f"alert {waiting.id} was not delivered yet, {waiting.tries} attempts")
+
+
+def _verdict(report: Report) -> str:
+    if report.open:
+        return f"{len(report.open)} incidents are open"
+    if report.is_unused:
+        return "Nothing is wrong so far: no worker has visited a site yet."
+    return "Nothing is wrong."
 
 
 def moment(ms: int) -> str:

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from newscrawler.crawl import services
+from newscrawler.fleet.judgement import Patience
 from newscrawler.fleet.ledger import Ledger
 from newscrawler.fleet.nodes import Node, targets
 from newscrawler.fleet.registry import Registry
@@ -53,6 +54,7 @@ def limits_of(settings: BaseSettings) -> Limits:
     return Limits(
         start_s=settings.getfloat("FLEET_START_S"),
         drain_s=settings.getfloat("FLEET_DRAIN_S"),
+        stuck=Patience(settings.getfloat("FLEET_STUCK_TURN_S"), settings.getfloat("FLEET_STUCK_S")),
         worker_memory_bytes=settings.getint("FLEET_WORKER_MEMORY_BYTES"),
         need_bytes=settings.getint("FLEET_WORKER_NEED_BYTES"),
     )

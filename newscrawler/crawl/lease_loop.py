@@ -9,6 +9,7 @@ import logging
 import math
 import time
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy import Request
@@ -65,6 +66,24 @@ IDLE_S = 5.0
 IDLE_DOMAINS = 300
 #: Pages in hand while the processes that read them are not ready yet.
 FEW = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a heartbeat tells of it, seconds: the watch of the fleet finds by it a worker that beats
+    and does nothing.
+
+    :param turn_s: since the lease loop last went round, also in vain; 0 = it has ended
+    :param held_s: since a visit ended, or something came into hand; 0 = there is nothing in hand,
+        or a store is waited for
+    :param ended_s: since a visit last ended; -1 = none has
+    :param waits_s: that a store has been waited for; 0 = it is not
+    """
+
+    turn_s: float
+    held_s: float
+    ended_s: float
+    waits_s: float
 
 
 class Queue(Protocol):
@@ -127,7 +146,8 @@ class LeaseLoop:
         self._was_running = False
         self._returned = False
         self._task: asyncio.Task[None] | None = None
-        self._renewed = time.monotonic()
+        self._renewed = self._turned = self._held_since = time.monotonic()
+        self._ended_at = -math.inf
         self._idle_told = -math.inf
         #: What the sites of this crawl wait for, for the terminal; "" = something is at work.
         self.idle_text = ""
@@ -142,6 +162,7 @@ class LeaseLoop:
         except FrontierUnavailable as exc:
             self.waits.failed(REDIS, str(exc))
         self._install_hook()
+        self._turned = time.monotonic()
         self._task = asyncio.ensure_future(self._run())
 
     async def _open(self) -> None:
@@ -170,6 +191,7 @@ class LeaseLoop:
         slot.remove_request = remove_request
 
     async def stop(self) -> None:
+        """Waits for the turn that is under way."""
         self._stopping = True
         self.wake.set()
         if self._task is not None:
@@ -201,6 +223,20 @@ class LeaseLoop:
         if self.drained_since is None or time.monotonic() - self.drained_since < self.idle_s:
             return 1
         return 0
+
+    def progress(self) -> Progress:
+        now = time.monotonic()
+        engine = self.crawler.engine
+        waits_s = self.waits.lasts_s(ARTICLES, RAW_PAGES)
+        if not self.inflight or waits_s or self._stopping or engine is None or engine.paused:
+            self._held_since = now
+        is_running = self._task is not None and not self._stopping
+        return Progress(
+            turn_s=round(now - self._turned, 1) if is_running else 0.0,
+            held_s=round(now - self._held_since, 1),
+            ended_s=round(now - self._ended_at, 1) if self._ended_at > 0 else -1.0,
+            waits_s=round(waits_s, 1),
+        )
 
     # -- notes from the Scheduler's signals
     def note(self, request: Request, outcome: Outcome, reason: str) -> None:
@@ -240,6 +276,7 @@ class LeaseLoop:
         held = self.inflight.pop(request, None)
         if held is not None:
             self.unfetched.append(held.lease)
+            self._held_since = time.monotonic()
             self.visits.end(held.known(), Outcome.RETRY, "store")
         self.hold_until = time.monotonic() + 5.0
         if isinstance(error, (StoreGone, RawStoreGone)):
@@ -297,6 +334,7 @@ class LeaseLoop:
             status = 200 if ack.outcome is Outcome.REFUSED else 0
             self.fetches.append(Fetched(held.lease, (held.left - held.started) * 1000, status))
         self.acks.append(ack)
+        self._ended_at = self._held_since = time.monotonic()
         self._count_end(held, ack)
         self.visits.end(held.known(), ack.outcome, ack.reason)
         self.wake.set()
@@ -346,6 +384,7 @@ class LeaseLoop:
     async def _run(self) -> None:
         pause, errors = 0.0, 0
         while not self._stopping:
+            self._turned = time.monotonic()
             try:
                 await self._wait(pause)
                 with self.waits.slow(REDIS):

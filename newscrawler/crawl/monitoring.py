@@ -83,6 +83,7 @@ class Report:
     open: list[Incident] = field(default_factory=list)
     undelivered: list[Waiting] = field(default_factory=list)
     told: list[str] = field(default_factory=list)  # headlines of what was told now
+    is_unused: bool = False  # no worker has visited anything yet, so that little can be wrong
 
     @property
     def is_well(self) -> bool:
@@ -152,7 +153,8 @@ class Monitor:
         told = await self._tell(facts.now_ms)
         await self.incidents.looked(facts.now_ms, f"{socket.gethostname()}-{os.getpid()}")
         undelivered = [one for one in await self.incidents.waiting() if self.ways or one.tries]
-        return Report(facts.now_ms, await self.incidents.open(), undelivered, told)
+        is_unused = not any(sums.pages for sums in facts.sums.values())
+        return Report(facts.now_ms, await self.incidents.open(), undelivered, told, is_unused)
 
     async def facts(self) -> Facts:
         """:raises RedisError, FrontierError, RegistryUnavailable, HistoryUnavailable: it is away"""

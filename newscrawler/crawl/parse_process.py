@@ -33,6 +33,9 @@ logger = logging.getLogger(__name__)
 #: process's first page whose language has to be identified takes 0.7 more (extraction/language.py).
 #: The second try has its markup bounded first.
 _FIRST_TRY_CPU_S, _FIRST_TRY_CPU_S_PER_MB, _SECOND_TRY_CPU_S = 2.0, 2.0, 60.0
+#: Reading is CPU alone: a process that sleeps for so long, seconds, while it is at a page waits for
+#: nothing that will come (it was stopped; a lock of a library), and all pages behind it wait too.
+HUNG_S = 15.0
 
 
 @dataclass(slots=True)
@@ -141,6 +144,7 @@ class ParseProcesses:
                 "newscrawler.crawl.parse_process:read",
                 cpu_s=_SECOND_TRY_CPU_S,
                 memory_bytes=memory_bytes,
+                hung_s=HUNG_S,
             )
             for _ in range(processes)
         ]

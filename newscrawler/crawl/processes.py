@@ -17,6 +17,7 @@ import asyncio
 import contextlib
 import gc
 import importlib
+import logging
 import os
 import pickle
 import resource
@@ -33,11 +34,15 @@ from typing import Any
 
 from newscrawler.crawl import answers
 
+logger = logging.getLogger(__name__)
+
 _LENGTH = struct.Struct("<Q")
 #: A page and its answer fit: the writer does not wait for the reader.
 _SOCKET_BYTES = 1 << 20
 #: A child that ends so often without one answer does not work here at all.
 _FRUITLESS = 3
+#: Looks at a process within the time after which it counts as hung.
+LOOKS = 5
 #: Memory that one page took is kept for the next (glibc): given back and asked for again it costs a
 #: tenth of a page.
 _KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "268435456", "MALLOC_MMAP_THRESHOLD_": "33554432"}
@@ -73,12 +78,20 @@ class Child:
         takes longer, whatever it is busy with
     :param memory_bytes: what the process may allocate, its code and imports included; a call that
         needs more ends it. 0 = no limit
+    :param hung_s: seconds after which a process that is at a call, sleeps, and takes no CPU is
+        ended: it waits for nothing that will come. 0 = never, of one that waits for a disk
     """
 
-    def __init__(self, target: str, *, cpu_s: float, memory_bytes: int = 0) -> None:
+    def __init__(
+        self, target: str, *, cpu_s: float, memory_bytes: int = 0, hung_s: float = 0.0
+    ) -> None:
         self.target = target
         self.cpu_s = cpu_s
         self.memory_bytes = memory_bytes
+        self.hung_s = hung_s
+        self._timer: asyncio.TimerHandle | None = None
+        self._seen: tuple[object, ...] = ()  # of the last look at the process
+        self._idle_looks = 0
         self._calls: deque[tuple[bytes, asyncio.Future[Any]]] = (
             deque()
         )  # sent or to be sent, oldest first
@@ -115,6 +128,9 @@ class Child:
         payload = pickle.dumps((cpu_s or self.cpu_s, argument), pickle.HIGHEST_PROTOCOL)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._calls.append((payload, future))
+        if self.hung_s and self._timer is None:
+            self._idle_looks = 0
+            self._look_later()
         if self._transport is not None:
             self._send(payload)
         elif self._starting is None:
@@ -147,6 +163,27 @@ class Child:
         self._fail_all(ChildDied("given up"))
         if self._process is not None:
             self._process.kill()
+
+    # ------------------------------------------------------------------ one that hangs
+    def _look_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self.hung_s / LOOKS, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if not self._calls:
+            return
+        process = self._process
+        used = _sleeps_after(process.pid) if process is not None else None
+        seen = (process, self._calls[0][1], used)
+        # By looks and not by the clock: this process may have been stopped itself meanwhile.
+        self._idle_looks = self._idle_looks + 1 if used is not None and seen == self._seen else 0
+        self._seen = seen
+        if process is not None and self._idle_looks >= LOOKS:
+            text = "A process hangs, it is ended target=%s pid=%d idle_s=%.0f"
+            logger.error(text, self.target, process.pid, self.hung_s)
+            process.kill()
+        self._look_later()
 
     # ------------------------------------------------------------------ the process
     async def _spawn(self) -> None:
@@ -240,6 +277,15 @@ class Child:
             _, future = self._calls.popleft()
             if not future.done():
                 future.set_exception(exc)
+
+
+def _sleeps_after(pid: int) -> int | None:
+    """Clock ticks of CPU that a process has used; None: it does not sleep, or is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12]) if fields[0] in ("S", "T", "t") else None
+    except (OSError, IndexError, ValueError):
+        return None
 
 
 class _Frames(asyncio.Protocol):

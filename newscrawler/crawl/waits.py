@@ -74,6 +74,14 @@ class Waits:
     def is_failing(self, *names: str) -> bool:
         return any(name in self._failing for name in names)
 
+    def lasts_s(self, *names: str) -> float:
+        """How long one of ``names`` has been waited for, also by a call that hangs; 0 = none is."""
+        now = self._clock()
+        since = [wait.since for what, wait in self._failing.items() if what in names]
+        since += [began[0] for what, began in self._slow.items() if began and what in names]
+        lasts_s = now - min(since, default=now)
+        return lasts_s if lasts_s >= SLOW_S or self.is_failing(*names) else 0.0
+
     @contextmanager
     def slow(self, what: str) -> Iterator[None]:
         """A call that may hang: after a while it is shown."""

@@ -21,6 +21,9 @@ from newscrawler.fleet.usual import FLOOD_TIMES, Site, above, below
 
 #: A job of the fleet that ended so long ago is no news, ms.
 _ENDED_MS = 600_000
+#: Visits without one answer from which on it is said that nothing can be fetched: the first ones of
+#: a crawl may meet a site that is away.
+_FRUITLESS_VISITS = 3
 #: Subject of what is said of the whole fleet.
 ALL = "fleet"
 FIELDS = ("title", "content", "published", "authors")
@@ -58,6 +61,10 @@ KINDS: dict[str, Kind] = {
     ),
     "no_data": Kind(
         "critical", "nothing comes in any more", "scrapy frontier report; page /frontier", 25, 120
+    ),
+    "no_answer": Kind(
+        "critical", "no site has ever answered", "scrapy doctor; scrapy frontier report", 15,
+        calm_s=0,
     ),
     "site_silent": Kind(
         "warning", "a site fell silent", "scrapy sites check --sites {subject}; page /sites",
@@ -197,7 +204,9 @@ def judge(facts: Facts, limits: Limits) -> list[Verdict]:
         return found
     for one in _NUMBERS:
         found += one(facts, limits)
-    nothing = any(v.reason and v.kind in ("no_worker", "no_data") for v in found)
+    if any(v.reason and v.kind == "no_answer" for v in found):
+        found = [v for v in found if v.kind != "errors"]  # the same said twice
+    nothing = any(v.reason and v.kind in ("no_worker", "no_data", "no_answer") for v in found)
     if not nothing and not facts.is_stopped:
         known = {v.subject for v in found if v.reason and v.kind in ("errors", "challenges")}
         found += (v for v in site_silent(facts, limits) if v.subject not in known)
@@ -279,6 +288,20 @@ def no_data(facts: Facts, limits: Limits) -> Iterator[Verdict]:
         text = f"{silence.counted:.0f} new articles of all sites in {_hours(silence.hours)}"
         text += f", usual are {silence.expected:.0f} and more"
         yield Verdict("no_data", "articles", text if silence.is_silent else "")
+
+
+def no_answer(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+    """Since the fleet's first visit: no network, a proxy that refuses, a list of wrong names."""
+    visits = sum(sums.pages for sums in facts.sums.values())
+    if facts.is_stopped or visits < _FRUITLESS_VISITS:
+        return
+    bad = not any(sums.last_fetch_ms for sums in facts.sums.values())
+    reasons: Counter[str] = Counter()
+    for sums in facts.sums.values():
+        reasons.update(sums.outcomes)
+    most = ", ".join(f"{label} {count}" for label, count in reasons.most_common(3))
+    text = f"{visits} visits of {len(facts.sums)} sites since the start, and no answer: {most}"
+    yield Verdict("no_answer", ALL, text if bad else "")
 
 
 # ---------------------------------------------------------------- sites
@@ -546,6 +569,6 @@ def size_text(value: float, unit: str) -> str:
 
 _FIRST: tuple[Judge, ...] = (away, full)
 _NUMBERS: tuple[Judge, ...] = (
-    no_worker, worker_gone, no_data, site_flood, slow, errors, challenges, duplicates, field_falls,
-    drift, quarantine, model_budget, slow_node, own,
+    no_worker, worker_gone, no_data, no_answer, site_flood, slow, errors, challenges, duplicates,
+    field_falls, drift, quarantine, model_budget, slow_node, own,
 )  # fmt: skip

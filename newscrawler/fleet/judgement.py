@@ -3,7 +3,7 @@ I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -16,6 +16,9 @@ KNOWN_MS = 8_000
 #: A job that has no process yet, or of whose process nothing is known, gets so many times less time
 #: until its first heartbeat than one that has.
 ABSENT_PART = 3
+#: Without fellows that get on it cannot be told whether a standstill is the worker's fault: it is
+#: waited for so many times as long.
+ALONE_TIMES = 3
 
 
 class Fate(StrEnum):
@@ -24,7 +27,7 @@ class Fate(StrEnum):
     UNKNOWN = "unknown"  # silent, but so would be a living one: Redis has just come back
     ENDED = "ended"  # it signed off
     DIED = "died"
-    STUCK = "stuck"  # its process is there and says nothing
+    STUCK = "stuck"  # its process is there and says nothing, or does nothing
     NOT_STARTED = "not started"
 
 
@@ -33,12 +36,62 @@ OVER = (Fate.ENDED, Fate.DIED, Fate.STUCK, Fate.NOT_STARTED)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
+    """``is_of_place``: another worker on the same node would fare no better."""
+
     fate: Fate
     why: str = ""
+    is_of_place: bool = False
 
     @property
     def is_over(self) -> bool:
         return self.fate in OVER
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a worker that beats may do nothing, seconds; 0 = for ever.
+
+    :param turn_s: its lease loop has not gone round
+    :param visit_s: it holds URLs and no visit ended, or it waits for a store
+    """
+
+    turn_s: float = 0.0
+    visit_s: float = 0.0
+
+
+def stuck(
+    row: Mapping[str, Any], others: Iterable[Mapping[str, Any]], patience: Patience
+) -> Verdict | None:
+    """Whether a worker makes no progress though it beats. Not one that waits rightly: its loop goes
+    round where nothing is due, sites are backed off from or Redis is away; and a store that is away
+    for all is nobody's fault.
+
+    :param row: of a live worker, registry.Beat; so are ``others``
+    """
+    fellows = [other for other in others if other["id"] != row["id"] and other["alive"]]
+    if limit := patience.turn_s:
+        turn_s = row.get("turn_s", 0)
+        gets_on = any(one.get("turn_s", limit) < limit / 2 for one in fellows)
+        if turn_s >= limit * (1 if gets_on else ALONE_TIMES):
+            return Verdict(
+                Fate.STUCK, f"it beats, but its lease loop stands still for {turn_s:.0f} s"
+            )
+    if not (limit := patience.visit_s):
+        return None
+    busy = [one for one in fellows if 0 <= one.get("ended_s", -1) < limit / 2]
+    held_s, waits_s = row.get("held_s", 0), row.get("waits_s", 0)
+    if held_s >= limit * (1 if busy else ALONE_TIMES):
+        text = (
+            f"it beats and holds {row.get('leases', 0)} URLs, but no visit ended for {held_s:.0f} s"
+        )
+        return Verdict(Fate.STUCK, text)
+    elsewhere = [
+        one for one in busy if one.get("node") != row.get("node") and not one.get("waits_s")
+    ]
+    if waits_s >= limit and elsewhere:
+        text = f"{row.get('waits_for')}, which {len(elsewhere)} others need not"
+        return Verdict(Fate.STUCK, text, is_of_place=True)
+    return None
 
 
 def row_of(job: Job, rows: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
@@ -76,6 +129,8 @@ def judge(
         return Verdict(Fate.RUNNING)
     if row is not None:
         return _silent(job, row, view, is_finished, is_grace)
+    if job.is_stuck:
+        return Verdict(Fate.STUCK, job.why)
     if job.state is not State.STARTING:
         return Verdict(Fate.UNKNOWN) if is_grace and not is_finished else Verdict(Fate.ENDED)
     return _not_seen(job, view, is_finished, now_ms - job.started_ms, start_ms)

@@ -95,6 +95,7 @@ class Job:
     since_ms: int = 0  # when this state began
     worker: str = ""  # its id in leases and heartbeats, once it beat
     why: str = ""  # it was asked to end
+    is_stuck: bool = False  # as it does nothing: what it holds is freed when it has ended
 
 
 @dataclass(slots=True)

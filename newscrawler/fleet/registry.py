@@ -105,6 +105,11 @@ class Beat:
     version: str = ""  # of the egg, or of the package
     last_error: str = ""  # the newest line of level ERROR, else the newest visit that failed
     machine: dict[str, float] = field(default_factory=dict)  # machine.Machine: what its host has
+    turn_s: float = 0.0  # these four: crawl.lease_loop.Progress
+    held_s: float = 0.0
+    ended_s: float = -1.0
+    waits_s: float = 0.0
+    waits_for: str = ""  # what is waited for, in words
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from newscrawler.fleet import placement, scaling
-from newscrawler.fleet.judgement import Fate, Verdict, judge, row_of
+from newscrawler.fleet.judgement import Fate, Patience, Verdict, judge, row_of, stuck
 from newscrawler.fleet.ledger import Batch, Ended, FleetState, Job, Ledger, NodeState, State
 from newscrawler.fleet.nodes import Node, NodeError, NodeView
 from newscrawler.fleet.registry import DRAIN, REPLACED, Registry, RegistryUnavailable
@@ -42,6 +42,11 @@ LONGEST_BACKOFF_S = 300.0
 MOST_FAILED = 2
 #: Rounds in a row in which a worker is over its memory limit before it is recycled.
 OVER_ROUNDS = 3
+#: Looks in a row in which a worker that beats does nothing before it is given up: one that was held
+#: up by a busy machine tells so in its next heartbeat.
+STUCK_LOOKS = 2
+#: A node whose worker could not go on for a reason of the node gets none for so long, seconds.
+AVOID_S = 300.0
 #: Seconds between two looks at the queue, and how long fewer workers must be enough before some
 #: are ended.
 DEMAND_S = 15.0
@@ -62,6 +67,7 @@ class Limits:
     drain_s: float = 120.0
     worker_memory_bytes: int = 0  # over it a worker is recycled; 0 = no limit
     need_bytes: int = 500 * 1024**2  # that a node must have free for one more
+    stuck: Patience = field(default_factory=Patience)
 
 
 @dataclass(slots=True)
@@ -102,6 +108,7 @@ class Watch:
         self._asking: dict[str, asyncio.Task[NodeView]] = {}
         self._freed: set[str] = set()  # silent workers that the fleet did not start
         self._over: dict[str, int] = {}  # job -> rounds over its memory limit
+        self._standing: dict[str, tuple[int, int]] = {}  # job -> (looks, heartbeat of the last), ms
         self._known_demand = scaling.Demand()
         self._demand_at = float("-inf")
         self._calm_since: float | None = None
@@ -135,7 +142,21 @@ class Watch:
                 start_ms=round(self.limits.start_s * 1000),
                 is_grace=is_grace,
             )
+            if job.state is State.RUNNING and not is_grace:
+                self._judge_progress(look, job)
         return look
+
+    def _judge_progress(self, look: Look, job: Job) -> None:
+        row = row_of(job, look.rows)
+        if look.verdicts[job.id].fate is not Fate.RUNNING or row is None:
+            return
+        verdict = stuck(row, look.rows.values(), self.limits.stuck)
+        looks, beat_ms = self._standing.pop(job.id, (0, 0))
+        if verdict is None:
+            return
+        self._standing[job.id] = looks + (row["beat_ms"] != beat_ms), row["beat_ms"]
+        if self._standing[job.id][0] >= STUCK_LOOKS:
+            look.verdicts[job.id] = verdict
 
     async def close(self) -> None:
         """The lead goes to one that stands by, at once."""
@@ -239,6 +260,9 @@ class Watch:
 
     # ------------------------------------------------------------ what is over
     async def _bury(self, look: Look, batch: Batch) -> None:
+        for job in look.state.jobs.values():
+            self._avoid_place(look, job)
+            self._ask_stuck(look, batch, job)
         over = [job for job in look.state.jobs.values() if look.verdicts[job.id].is_over]
         late = [job for job in look.state.jobs.values() if self._ends_too_slowly(look, job)]
         for job in late:
@@ -258,6 +282,25 @@ class Watch:
         if workers:
             freed = await self._free_leases(workers)
             logger.info("Leases of dead workers are freed leases=%d workers=%s", freed, workers)
+
+    def _avoid_place(self, look: Look, job: Job) -> None:
+        verdict = look.verdicts[job.id]
+        if verdict.is_of_place:
+            node = look.state.node(job.node)
+            node.last_error, node.crashed_ms = verdict.why, look.state.now_ms
+            node.until_ms = look.state.now_ms + round(AVOID_S * 1000)
+
+    def _ask_stuck(self, look: Look, batch: Batch, job: Job) -> None:
+        """A worker that beats and does nothing, and that its node cannot end: it ends by itself
+        when it hears of it (MetricsExtension), and nothing takes its place before."""
+        row = row_of(job, look.rows)
+        verdict = look.verdicts[job.id]
+        is_beating = row is not None and row["alive"]
+        if verdict.fate is not Fate.STUCK or not is_beating or job.id in self._view(job.node).jobs:
+            return
+        job.is_stuck = True
+        look.verdicts[job.id] = Verdict(Fate.RUNNING)
+        self._ask_to_end(look, batch, job, verdict.why, REPLACED)
 
     def _ends_too_slowly(self, look: Look, job: Job) -> bool:
         """Only where its node can end it: of any other there would be two."""
@@ -323,6 +366,7 @@ class Watch:
         state.ended.insert(0, ended)
         del state.jobs[job.id]
         self._over.pop(job.id, None)
+        self._standing.pop(job.id, None)
         logger.log(
             logging.INFO if is_asked else logging.WARNING,
             "Worker is over job=%s node=%s how=%s lived_s=%d why=%s",
@@ -332,7 +376,7 @@ class Watch:
             ended.lived_s,
             why,
         )
-        if not is_asked:
+        if not is_asked and not verdict.is_of_place:
             self._note_crash(look, batch, job, lived_s, why)
 
     def _note_crash(self, look: Look, batch: Batch, job: Job, lived_s: float, why: str) -> None:
@@ -376,8 +420,8 @@ class Watch:
             if wanted.previous and job.version == wanted.version:
                 wanted.previous, wanted.failed = "", 0  # it comes up: nothing to go back to
                 batch.wanted(wanted)
-            if state.now_ms - job.started_ms > YOUNG_S * 1000:
-                node = state.node(job.node)
+            node = state.node(job.node)
+            if node.crashes and state.now_ms - job.started_ms > YOUNG_S * 1000:
                 node.crashes, node.until_ms = 0, 0
         if wanted.previous and wanted.failed >= MOST_FAILED:
             self._roll_back(look, batch)
@@ -446,10 +490,10 @@ class Watch:
         self._recycle(look, batch)
         self._renew(look, batch)
 
-    def _ask_to_end(self, look: Look, batch: Batch, job: Job, why: str) -> None:
+    def _ask_to_end(self, look: Look, batch: Batch, job: Job, why: str, order: str = DRAIN) -> None:
         job.state, job.since_ms, job.why = State.DRAINING, look.state.now_ms, why
         batch.put(job)
-        batch.order(job.id, DRAIN)
+        batch.order(job.id, order)
         logger.info("Worker is asked to end job=%s node=%s why=%s", job.id, job.node, why)
 
     def _recycle(self, look: Look, batch: Batch) -> None:
@@ -619,6 +663,8 @@ def waits(node: NodeState, state: FleetState) -> bool:
 
 def crash_text(node: NodeState, now_ms: int) -> str:
     wait_s = (node.until_ms - now_ms) / 1000
+    if not node.crashes:
+        return f"node {node.name} gets no workers for {wait_s:.0f} s: {node.last_error}"
     return (
         f"node {node.name}: {node.crashes} workers in a row ended within {YOUNG_S:.0f} s of their"
         f" start; the next start is in {wait_s:.0f} s. The last: {node.last_error}"

@@ -1,5 +1,5 @@
 """The monitor beside real workers that crawl the simulated web, whose clock runs 60 times as fast:
-what they write while they work is what the monitor judges by. `make chaos`."""
+what they write while they work is what the monitor judges by. The day's faults: `make chaos`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.crawl.small import QUIET, Queue, crawler
 from tests.crawl.test_monitor_day import said
 from tests.fixtures_webhook import Receiver
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 def preload(queue: Queue, per_hour: dict[str, int]) -> None:
@@ -38,6 +38,36 @@ def preload(queue: Queue, per_hour: dict[str, int]) -> None:
     asyncio.run(run())
 
 
+def test_a_crawl_that_nothing_ever_answered_is_told(
+    tmp_path: Path, newsweb: Any, queue: Queue
+) -> None:
+    """Not "Nothing is wrong.", as when too few visits failed to speak of a share."""
+    web = newsweb("ip", sites=2, articles=3, **QUIET)
+    web.stop()
+    scrapy = crawler(
+        tmp_path, web, CRAWL_FOREVER=True, REDIS_URL=queue.url, MONITOR_DISK_FREE_BYTES=1
+    )
+    first = scrapy.run("monitor")
+    assert first.returncode == 0
+    assert "no worker has visited a site yet" in first.stderr, first.stderr
+    running = scrapy.start("crawl", "news")
+    try:
+        until(lambda: running.text().count("outcome=RETRY(connect)") >= 3, "visits", 60)
+
+        def is_told() -> bool:
+            look = scrapy.run("monitor", "--json")
+            return look.returncode == 1 and '"no_answer"' in look.stdout
+
+        until(is_told, "the monitor to say that nothing answers", 30)
+        look = scrapy.run("monitor")
+        assert "no answer: RETRY(connect)" in look.stdout, look.stdout
+        assert "errors" not in look.stdout, "the same said twice"
+        assert "scrapy doctor" in look.stderr
+    finally:
+        running.kill()
+
+
+@pytest.mark.chaos
 def test_faults_of_a_real_crawl_are_told(
     tmp_path: Path, newsweb: Any, queue: Queue, webhook: Receiver
 ) -> None:

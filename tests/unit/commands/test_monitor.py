@@ -47,7 +47,7 @@ def monitor(env: dict[str, str]) -> Run:
 def test_a_look_says_what_is_wrong_and_what_explains_it(monitor: Run, webhook: Receiver) -> None:
     fine = monitor()
     assert (fine.returncode, fine.stdout) == (0, ""), fine.stderr
-    assert "Nothing is wrong." in fine.stderr
+    assert "Nothing is wrong so far: no worker has visited a site yet." in fine.stderr
     wrong = monitor(ARTICLE_STORE="http://127.0.0.1:1")
     assert wrong.returncode == 1
     assert "away" in wrong.stdout and "article store" in wrong.stdout

@@ -31,6 +31,11 @@ def work(what: tuple[str, object]) -> object:
         return len(bytearray(int(str(value))))
     if verb == "pid":
         return os.getpid()
+    if verb == "work":
+        end = time.process_time() + float(str(value))
+        while time.process_time() < end:
+            pass
+        return os.getpid()
     return value
 
 
@@ -153,3 +158,29 @@ async def test_the_process_ends_with_the_one_that_made_it(tmp_path: object) -> N
             return
         await asyncio.sleep(0.05)
     pytest.fail(f"process {pid} outlived the crawl that made it")
+
+
+async def test_one_that_hangs_is_ended_and_the_calls_behind_it_are_answered() -> None:
+    """Stopped, it takes no CPU: the kernel's limit would never end it."""
+    child = Child(f"{HERE}:work", cpu_s=20, hung_s=0.5)
+    try:
+        pid = await child.call(("pid", 0))
+        os.kill(pid, signal.SIGSTOP)
+        hangs, behind = child.call(("echo", 1)), child.call(("pid", 0))
+        async with asyncio.timeout(20):
+            crash, fresh = await asyncio.gather(hangs, behind, return_exceptions=True)
+        assert isinstance(crash, ChildDied) and "SIGKILL" in str(crash)
+        assert isinstance(fresh, int) and fresh != pid
+    finally:
+        await child.close()
+
+
+async def test_one_that_is_busy_or_idle_is_not_taken_for_one_that_hangs() -> None:
+    child = Child(f"{HERE}:work", cpu_s=20, hung_s=0.3)
+    try:
+        pid = await child.call(("pid", 0))
+        assert await child.call(("work", 1.5)) == pid, "it takes five times as long, of CPU"
+        await asyncio.sleep(0.6)
+        assert await child.call(("pid", 0)) == pid, "without a call it sleeps, as it should"
+    finally:
+        await child.close()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from newscrawler.fleet.judgement import KNOWN_MS, Fate, judge, row_of
+from newscrawler.fleet.judgement import KNOWN_MS, Fate, Patience, judge, row_of, stuck
 from newscrawler.fleet.ledger import Job, State
 from newscrawler.fleet.nodes import NodeView
 
@@ -93,3 +93,52 @@ def test_a_worker_is_known_by_its_job_before_its_id_was_noted() -> None:
     assert row_of(fresh, rows) is rows["h-8-12345678"]
     fresh.worker = "h-9-12345678"
     assert row_of(fresh, rows) is None, "it was another process"
+
+
+#: Of a worker that gets on, by its heartbeat.
+BUSY = {
+    "alive": True, "node": "b", "turn_s": 0.4, "held_s": 1.0, "ended_s": 0.5, "waits_s": 0.0,
+    "waits_for": "",
+}  # fmt: skip
+IDLE = {**BUSY, "held_s": 0.0, "ended_s": 900.0}
+AWAY_S = {**BUSY, "held_s": 0.0, "ended_s": 200.0, "waits_s": 200.0, "waits_for": "the store"}
+PATIENCE = Patience(turn_s=10, visit_s=100)
+
+
+@pytest.mark.parametrize(
+    ("said", "others", "why"),
+    [
+        ({"turn_s": 9.9}, [BUSY], ""),
+        ({"turn_s": 10}, [BUSY], "its lease loop stands still"),
+        ({"turn_s": 10}, [IDLE], "its lease loop stands still"),  # an idle one's loop goes round
+        ({"turn_s": 29}, [], ""),  # alone: it may be Redis that is slow
+        ({"turn_s": 29}, [{**BUSY, "turn_s": 29}], ""),
+        ({"turn_s": 30}, [], "its lease loop stands still"),
+        ({"held_s": 99}, [BUSY], ""),
+        ({"held_s": 100}, [BUSY], "no visit ended for 100 s"),
+        ({"held_s": 299}, [IDLE], ""),  # nobody's visits end: it may be the network
+        ({"held_s": 300}, [], "no visit ended"),
+        ({**AWAY_S, "node": "a"}, [BUSY], "the store, which 1 others need not"),
+        ({**AWAY_S, "node": "a", "waits_s": 99}, [BUSY], ""),
+        ({**AWAY_S, "node": "a"}, [AWAY_S, IDLE], ""),  # away for all that store something
+        ({**AWAY_S, "node": "b"}, [BUSY], ""),  # another one on that node would be no better off
+        (IDLE, [BUSY], ""),
+        ({"held_s": 1000, "turn_s": 1000}, [{**BUSY, "alive": False}], "stands still for 1000 s"),
+    ],
+)
+def test_a_worker_that_beats_is_judged_by_what_it_gets_done(
+    said: dict[str, Any], others: list[dict[str, Any]], why: str
+) -> None:
+    row = {**BUSY, "node": "a", "id": "me", **said}
+    fellows = [{**other, "id": f"w{number}"} for number, other in enumerate(others)]
+    verdict = stuck(row, [row, *fellows], PATIENCE)
+    assert (verdict is not None) == bool(why)
+    if verdict is not None:
+        assert verdict.fate is Fate.STUCK and why in verdict.why
+        assert verdict.is_of_place == ("store" in why)
+
+
+def test_a_worker_of_an_older_version_is_not_judged_by_what_it_does_not_say() -> None:
+    row = {"id": "me", "alive": True, "node": "a"}
+    assert stuck(row, [{**BUSY, "id": "w"}], PATIENCE) is None
+    assert stuck({**row, "turn_s": 10**6, "held_s": 10**6}, [], Patience()) is None, "switched off"

@@ -12,6 +12,7 @@ from scrapy.settings import Settings as ScrapySettings
 
 from newscrawler.crawl.fleet import FrontierSide
 from newscrawler.fleet import watch as watch_module
+from newscrawler.fleet.judgement import Patience
 from newscrawler.fleet.ledger import Batch, Job, Ledger, NodeState, State, Wanted
 from newscrawler.fleet.registry import BEAT_TTL_S, DRAIN, REPLACED, Beat, Registry, worker_key
 from newscrawler.fleet.scaling import Demand
@@ -344,3 +345,53 @@ async def test_back_off_ends_when_the_operator_speaks(r: Any) -> None:
     assert watch_module.waits(node, state)
     state.wanted.asked_ms = state.now_ms + 1
     assert not watch_module.waits(node, state)
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_a_worker_that_beats_and_does_nothing_is_asked_to_end_before_another_starts(
+    r: Any,
+) -> None:
+    """Its node cannot end it (here it is gone): what it holds is freed when it has ended."""
+    fleet = Fleet(r, stuck=Patience(turn_s=10, visit_s=100))
+    await fleet.want(least=2, most=2, version="v1")
+    live, hung = await fleet.start(1), await fleet.start(2)
+    await fleet.beat(live, turn_s=0.5)
+    now_ms = int(time.time() * 1000)
+    assert await fleet.beat(hung, turn_s=11.0, beat_ms=now_ms) == ""
+    for _ in range(3):
+        await fleet.round()
+    assert await fleet.beat(hung, turn_s=13.0, beat_ms=now_ms + 2000) == "", "one heartbeat says it"
+    await fleet.round()
+    assert await fleet.beat(hung, turn_s=15.0, beat_ms=now_ms + 4000) == REPLACED
+    look = await fleet.round()
+    assert len(look.state.jobs) == 2 and not fleet.freed, "its process is there still"
+    assert [row["state"] for row in status_of(look)["workers"]] == ["running", "draining"]
+    await fleet.registry.leave(hung.worker)
+    await fleet.round()
+    state = await fleet.ledger.read()
+    assert list(state.jobs) == [live.id] and fleet.freed == [{hung.worker}]
+    assert state.ended[0].how == "stuck"
+    assert state.ended[0].why == "it beats, but its lease loop stands still for 13 s"
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_a_node_whose_store_is_away_gets_no_workers_for_a_while(r: Any) -> None:
+    fleet = Fleet(r, stuck=Patience(turn_s=10, visit_s=100))
+    await fleet.want(least=2, most=2, version="v1")
+    away, live = await fleet.start(1), await fleet.start(2, node="b")
+    now_ms = int(time.time() * 1000)
+    for number in range(2):
+        await fleet.beat(live, node="b", ended_s=1.0)
+        waits = {"waits_s": 200.0, "waits_for": "waiting for the article store (200 s): disk full"}
+        await fleet.beat(away, beat_ms=now_ms + number, **waits)
+        await fleet.round()
+    await fleet.registry.leave(away.worker)
+    look = await fleet.round()
+    state = await fleet.ledger.read()
+    assert list(state.jobs) == [live.id]
+    assert "disk full, which 1 others need not" in state.ended[0].why
+    assert watch_module.waits(state.node("a"), state) and not watch_module.waits(
+        state.node("b"), state
+    )
+    text = watch_module.crash_text(state.node("a"), look.state.now_ms)
+    assert text.startswith("node a gets no workers for") and "disk full" in text
