@@ -31,6 +31,7 @@ from newscrawler.frontier import keys
 from newscrawler.frontier.queue import Ack, DomainPolicy, Fetched, Frontier, FrontierConfig, Lease
 from newscrawler.items import Kind, Link, Outcome
 from newscrawler.web.urls import url_id
+from tests.newsweb.bench import latency_factor
 
 #: The simulated moment at which a shard is filled, ms since the epoch; each run on it begins an
 #: hour after what was before, when all gates are open.
@@ -240,9 +241,12 @@ class Shard:
         await self.frontier.step(0, acks, [Fetched(lease, 500, 200) for lease in held])
         self.now_ms += HOUR_MS
 
+    def number_of(self, domain: str) -> int:
+        return int(domain[4:].partition(".")[0])
+
     def links_of(self, lease: Lease) -> list[Link]:
         """What a page tells: one that is new, the others known."""
-        domain = int(lease.domain[4:].partition(".")[0])
+        domain = self.number_of(lease.domain)
         self.made += 1
         known = [self.link(i, domain) for i in range(LINKS - 1)]
         return [self.link(self.made + 10**8, domain), *known]
@@ -413,9 +417,9 @@ class Simulation:
 
     def _latency(self, domain: str) -> float:
         """Of a fetch, beside the mean."""
-        if self.fleet.of_newsweb:  # by the page's number, so that the hosts go in step
+        if self.fleet.of_newsweb:
             number = self._numbers[domain] = self._numbers.get(domain, 0) + 1
-            return 0.5 + number * 7 % 11 / 10
+            return latency_factor(self.shard.number_of(domain), number)
         return self.rng.lognormvariate(-0.125, 0.5)
 
     def _room(self, worker: Worker) -> int:

@@ -1,9 +1,11 @@
 """Fleets that no desk has: 1 to 1,000 workers, 1,000 to 1,000,000 domains, up to a billion URLs.
 
-    python -m benchmarks.simulate_fleet               minutes: the curve, the tables, what CC-NEWS takes
+    python -m benchmarks.simulate_fleet               three to four minutes on two quiet cores: where it
+                                                      bends, and what CC-NEWS takes
+    python -m benchmarks.simulate_fleet --full        the whole curve, four times as many calls a point
     python -m benchmarks.simulate_fleet --quick       a fleet of four in seconds
     python -m benchmarks.simulate_fleet --check       beside what benchmarks.bench_workers measured
-    python -m benchmarks.simulate_fleet --picture docs/fleet-scale.svg --json curve.json
+    python -m benchmarks.simulate_fleet --full --picture docs/fleet-scale.svg --json curve.json
 
 The frontier and its scripts are the real ones, on a Redis of their own; workers, fetches and time
 are simulated (benchmarks/fleet_model.py says how, and how one shard stands for all). What a call
@@ -25,7 +27,9 @@ import json
 import math
 import random
 import statistics
+import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -37,9 +41,13 @@ from newscrawler.frontier import connect, redis_server
 
 #: CPU of a page as `scrapy plan` reckons it, half of the sites with a selector set.
 PAGE_MS = (sizing.CPU_MS_WITH_SET + sizing.CPU_MS_GENERIC) / 2
-#: URLs with which a shard is filled at most, but for --full: more of them cost minutes, and a
-#: call costs the same (performance.md).
+#: URLs with which a shard is filled at most, but for --whole-shards: more of them cost minutes, and
+#: a call costs the same (performance.md).
 MOST_RECORDS = 60_000
+#: Calls of each simulated shard: by default, and for --full.
+CALLS, CALLS_FULL = 3_000, 12_000
+#: What the two parts of a run cost, relative to each other: a record that is filled in, a call.
+FILL_WORK, CALL_WORK = 1.0, 25.0
 #: Calls that a run lasts for each simulated worker where there are more of them than domains can
 #: keep busy.
 CALLS_A_WORKER = 60
@@ -74,7 +82,7 @@ class Row:
 
 async def filled(client: Any, cpu: Cpu, fleet: Fleet, most_records: int) -> Shard:
     """A shard as the fleet has them, or with as many URLs as one has patience for."""
-    held = min(fleet.own_records, max(fleet.own_domains * 2, most_records))
+    held = held_records(fleet, most_records)
     shard = Shard(client, replace(fleet, records=held * fleet.shards), cpu)
     await shard.fill()
     return shard
@@ -121,6 +129,18 @@ async def simulate(
         bytes_per_record=shard.bytes_per_record,
         times=times,
     )
+
+
+def short_curve() -> list[tuple[str, Fleet]]:
+    """The points between which it bends, on shards that are filled in seconds."""
+    base = Fleet(workers=1, domains=20_000, records=2_000_000, page_ms=PAGE_MS)
+    rows = [("1 shard", replace(base, workers=n)) for n in (1, 10, 30, 100, 400)]
+    rows += [("4 shards", replace(base, workers=n, shards=4)) for n in (100, 400)]
+    rows += [("16 shards", replace(base, workers=n, shards=16)) for n in (100, 400)]
+    rows.append(("domains", replace(base, workers=100, domains=1_000, records=100_000)))
+    rows.append(("idle", replace(base, workers=400, domains=1_000, records=100_000)))
+    many = replace(base, workers=1000, domains=100_000, records=10**9, shards=1000)
+    return [*rows, ("records", many)]
 
 
 def curve(quick: bool) -> list[tuple[str, Fleet]]:
@@ -199,12 +219,55 @@ def news_of_the_world(redis_ms: float, record_b: float) -> str:
     return "\n".join(lines)
 
 
+class Remaining:
+    """A line for each fleet that was simulated, with how long the rest will take."""
+
+    def __init__(
+        self, fleets: list[tuple[str, Fleet]], calls: int, most_records: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._clock, self._began = clock, clock()
+        self._work: list[float] = []
+        last: Fleet | None = None
+        for _, fleet in fleets:
+            work = most_calls(fleet, calls) * CALL_WORK
+            if last is None or not fleet.is_alike(last):
+                work += held_records(fleet, most_records) * FILL_WORK
+            self._work.append(work)
+            last = fleet
+
+    def text(self, done: int, name: str, row: Row) -> str:
+        """:param done: fleets that were simulated, this one included"""
+        spent_s = self._clock() - self._began
+        share = sum(self._work[:done]) / sum(self._work)
+        left_s = spent_s / share - spent_s
+        return (
+            f"{done} of {len(self._work)}: {name}, {row.fleet.workers:,} workers:"
+            f" {row.pages_per_s:,.0f} pages/s, bound by {row.bound};"
+            f" {spent_s:.0f} s so far, about {left_s:.0f} s left"
+        )
+
+
+def held_records(fleet: Fleet, most_records: int) -> int:
+    """With which its shard is filled."""
+    return min(fleet.own_records, max(fleet.own_domains * 2, most_records))
+
+
+def most_calls(fleet: Fleet, calls: int) -> int:
+    """Where there are more workers than domains can keep busy most calls bring nothing: with few of
+    them nothing would be seen."""
+    if fleet.domains < fleet.workers * fleet.concurrency:
+        return max(calls, CALLS_A_WORKER * fleet.own_workers)
+    return calls
+
+
 async def run(
     fleets: list[tuple[str, Fleet]], *, calls: int, seconds: float, most_records: int,
     times: Times | None = None, say: Callable[[str], None] = print,
 ) -> list[tuple[str, Row]]:  # fmt: skip
-    """On a Redis of their own, which is gone afterwards."""
-    rows = []
+    """On a Redis of their own, which is gone afterwards. ``say`` is told each row as it comes."""
+    rows: list[tuple[str, Row]] = []
+    remaining = Remaining(fleets, calls, most_records)
     with tempfile.TemporaryDirectory(prefix="nc-bench-", ignore_cleanup_errors=True) as folder:
         url = redis_server.ensure(Path(folder))
         client: Any = connect(url)
@@ -216,13 +279,10 @@ async def run(
                 for name, fleet in fleets:
                     if shard is None or not fleet.is_alike(shard.fleet):
                         shard = await filled(client, cpu, fleet, most_records)
-                    most = calls
-                    if fleet.domains < fleet.workers * fleet.concurrency:
-                        # Most calls bring nothing: with few of them nothing would be seen.
-                        most = max(calls, CALLS_A_WORKER * fleet.own_workers)
+                    most = most_calls(fleet, calls)
                     row = await simulate(shard, fleet, calls=most, seconds=seconds, times=times)
                     rows.append((name, row))
-                    say(json.dumps({"series": name, **asdict(row)}))
+                    say(remaining.text(len(rows), name, row))
         finally:
             await client.aclose()
             redis_server.stop(Path(folder))
@@ -243,23 +303,37 @@ def check_fleets(hosts: int, delay: float, latency: float) -> list[tuple[str, Fl
     ]  # fmt: skip
 
 
+def calls_of(args: argparse.Namespace) -> int:
+    """Of each simulated shard. The check is small, and compared with what was measured."""
+    if args.quick:
+        return 600
+    return CALLS_FULL if args.full or args.check else CALLS
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="a small fleet in seconds")
-    parser.add_argument("--full", action="store_true", help="shards as full as they are said to be")
+    parser.add_argument(
+        "--full", action="store_true", help="the whole curve: a quarter of an hour on quiet cores"
+    )
+    parser.add_argument(
+        "--whole-shards", action="store_true", help="shards as full as they are said to be: hours"
+    )
     parser.add_argument("--check", action="store_true", help="what bench_workers runs for real")
     parser.add_argument("--hosts", type=int, default=10, help="--check: of each worker")
     parser.add_argument("--delay", type=float, default=2.0, help="--check: of the sites, seconds")
     parser.add_argument("--latency", type=float, default=0.4, help="--check: of the web, seconds")
-    parser.add_argument("--calls", type=int, help="of each simulated shard (default: 12000)")
+    parser.add_argument(
+        "--calls", type=int, help="of each simulated shard (default: 3000; --full: 12000)"
+    )
     parser.add_argument("--seed", type=int, default=14)
     parser.add_argument("--times", type=Path, help="JSON of an earlier run with its service times")
     parser.add_argument("--json", type=Path, help="where the rows go as JSON")
     parser.add_argument("--picture", type=Path, help="where the curve goes as SVG")
     args = parser.parse_args()
-    fleets = curve(args.quick)
+    fleets = curve(args.quick) if args.quick or args.full else short_curve()
     if args.check:
         fleets = check_fleets(args.hosts, args.delay, args.latency)
     fleets = [(name, replace(fleet, seed=args.seed)) for name, fleet in fleets]
@@ -267,10 +341,11 @@ def main() -> None:
     rows = asyncio.run(
         run(
             fleets,
-            calls=args.calls or (600 if args.quick else 12_000),
+            calls=args.calls or calls_of(args),
             seconds=8 if args.quick else 60,
-            most_records=10**9 if args.full else MOST_RECORDS,
+            most_records=10**9 if args.whole_shards else MOST_RECORDS,
             times=times,
+            say=lambda text: print(text, file=sys.stderr, flush=True),
         )
     )
     print(table(rows))

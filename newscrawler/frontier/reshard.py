@@ -157,17 +157,27 @@ class Resharder:
         if values:
             self._layout = await read_layout(self.client)
 
+    async def _refuse_groups(self) -> None:
+        """Gates of groups that were taken away stay in Redis, and say nothing.
+
+        :raises FrontierRefused: a domain is in a group
+        """
+        async for state in Operator(self.client, self._layout).states():
+            if state.extra.group:
+                raise FrontierRefused(
+                    "domains with one gate (`group`, FRONTIER_GROUP_BY) lie in one shard; take the"
+                    f" groups away before there are several: {state.domain} is in"
+                    f" {state.extra.group!r}"
+                )
+        for shard in range(self._layout.shards):
+            await self.client.delete(keys.groups(shard))
+
     # ------------------------------------------------------------------ begin and end
     async def _begin(self, shards: int) -> None:
         """From now on there are both: no domain has moved yet, the seen filter is being copied."""
         before = self._layout.shards
         if shards > 1:
-            for shard in range(before):
-                if await self.client.exists(keys.groups(shard)):
-                    raise FrontierRefused(
-                        "domains with one gate (`group`, FRONTIER_GROUP_BY) lie in one shard; take"
-                        " the groups away before there are several"
-                    )
+            await self._refuse_groups()
         await self._write(
             schema=(await self.client.hget(keys.META, "schema") or b"1").decode(),
             before=before, after=shards, cursor=0, shards=max(before, shards),

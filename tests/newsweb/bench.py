@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from zlib import crc32
 
 from tests.newsweb.dates import iso, visible
 from tests.newsweb.language import language, rng_for, slugify
@@ -18,6 +19,12 @@ CSS = {
     "published": "time.published",
     "authors": "span.author",
 }
+
+
+def latency_factor(host: int, number: int) -> float:
+    """Of a page's answer beside the mean: 0.5 to 1.5, drawn by the numbers of host and page, so that
+    a run can be repeated."""
+    return 0.5 + crc32(b"%d %d" % (host, number)) % 11 / 10
 
 
 class BenchApp:
@@ -77,14 +84,14 @@ class BenchApp:
                 200,
                 head(200, len(body), "text/html; charset=utf-8"),
                 body,
-                delay_s=self.latency(number),
+                delay_s=self.latency(self._number(host), number),
             )
         return found
 
-    def latency(self, number: int) -> float:
-        """Half to one and a half of the mean, so that pages asked for together do not
-        come back together."""
-        return self.latency_s * (0.5 + number * 7 % 11 / 10)
+    def latency(self, host: int, number: int) -> float:
+        """Half to one and a half of the mean, so that pages asked for together do not come back
+        together: neither those of one host, nor the n-th of all hosts."""
+        return self.latency_s * latency_factor(host, number)
 
     def warm(self) -> None:
         for host in self.hosts:

@@ -452,3 +452,43 @@ def test_map_follows_the_cursor() -> None:
     assert 100 < moved < 300
     assert all(Layout(5, 3, 5, PLACES, 8).of(name) == new.of(name) for name in names)
     assert all(Layout(5, 3, 5, 0, 6).of(name) == old.of(name) for name in names)
+
+
+async def test_groups_are_kept_where_refused_and_their_domains_move_without_them(r: Any) -> None:
+    """The way that the refusal names: the groups are taken away, then there may be several shards;
+    a group whose members happen to lie in one of them is taken there, another one is not."""
+    names = NAMES[:6]
+    f = await frontier(r, domains=())
+    await freeze(r)
+    await f.put_domains([DomainPolicy(name, name, "mid", 2_000, group="host") for name in names])
+    await f.add([one for name in names for one in links(3, name)])
+    (lease,) = (await f.step(9)).leases
+    before, counts = await places(r), await f.counts()
+    with pytest.raises(FrontierRefused, match="take the groups away"):
+        await resharder(r).run(3)
+    assert await places(r) == before and await f.counts() == counts
+    assert (await f.step(9)).leases == [], "one fetch at a time in the group, as before"
+    await f.step(0, [done(lease)], [ended(lease)])
+    assert (await f.step(9)).leases == [], "and its delay"
+
+    await f.put_domains([DomainPolicy(name, name, "mid", 2_000, group="") for name in names])
+    assert await r.exists(keys.groups(0)), "their gates stay, and must not be taken for groups"
+    counts = await f.counts()
+    found = await resharder(r).run(3)
+    assert found.before == found.after == counts
+    other = await frontier(r, "other", domains=())
+    for shard in range(3):
+        await advance(r, 2_001, shard)
+    leases = (await other.step(9)).leases
+    assert sorted(one.domain for one in leases) == sorted(names), "each by itself now"
+
+    layout = await read_layout(r)
+    by_shard: dict[int, list[str]] = {}
+    for name in NAMES:
+        by_shard.setdefault(layout.of(name), []).append(name)
+    together, apart = by_shard[0][:2], [by_shard[0][0], by_shard[1][0]]
+    with pytest.raises(FrontierRefused, match="lie in two of the 3 shards"):
+        await other.put_domains([DomainPolicy(n, n, "mid", 2_000, group="cdn") for n in apart])
+    await other.put_domains([DomainPolicy(n, n, "mid", 2_000, group="cdn") for n in together])
+    with pytest.raises(FrontierRefused, match="take the groups away"):
+        await resharder(r).run(2)

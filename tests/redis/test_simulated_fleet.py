@@ -9,7 +9,21 @@ import pytest
 
 from benchmarks.fleet_model import Fleet, Times, server_cpu
 from benchmarks.fleet_plot import draw
-from benchmarks.simulate_fleet import Row, filled, news_of_the_world, simulate, table
+from benchmarks.simulate_fleet import (
+    CALLS,
+    CALLS_FULL,
+    MOST_RECORDS,
+    Remaining,
+    Row,
+    curve,
+    filled,
+    held_records,
+    most_calls,
+    news_of_the_world,
+    short_curve,
+    simulate,
+    table,
+)
 
 TIMES = Times()
 SMALL = Fleet(workers=2, domains=60, records=300, delay_s=2.0, latency_s=0.4)
@@ -76,3 +90,24 @@ def test_volume_of_cc_news_names_what_the_plan_says() -> None:
     text = news_of_the_world(0.2, 206.0)
     assert "1,000,000 articles a day of 20,000 sites" in text
     assert "197 requests a second in the mean, 394 at the busiest" in text
+
+
+async def test_each_fleet_is_told_with_how_long_the_rest_takes(r: Any) -> None:
+    fleets = [("1 shard", SMALL), ("1 shard", replace(SMALL, workers=4)), ("idle", SMALL)]
+    now = [0.0]
+    remaining = Remaining(fleets, 500, 300, clock=lambda: now[0])
+    row = await run(r, SMALL)
+    now[0] = 10.0
+    first = remaining.text(1, "1 shard", row)
+    assert first.startswith("1 of 3: 1 shard, 2 workers: ") and "10 s so far, about 2" in first
+    now[0] = 30.0
+    assert remaining.text(3, "idle", row).endswith("30 s so far, about 0 s left")
+
+
+def test_the_short_curve_is_a_part_of_the_work_of_the_whole_one() -> None:
+    short, whole = short_curve(), curve(quick=False)
+    assert {name for name, _ in short} >= {"1 shard", "4 shards", "16 shards", "idle", "records"}
+    work = [sum(most_calls(fleet, calls) for _, fleet in fleets)
+            for fleets, calls in ((short, CALLS), (whole, CALLS_FULL))]  # fmt: skip
+    assert work[0] < work[1] / 5
+    assert max(held_records(fleet, MOST_RECORDS) for _, fleet in short) <= MOST_RECORDS
