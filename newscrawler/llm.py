@@ -22,6 +22,20 @@ from newscrawler.utils.display import url_shown
 #: naming response_format) is asked by the next from then on.
 MODES = ("json_schema", "json_object", "plain")
 
+#: How servers say that a question is longer than their model takes: llama.cpp, OpenAI and vLLM,
+#: Gemini, others.
+_TOO_LONG = re.compile(
+    r"""exceed_context_size | context_length_exceeded | exceeds\ the\ (?:available\ )?context
+    | maximum\ context\ length | exceeds\ the\ maximum\ number\ of\ tokens
+    | (?:prompt|input)\ is\ too\ long""",
+    re.VERBOSE | re.IGNORECASE,
+)
+#: The same error's figures, where it has them: what the model takes, what it was asked.
+_LIMIT = re.compile(r"(?:n_ctx\W+|maximum context length (?:is|of) |tokens allowed \()(\d+)")
+_ASKED = re.compile(r"(?:n_prompt_tokens\W+|resulted in |requested |token count \()(\d+)")
+#: Left free when a question is cut to a limit: the shorter text may have more tokens a character.
+_CUT = 0.9
+
 #: Full jitter below these many seconds before attempt 2 and 3.
 BACKOFF_S = (1.0, 4.0, 15.0)
 #: A server that asks for a longer pause is left alone: the job's cool-down is the
@@ -33,7 +47,7 @@ BREAKER_OPEN_S = 600.0
 
 class LLMError(Exception):
     """No usable answer. ``kind``: config | auth | busy | server | network | refused |
-    unusable | request."""
+    unusable | too_long (LLM.most_chars says what fits) | request."""
 
     def __init__(self, kind: str, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -43,11 +57,13 @@ class LLMError(Exception):
 
 @dataclass
 class Usage:
-    """What one question cost: every HTTP attempt counts, answered or not."""
+    """What one question cost: every HTTP attempt counts, answered or not. ``unread``: attempts
+    that the server refused for their form or length, before a model read a token."""
 
     attempts: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
+    unread: int = 0
 
 
 @dataclass
@@ -104,6 +120,9 @@ class LLM:
         self.model = model
         self.timeout_s = timeout_s
         self.mode = MODES[0]  # the strictest; only goes down
+        #: Characters of a question, system prompt included, that this server took no more of; None
+        #: until it refused one.
+        self.most_chars: int | None = None
         self._api_key = api_key
         self._backoff_s = backoff_s
         self._clock = clock
@@ -187,6 +206,10 @@ class LLM:
                 self._failures = 0
                 return self._read(reply, schema, usage)
             except LLMError as exc:
+                if exc.kind in ("step", "too_long"):
+                    usage.unread += 1
+                if exc.kind == "too_long":
+                    self._learn_length(str(exc.__cause__), len(system + user), max_tokens)
                 if (
                     exc.kind == "step"
                 ):  # the server does not know this form: the next form is no retry
@@ -205,6 +228,16 @@ class LLM:
             await self._sleep(exc.retry_after_s)
             return
         await self._sleep(self._rng.uniform(0, self._backoff_s[tries - 1]))
+
+    def _learn_length(self, said: str, chars: int, max_tokens: int) -> None:
+        """``said``: the server's error about a question of ``chars`` characters. Without figures in
+        it half of the question is tried next."""
+        limit, asked = _LIMIT.search(said), _ASKED.search(said)
+        fits = chars // 2
+        if limit and asked and int(asked[1]) > 0:
+            tokens = max(int(limit[1]) - max_tokens, int(limit[1]) // 2)
+            fits = min(int(_CUT * chars * tokens / int(asked[1])), int(_CUT * chars))
+        self.most_chars = min(fits, self.most_chars or fits)
 
     def _note_failure(self) -> None:
         self._failures += 1
@@ -260,6 +293,8 @@ class LLM:
 
     def _status_error(self, exc: Any) -> LLMError:
         status, text = exc.status_code, str(exc)[:300]
+        if status in (400, 413, 422) and (status == 413 or _TOO_LONG.search(str(exc))):
+            return LLMError("too_long", f"{self.shown_url} takes no question so long: {text}")
         if (
             status in (400, 404, 422)
             and self.mode != "plain"

@@ -25,6 +25,12 @@ class ScriptedLLM:
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.refused_forms: set[str] = set()  # response_format types that are answered with 400
+        #: A longer question (characters of all messages) is refused in the words of ``too_long``.
+        self.context_chars: int | None = None
+        self.too_long = (
+            "request ({asked} tokens) exceeds the available context size ({limit} tokens), try"
+            " increasing it', 'n_prompt_tokens': {asked}, 'n_ctx': {limit}"
+        )
         self.base_url = ""
         self.slow_s = 30.0
         self.late = "{}"  # what "slow" answers after all
@@ -42,6 +48,11 @@ class ScriptedLLM:
         if form in self.refused_forms:
             return _error(
                 400, f"Invalid parameter: 'response_format' of type '{form}' is not supported"
+            )
+        chars = sum(len(message["content"]) for message in body["messages"])
+        if self.context_chars is not None and chars > self.context_chars:
+            return _error(
+                400, self.too_long.format(asked=chars // 3, limit=self.context_chars // 3)
             )
         step = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         if callable(step):

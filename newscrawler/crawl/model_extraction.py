@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ from newscrawler.extraction.grounding import (
     ground,
     is_stated_article,
 )
+from newscrawler.extraction.text import one_line
 from newscrawler.items import Article, Kind, Link, Outcome, Visit
 from newscrawler.llm import LLM, LLMError
 from newscrawler.rawstore.errors import RawNotFound, RawStoreUnavailable
@@ -43,11 +44,12 @@ from newscrawler.selectorsets.model_queue import (
     ANSWER_SCHEMA,
     DirectLimits,
     ModelQueue,
+    Question,
     Waiting,
     question,
     system_prompt,
 )
-from newscrawler.selectorsets.propose import KnownFailure, Spent, cached_answer
+from newscrawler.selectorsets.propose import MOST_CUTS, KnownFailure, Spent, cached_answer
 from newscrawler.store.base import StoreRefused, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -178,18 +180,39 @@ class ModelExtractor:
             await self.queue.later(waiting, _SPENT_MS, counts=False)
             return "budget"
         try:
-            prompt, digest, most = question(read.page.blocks, self.max_input_chars)
-            asked = (system_prompt(), prompt, ANSWER_SCHEMA, most)
-            answer = await cached_answer(self.jobs, self.llm, waiting.domain, digest, asked, spent)
+            asked, answer = await self._asked(waiting, read, spent)
         finally:
             if not spent.attempts:
                 await self.queue.unreserve(waiting.domain)
         try:
+            if asked.cut:
+                _check_end(asked, answer)
             await asyncio.to_thread(ground, read.doc, read.context, read.found, answer)
         except NotGrounded as exc:
             logger.warning("Answer of the model is refused url=%s reason=%s", waiting.url, exc)
             return "not_grounded"
         return "grounded" if read.found.is_article else "no_article"
+
+    async def _asked(
+        self, waiting: Waiting, read: Read, spent: Spent
+    ) -> tuple[Question, dict[str, Any]]:
+        """The question that the server took and its answer: fewer blocks of the page are shown
+        where it says that its model takes no question so long."""
+        for cut in range(1 + MOST_CUTS):
+            most = self.max_input_chars
+            if self.llm.most_chars is not None:
+                most = max(1, min(most, self.llm.most_chars - len(system_prompt())))
+            asked = question(read.page.blocks, most)
+            told = (system_prompt(), asked.prompt, ANSWER_SCHEMA, asked.most_tokens)
+            try:
+                answer = await cached_answer(
+                    self.jobs, self.llm, waiting.domain, asked.digest, told, spent
+                )
+                return asked, answer
+            except LLMError as exc:
+                if exc.kind != "too_long" or cut == MOST_CUTS:
+                    raise
+        raise AssertionError("unreachable")
 
     async def _store(self, waiting: Waiting, found: Extraction, raw: Any) -> str:
         """ "" when it is stored, else why not."""
@@ -220,6 +243,15 @@ class ModelExtractor:
 
     def _count(self, name: str, count: int = 1) -> None:
         self._counted(name, count)
+
+
+def _check_end(asked: Question, answer: Mapping[str, Any]) -> None:
+    """:raises NotGrounded: the text ends where the page was cut for the model, or nothing was shown
+    of it: what is stored would be the beginning of an article"""
+    paragraphs = answer.get("paragraphs")
+    last = str(paragraphs[-1]) if isinstance(paragraphs, list) and paragraphs else ""
+    if not asked.last or one_line(last) in asked.last:
+        raise NotGrounded("content", "the text ends where the page was cut for the model")
 
 
 class ModelExtractionService:

@@ -154,8 +154,15 @@ class Jobs:
     async def settle(self, domain: str, reserved: tuple[int, int], used: tuple[int, int]) -> None:
         """Puts what the server counted in the place of what was reserved: both (tokens in, tokens
         out). A failed call keeps its reservation."""
-        if not any(used):
-            return
+        if any(used):
+            await self._replace(domain, reserved, used)
+
+    async def give_back(self, domain: str, reserved: tuple[int, int]) -> None:
+        """The tokens of a call that the server refused before a model read it: the call counts,
+        nothing was spent."""
+        await self._replace(domain, reserved, (0, 0))
+
+    async def _replace(self, domain: str, reserved: tuple[int, int], used: tuple[int, int]) -> None:
         tokens = sum(used) - sum(reserved)
         micro = self.limits.micro(*used) - self.limits.micro(*reserved)
         key = keys.budget(self._day())

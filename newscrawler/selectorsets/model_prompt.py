@@ -20,6 +20,8 @@ from newscrawler.web.trim import natural_protect, trim
 #: trimming or schema.
 PROMPT_VERSION = "2026-11-21.2"
 PAGES = 3
+#: Of the most characters: so far over it the pages shown may be together.
+_OVER = 1.1
 MAX_TOKENS = 1200
 
 _CSS_LIST = {"type": "array", "items": {"type": "string"}}
@@ -39,6 +41,7 @@ class Model(Protocol):
     model: str
     base_url: str
     mode: str
+    most_chars: int | None  # of a question, where the server has refused a longer one
 
     @property
     def configured(self) -> bool: ...
@@ -66,8 +69,11 @@ def system_prompt() -> str:
 
 def question(samples: list[Sample], fields: list[str], max_chars: int) -> tuple[str, str]:
     """``(prompt, digest)``: the digest is equal for the same pages, fields and prompt version."""
-    chosen = _most_different(samples, PAGES)
-    pages = [_page_text(s, max_chars // len(chosen)) for s in chosen]
+    for most in range(PAGES, 0, -1):  # protected nodes stay whatever the size: then fewer pages
+        chosen = _most_different(samples, most)
+        pages = [_page_text(s, max_chars // len(chosen)) for s in chosen]
+        if sum(map(len, pages)) <= max_chars * _OVER:
+            break
     head = f"Wanted: {', '.join(fields)}. Give empty lists for the rest.\n"
     digest = hashlib.sha256("\0".join([PROMPT_VERSION, head, *sorted(pages)]).encode()).hexdigest()[
         :32
@@ -79,11 +85,12 @@ def question(samples: list[Sample], fields: list[str], max_chars: int) -> tuple[
 
 def _most_different(samples: list[Sample], most: int) -> list[Sample]:
     """By size of the markup: smallest, largest, middle show a template's parts
-    better than three alike."""
+    better than three alike. The smallest alone of one."""
     ordered = sorted(samples, key=lambda s: len(s.doc.text_html))
     if len(ordered) <= most:
         return ordered
-    return [ordered[0], ordered[len(ordered) // 2], ordered[-1]][:most]
+    picked = (0, len(ordered) - 1, len(ordered) // 2)[:most]
+    return [ordered[i] for i in sorted(picked)]
 
 
 def _page_text(sample: Sample, max_chars: int) -> str:

@@ -165,9 +165,20 @@ def system_prompt() -> str:
     ).read_text("utf-8")
 
 
-def question(blocks: Sequence[str], max_chars: int) -> tuple[str, str, int]:
-    """``(prompt, digest, most tokens of the answer)`` for the blocks of a page's visible
-    text, cut at a block."""
+@dataclass(frozen=True)
+class Question:
+    """``most_tokens``: of the answer. ``cut``: the first blocks alone are shown, and the last of
+    them is ``last``: the article may go on behind it."""
+
+    prompt: str
+    digest: str
+    most_tokens: int
+    cut: bool
+    last: str
+
+
+def question(blocks: Sequence[str], max_chars: int) -> Question:
+    """About the blocks of a page's visible text, cut at a block."""
     lines: list[str] = []
     size = 0
     for block in blocks:
@@ -181,4 +192,6 @@ def question(blocks: Sequence[str], max_chars: int) -> tuple[str, str, int]:
     # An answer is a copy of a part of the text: at most as long as it, bytes / 2.5 tokens,
     # and the JSON around it.
     most = min(8_000, int(len(text.encode("utf-8", "replace")) / 2.5) + 300)
-    return fence("page", text, secrets.token_hex(6)), digest, most
+    cut = len(lines) < len(blocks)
+    last = blocks[len(lines) - 1] if lines else ""
+    return Question(fence("page", text, secrets.token_hex(6)), digest, most, cut, last)

@@ -26,6 +26,8 @@ LEAST_PAGES = 6
 #: come, more are asked for.
 LEAST_COVERED = 0.7
 REFINEMENTS = 2
+#: How often a question is cut shorter after a server took none so long.
+MOST_CUTS = 2
 ANSWER_KEPT_S = 7 * 86_400
 #: A refusal or nonsense is remembered too, for less long: models are exchanged.
 FAILURE_KEPT_S = 86_400
@@ -43,6 +45,7 @@ class Spent:
     attempts: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
+    unread: int = 0
 
 
 @dataclass
@@ -263,14 +266,10 @@ class Proposer:
         """Up to 1 + REFINEMENTS questions. Any trouble leaves the rules'
         result, with the reason noted."""
         assert self._llm is not None
-        prompt, digest = await asyncio.to_thread(
-            model_prompt.question, induce, wanted, self._max_input_chars
-        )
         note = ""
         for turn in range(1 + REFINEMENTS):
-            turn_digest = f"{digest}-{turn}" if turn else digest
             try:
-                answer = await self._answer(prompt + note, turn_digest, result)
+                answer, digest = await self._asked(induce, wanted, note, turn, result)
             except Exception as exc:
                 # LLMError and BudgetSpent: the crawl goes on with what rules gave.
                 result.reason = f"{type(exc).__name__}: {exc}"
@@ -297,6 +296,26 @@ class Proposer:
                 return
             result.reason = attempt.reason
             note = "\n\n" + model_prompt.refinement(answer, attempt.report, invalid)
+
+    async def _asked(
+        self, induce: list[Sample], wanted: list[str], note: str, turn: int, result: Result
+    ) -> tuple[dict[str, Any], str]:
+        """The answer, and the digest of the pages that were shown: fewer, or more of them cut away,
+        when the server says that its model takes no question so long."""
+        assert self._llm is not None
+        system = model_prompt.system_prompt()
+        for cut in range(1 + MOST_CUTS):
+            most = self._max_input_chars
+            if self._llm.most_chars is not None:
+                most = max(1, min(most, self._llm.most_chars - len(system) - len(note)))
+            prompt, digest = await asyncio.to_thread(model_prompt.question, induce, wanted, most)
+            try:
+                told = f"{digest}-{turn}" if turn else digest
+                return await self._answer(prompt + note, told, result), digest
+            except Exception as exc:
+                if getattr(exc, "kind", "") != "too_long" or cut == MOST_CUTS:
+                    raise
+        raise AssertionError("unreachable")
 
     async def _answer(self, prompt: str, digest: str, result: Result) -> dict[str, Any]:
         """The model's answer, from the cache when the same pages were asked about in the last week.
@@ -352,7 +371,7 @@ async def cached_answer(
     if known := await client.get(mode_key):
         llm.start_from(keys.text(known))
     before, system, user, schema, most = llm.mode, *question
-    tokens = (spent.tokens_in, spent.tokens_out)
+    tokens, unread = (spent.tokens_in, spent.tokens_out), spent.unread
     try:
         answer = await llm.ask(system, user, schema, max_tokens=most, reserve=reserve, usage=spent)
     except Exception as exc:
@@ -362,7 +381,9 @@ async def cached_answer(
             await client.set(key, failure, ex=FAILURE_KEPT_S)
         raise
     finally:
-        if reserved:
+        for refused in reserved[: spent.unread - unread]:  # all of one question are alike
+            await jobs.give_back(domain, refused)
+        if len(reserved) > spent.unread - unread:
             await jobs.settle(
                 domain, reserved[-1], (spent.tokens_in - tokens[0], spent.tokens_out - tokens[1])
             )

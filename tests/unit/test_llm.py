@@ -181,3 +181,30 @@ def test_first_json_object_is_bounded() -> None:
     with pytest.raises(ValueError):
         first_json_object("{" * 5000)
     assert estimate_tokens("tiếng Việt" * 100) > 300
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "request ({asked} tokens) exceeds the available context size', 'n_prompt_tokens': {asked},"
+        " 'n_ctx': {limit}",  # llama.cpp
+        "This model's maximum context length is {limit} tokens. However, your messages resulted in"
+        " {asked} tokens.",  # OpenAI
+        "This model's maximum context length is {limit} tokens. However, you requested {asked}"
+        " tokens",  # vLLM
+        "The input token count ({asked}) exceeds the maximum number of tokens allowed ({limit}).",
+        "prompt is too long",  # no figures: half of it is tried next
+    ],
+)
+async def test_too_long_a_question_says_what_fits(
+    llm: LLM, scripted_llm: ScriptedLLM, said: str
+) -> None:
+    scripted_llm.context_chars, scripted_llm.too_long = 9_000, said
+    usage = Usage()
+    with pytest.raises(LLMError) as caught:
+        await llm.ask("s" * 100, "u" * 20_000, SCHEMA, max_tokens=600, usage=usage)
+    assert (caught.value.kind, usage.attempts, usage.unread) == ("too_long", 1, 1)
+    assert llm.most_chars is not None
+    most = 7_200 if "{limit}" in said else 10_050  # a chars/3 tokens, 600 of them for the answer
+    assert most * 0.85 < llm.most_chars <= most
+    assert llm.mode == "json_schema", "a long question is no refused form"

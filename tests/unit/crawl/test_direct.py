@@ -21,10 +21,12 @@ from newscrawler.crawl.announce import Direct
 from newscrawler.crawl.ingest import Ingest
 from newscrawler.crawl.model_extraction import ModelExtractor
 from newscrawler.discovery.sites import Sites
+from newscrawler.extraction.document import Document
+from newscrawler.extraction.grounding import Visible
 from newscrawler.llm import BREAKER_FAILURES, LLM
 from newscrawler.rawstore import RawStore
 from newscrawler.selectorsets.jobs import Jobs, Limits
-from newscrawler.selectorsets.model_queue import DirectLimits, ModelQueue, Waiting
+from newscrawler.selectorsets.model_queue import DirectLimits, ModelQueue, Waiting, system_prompt
 from newscrawler.selectorsets.store import SelectorStore
 from newscrawler.store import open_store
 from newscrawler.store.events import STREAM, EventStream
@@ -70,6 +72,7 @@ class Bench:
             redis=client,
         )
         self.limits, self.budget = DirectLimits(), Limits()
+        self.max_input_chars = 90_000
 
     def queue(self) -> ModelQueue:
         return ModelQueue(self.client, self.limits, clock=lambda: self.clock)
@@ -91,7 +94,7 @@ class Bench:
             return ""
         jobs = Jobs(self.client, self.budget, clock=lambda: self.clock)
         return await ModelExtractor(
-            self.services, jobs, queue, self.llm, 90_000, self.stats.inc_value
+            self.services, jobs, queue, self.llm, self.max_input_chars, self.stats.inc_value
         ).run(waiting)
 
     async def articles(self) -> list[Any]:
@@ -267,3 +270,26 @@ async def test_a_page_that_is_worked_on_is_not_handed_out_twice(bench: Bench) ->
     bench.clock += 2
     again = await queue.take()
     assert again is not None and (again.url, again.tries) == (taken.url, 1)
+
+
+async def test_text_that_ends_before_the_cut_is_stored(
+    bench: Bench, scripted_llm: ScriptedLLM
+) -> None:
+    scripted_llm.script = [dumps(ANSWER)]
+    scripted_llm.context_chars = len(system_prompt()) + 2_000
+    menu = "".join(f"<div class=comment>Mục số {n}, xem tất cả các bài</div>" for n in range(99))
+    assert await bench.run(story_page(extra=menu)) == "grounded"
+    assert len(scripted_llm.requests) == 2, "refused once, then fewer blocks of the page"
+    (article,) = await bench.articles()
+    assert article.content == "\n\n".join(LINES)
+
+
+async def test_text_that_ends_where_the_page_was_cut_is_refused(
+    bench: Bench, scripted_llm: ScriptedLLM
+) -> None:
+    blocks = Visible.of(Document(story_page(), URL)).blocks
+    bench.max_input_chars = sum(len(b) + 1 for b in blocks[: blocks.index(LINES[1]) + 1]) + 3
+    scripted_llm.script = [dumps({**ANSWER, "paragraphs": LINES[:2]})]
+    assert await bench.run(story_page()) == "not_grounded"
+    assert LINES[1] in scripted_llm.prompt() and LINES[2] not in scripted_llm.prompt()
+    assert await bench.articles() == []

@@ -424,3 +424,42 @@ async def test_late_result_of_a_lost_lock_is_refused(bench: Bench) -> None:
 def test_unknown_mode_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="rules_then_llm"):
         Generator(None, None, None, None, mode="always")  # type: ignore[arg-type]
+
+
+async def test_question_is_cut_to_what_the_server_takes(
+    bench: Bench, scripted_llm: ScriptedLLM
+) -> None:
+    scripted_llm.script, scripted_llm.context_chars = [dumps(GOOD)], 9_000
+    result = await bench.run("llm")
+    assert (result.state, result.made_by) == ("probation", "llm"), result.reason
+    sizes = [sum(len(m["content"]) for m in r["messages"]) for r in scripted_llm.requests]
+    read = [size for size in sizes if size <= 9_000]
+    assert sizes[0] > 9_000 and len(read) == 3, sizes  # a question and two refinements
+    spent = await bench.jobs.spent()
+    assert spent["calls"] == len(sizes), "a refused call counts as one"
+    assert spent["tokens"] == 1050 * len(read), "and costs no tokens: no model read it"
+    before = len(scripted_llm.requests)
+    await bench.run("llm")
+    assert len(scripted_llm.requests) == before, "the cut question has its answer in the cache"
+
+
+async def test_question_that_never_fits_is_given_up(
+    bench: Bench, scripted_llm: ScriptedLLM
+) -> None:
+    scripted_llm.script, scripted_llm.context_chars = [dumps(GOOD)], 1_000
+    result = await bench.run("llm")
+    assert (result.state, result.unanswered) == ("failed", True)
+    assert "takes no question so long" in result.reason
+    assert len(scripted_llm.requests) == 3
+    assert (await bench.jobs.spent())["tokens"] == 0
+
+
+async def test_form_that_was_refused_costs_no_tokens(
+    bench: Bench, scripted_llm: ScriptedLLM
+) -> None:
+    scripted_llm.script, scripted_llm.refused_forms = [dumps(GOOD)], {"json_schema"}
+    assert (await bench.run("llm")).state == "probation"
+    asked = len(scripted_llm.requests)
+    spent = await bench.jobs.spent()
+    assert (spent["calls"], spent["tokens"]) == (asked, 1050 * (asked - 1))
+    assert spent[f"tokens:{DOMAIN}"] == spent["tokens"]
