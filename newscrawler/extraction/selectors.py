@@ -69,6 +69,7 @@ DAY_ONLY = " (day)"
 REQUIRED = ("title", "content")
 _META_NAME = re.compile(r"[\w:.\-]{1,80}")
 _ATTRIBUTE = re.compile(r"[a-zA-Z_][\w:.\-]{0,60}")
+_NAMED = re.compile(r"[.#\[]")
 _TYPE_FIRST = re.compile(r"([a-zA-Z][a-zA-Z0-9-]*)((?:[.#][a-zA-Z_][\w-]*)+)")
 
 
@@ -468,9 +469,7 @@ def _read_authors(doc: Document, candidate: Candidate, context: PageContext) -> 
     if candidate.kind == "ld":
         return agreement.clean(doc, context, page_metadata.of(doc).authors_raw)
     raw = _texts(doc, candidate)
-    if (
-        candidate.label or ":first-child" in candidate.css
-    ):  # found by its place alone: that may hold a line of the text
+    if _is_by_place(candidate):  # that may hold a line of the text
         raw = [line for line in raw if is_line_of_names(line, context.site_name)]
     names = authors_.clean(raw, context.site_name)
     if (
@@ -480,6 +479,12 @@ def _read_authors(doc: Document, candidate: Candidate, context: PageContext) -> 
     if not names:
         page_metadata.of(doc).bylines += raw  # perhaps an agency: extraction.credits
     return names
+
+
+def _is_by_place(candidate: Candidate) -> bool:
+    """By a label, a position or bare tags: nothing in the selector is named after authors."""
+    is_bare = candidate.kind == "css" and not _NAMED.search(candidate.css)
+    return bool(candidate.label) or ":first-child" in candidate.css or is_bare
 
 
 def is_line_of_names(line: str, site_name: str | None = None) -> bool:
