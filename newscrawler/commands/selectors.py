@@ -29,7 +29,7 @@ from newscrawler.extraction.selectors import SelectorSet, apply
 from newscrawler.frontier import connect
 from newscrawler.frontier import redis_server as embedded
 from newscrawler.frontier.queue import FrontierUnavailable
-from newscrawler.selectorsets import schema
+from newscrawler.selectorsets import lint, schema
 from newscrawler.selectorsets.generate import MODES
 from newscrawler.selectorsets.store import SelectorStore, UnknownSet
 from newscrawler.store.base import StoreError
@@ -40,6 +40,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "test": (
         "DOMAIN [PAGE.html ...]",
         "run a set on files, or on the domain's newest stored pages, and judge it",
+    ),
+    "lint": (
+        "[DOMAIN ...]",
+        "what is likely to fail in sets: leads under one tag, captions, positions, generated names",
     ),
     "load": ("", "check the files in selectors/ and put what is new into Redis"),
     "generate": ("DOMAIN", "make a set from the domain's stored pages now (--mode)"),
@@ -103,7 +107,7 @@ class Command(cli.Command):
 
     def short_desc(self) -> str:
         return (
-            "Selector sets: list, show, test, load, generate, edit, approve, rollback, pin,"
+            "Selector sets: list, show, test, lint, load, generate, edit, approve, rollback, pin,"
             " disable, repair, bench, history"
         )
 
@@ -244,6 +248,28 @@ class Command(cli.Command):
         for error in done.errors:
             cli.note(error)
         return 1 if done.errors else 0
+
+    async def _lint(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
+        """Of all domains, or of those named: the version that ``show`` shows."""
+        for error in store.shipped_errors if not args else ():
+            cli.note(f"not valid: {error}")
+        domains = args or [known.domain for known in await store.known()]
+        rows, judged = [], 0
+        for domain in domains:
+            try:
+                doc = await store.document(domain, opts.set_version)
+            except UnknownSet:
+                if args:
+                    raise
+                continue  # its samples are being collected
+            judged += 1
+            rows += [asdict(found) for found in lint.lint(schema.parse(doc, domain))]
+        for row in rows:
+            row["says"] = lint.RULES[row["rule"]]
+        if rows or opts.as_json:
+            cli.print_rows(rows, ("domain", "where", "rule", "selector", "says"), opts.as_json)
+        cli.note(f"{judged} sets, {len(rows)} findings")
+        return 1 if rows else 0
 
     async def _test(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
         domain, files = args[0], args[1:]

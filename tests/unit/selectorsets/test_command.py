@@ -200,3 +200,13 @@ async def test_bench_counts_what_the_model_gave_and_names_a_scripted_one(
         )
         is None
     )
+
+
+async def test_lint_names_what_is_brittle(scrapy: Scrapy, tmp_path: Path) -> None:
+    write(tmp_path / "selectors", "a.vn", a_set(css="h1.sc-bdvvtL"))
+    done = scrapy.run("selectors", "lint", "--json")
+    assert done.returncode == 1 and "1 sets" in done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {("a.vn", "article.title", "generated", "h1.sc-bdvvtL")} <= {
+        (r["domain"], r["where"], r["rule"], r["selector"]) for r in rows
+    }
