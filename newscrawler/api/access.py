@@ -29,7 +29,8 @@ SECRET_LEAST = 32
 COOKIE = "newscrawler_token"
 #: Roles by rank. A token of a higher role may do all that a lower one may; "feed" reads /feed.* and
 #: nothing else, and may stand in their addresses (api.guard).
-ROLES = ("feed", "reader", "operator", "admin")
+FEED_ROLE = "feed"
+ROLES = (FEED_ROLE, "reader", "operator", "admin")
 #: Ours to choose, never the token's ("alg": "none").
 _ALGORITHM = "HS256"
 #: Times are compared with the server's own clock.

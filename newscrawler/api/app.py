@@ -26,6 +26,7 @@ from newscrawler.api import (
     data,
     feeds,
     fleet_page,
+    follow_page,
     graph_routes,
     listen,
     models,
@@ -130,6 +131,7 @@ def create_app(deps: Deps) -> FastAPI:
     fleet_page.add_fleet(app, reader)
     pages.add_pages(app, reader, build_query)
     feeds.add_feeds(app, reader, build_query)
+    follow_page.add_follow(app, reader, build_query)
     listen.add_listening(app, reader)
     selector_pages.add_selector_pages(app, reader)
     operator_routes.add_operator_routes(app, reader)

@@ -155,5 +155,5 @@ async def _workers(reader: DataReader) -> list[Row]:
     for row in workers:
         silent = "" if row["alive"] else f"silent for {row['age_s']:.0f} s"
         load = {name: value for name, value in row.items() if name in WORKER_LOAD}
-        rows.append(_row("worker", row["id"], silent, load))
+        rows.append(_row("worker", row["id"], silent, load, row.get("version") or ""))
     return rows

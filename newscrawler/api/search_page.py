@@ -74,6 +74,7 @@ def add_search(app: FastAPI, reader: DataReader, build_query: Callable[..., Quer
             chart=await _chart(query, asked, reader) if charted else None,
             first=page * query.size + 1,
             status=await reader.status(),
+            has_tokens=bool(reader.deps.access.secret),
         )
 
 

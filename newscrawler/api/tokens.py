@@ -36,6 +36,7 @@ class Issued:
     expires: int
     note: str = ""  # whom it is for
     revoked: int = 0  # 0: it is not
+    made_by: str = ""  # the token that it ends with (api.follow_page); "": it stands alone
 
     def state(self, now: float) -> str:
         """active | revoked | expired"""
@@ -65,11 +66,29 @@ class TokenBook:
             return str(exc)
         if found is None:
             return "this server has not handed out that token: make one with `scrapy token create`"
+        if found.made_by and (why := self.refusal(found.made_by)):
+            return f"it ends with the token that it was made by: {why}"
         return "the token was revoked" if found.revoked else ""
 
-    def add(self, role: str, created: int, expires: int, note: str = "") -> Issued:
+    def known(self, token_id: str) -> Issued | None:
+        """None: no token has this id, or the file cannot be read."""
+        try:
+            return self._current().get(token_id)
+        except TokenFileError:
+            return None
+
+    def made_by(self, token_id: str) -> list[Issued]:
+        """The tokens that end with this one, oldest first."""
+        try:
+            return [one for one in self._current().values() if one.made_by == token_id]
+        except TokenFileError:
+            return []
+
+    def add(
+        self, role: str, created: int, expires: int, note: str = "", made_by: str = ""
+    ) -> Issued:
         """Raises TokenFileError."""
-        issued = Issued(secrets.token_hex(6), role, created, expires, note)
+        issued = Issued(secrets.token_hex(6), role, created, expires, note, made_by=made_by)
         with self._changing() as known:
             known[issued.id] = issued
         return issued
@@ -126,7 +145,8 @@ class TokenBook:
 
     def _write(self, known: dict[str, Issued]) -> None:
         partial = self.path.with_suffix(f".{os.getpid()}")
-        rows = [asdict(one) for one in known.values()]
+        # Without what is empty: a program of before knows no tokens that end with others.
+        rows = [_row(one) for one in known.values()]
         text = json.dumps({"schema": _SCHEMA, "tokens": rows}, ensure_ascii=False, indent=1)
         # Ids are no secrets, but nobody else has to know who may do what.
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
@@ -134,6 +154,13 @@ class TokenBook:
             file.flush()
             os.fsync(file.fileno())
         partial.replace(self.path)
+
+
+def _row(one: Issued) -> dict[str, object]:
+    row = asdict(one)
+    if not one.made_by:
+        del row["made_by"]
+    return row
 
 
 def _fault(path: Path, exc: Exception) -> str:

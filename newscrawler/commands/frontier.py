@@ -13,7 +13,7 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli
-from newscrawler.crawl import services
+from newscrawler.crawl import bounded_crawls, services
 from newscrawler.crawl.url_explain import trace
 from newscrawler.discovery.sites import SitesError
 from newscrawler.frontier import connect, state_text
@@ -583,11 +583,13 @@ async def purge(operator: Operator, domains: list[str], opts: argparse.Namespace
                 f"{domain}: {state.queued + state.due} URLs would be thrown away; repeat with --yes"
             )
             continue
-        removed = await operator.purge(domain)
+        removed, ended = await bounded_crawls.purge(operator, domain)
+        crawls = [crawl.id for crawl in ended]
         if opts.as_json:
-            cli.print_object({"domain": domain, "purged": removed})
+            cli.print_object({"domain": domain, "purged": removed, "crawls_ended": crawls})
         else:
-            cli.show(f"{domain}: {removed} URLs thrown away")
+            also = f"; bounded crawls ended: {', '.join(crawls)}" if crawls else ""
+            cli.show(f"{domain}: {removed} URLs thrown away{also}")
     return 0 if opts.yes else 1
 
 

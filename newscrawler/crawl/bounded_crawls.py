@@ -28,7 +28,7 @@ from newscrawler.frontier.bounded import (
     Ended,
     Entry,
 )
-from newscrawler.frontier.queue import Ack, Frontier
+from newscrawler.frontier.queue import Ack, Frontier, FrontierConfig
 from newscrawler.frontier.types import Wanted
 from newscrawler.items import LIST_KINDS, Kind, Link, Outcome
 from newscrawler.utils.display import iso_of
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from newscrawler.crawl.page import Page
+    from newscrawler.frontier.operator import Operator
     from newscrawler.frontier.types import DomainPolicy, Lease
     from newscrawler.items import Visit
 
@@ -435,6 +436,34 @@ async def cancel(frontier: Frontier, crawl_id: str, by: str) -> Crawl | None:
     if crawl is not None and not crawl.is_running:
         await forget_urls(book, frontier, crawl)
     return await book.get(crawl_id)
+
+
+async def purge(operator: Operator, domain: str) -> tuple[int, list[Crawl]]:
+    """Throws away what is queued of a domain. Bounded crawls that began there or have pages of it
+    to fetch end: a worker would queue their pages again. How many URLs went, and these crawls.
+
+    :raises FrontierRefused: the frontier does not know the domain
+    """
+    frontier = Frontier(operator.client, FrontierConfig(shards=operator.shards), "purge")
+    book = CrawlBook(frontier.client, frontier.scripts)
+    ended = []
+    if await operator.state(domain) is not None:
+        for crawl_id in await book.running():
+            crawl = await book.get(crawl_id)
+            if crawl is None or not crawl.is_running or not await _asks(book, crawl, domain):
+                continue
+            if await book.cancel(crawl_id, f"{domain} was purged from the queue", _now_ms()):
+                ended.append(crawl)
+    removed = await operator.purge(domain)
+    for crawl in ended:
+        await forget_urls(book, frontier, crawl)
+    return removed, ended
+
+
+async def _asks(book: CrawlBook, crawl: Crawl, domain: str) -> bool:
+    if _domain(crawl) == domain:
+        return True
+    return any(one.link.domain == domain for one in await book.open_entries(crawl.id, crawl.pages))
 
 
 # ---------------------------------------------------------------- what is told of one

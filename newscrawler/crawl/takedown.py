@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from redis.exceptions import RedisError
 
-from newscrawler.crawl import link_graph, services
+from newscrawler.crawl import bounded_crawls, link_graph, services
 from newscrawler.crawl import takedown_look as looking
 from newscrawler.crawl.ingest import fields_of
 from newscrawler.crawl.retention import alone
@@ -313,7 +313,8 @@ class TakeDown:
             for domain in known:
                 if is_within(domain, [plan.target]):
                     await self.operator.pause(domain)
-                    self._count(plan, "queued", await self.operator.purge(domain))
+                    removed, _ = await bounded_crawls.purge(self.operator, domain)
+                    self._count(plan, "queued", removed)
                     await self.operator.drop(await self.operator.quarantined(domain, 1_000_000))
             await self._put_policies(plan.target)
         ids = [bytes.fromhex(one) for one in plan.ids | set(plan.articles)]

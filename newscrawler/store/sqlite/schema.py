@@ -23,7 +23,7 @@ from newscrawler.store.sqlite import view
 
 log = logging.getLogger(__name__)
 
-VERSION = 7
+VERSION = 8
 #: The version from which on articles have change numbers, and words are in an index beside the
 #: file.
 CHANGES_SINCE = 5
@@ -76,6 +76,12 @@ CREATE TABLE IF NOT EXISTS letter(
 CREATE TABLE IF NOT EXISTS band(
     key INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(key, n)
 ) WITHOUT ROWID;
+-- Keys on their way into band (bands.py): how far the position had come when they joined.
+CREATE TABLE IF NOT EXISTS band_fresh(
+    n INTEGER PRIMARY KEY, at INTEGER NOT NULL, keys BLOB NOT NULL -- int64, little-endian
+);
+CREATE TABLE IF NOT EXISTS band_round(position INTEGER NOT NULL, forgotten INTEGER NOT NULL);
+INSERT INTO band_round SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM band_round);
 """
 #: After a file of an earlier version has its numbers.
 _INDEXES = """

@@ -28,7 +28,8 @@ _FAULTS = {
         " AND a.version - {} <> (SELECT count(*) FROM version v WHERE v.n = a.n)"
     ),
     "fingerprints of near-duplicates belong to no article": (
-        "SELECT DISTINCT b.n FROM band b LEFT JOIN article a ON a.n = b.n WHERE a.n IS NULL"
+        "SELECT b.n FROM (SELECT n FROM band UNION SELECT n FROM band_fresh) b"
+        " LEFT JOIN article a ON a.n = b.n WHERE a.n IS NULL"
     ),
 }
 

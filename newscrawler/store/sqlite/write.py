@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +14,15 @@ import apsw
 from newscrawler.items import Article
 from newscrawler.store import canonical_duplicates, codec, near_duplicates
 from newscrawler.store.base import PutResult, PutStatus
+from newscrawler.store.sqlite.bands import Bands
 from newscrawler.store.sqlite.changes import Numbers, numbered
 from newscrawler.store.sqlite.schema import Place, immediate
 
 #: A key that so many articles hold is of a text or a sentence that a site repeats: the next article
 #: is not noted under it, so that it hides no other. Files of earlier versions hold more.
 _HOLDERS = 32
-#: Entries of keys looked at, and articles looked at closely.
-_ROWS, _VERIFIED = 2_000, 4
+#: Articles looked at closely.
+_VERIFIED = 4
 #: Seconds that readers are waited for before their log can be emptied.
 _SCRUB_S = 60.0
 #: Versions of one transaction; others write between two.
@@ -28,7 +30,6 @@ _PRUNE_BATCH = 500
 _UNTOLD = "SELECT n, version FROM event WHERE change > (SELECT min(position) FROM sink)"
 #: Where it is there, articles may lack their oldest versions.
 _PRUNED = "CREATE TABLE IF NOT EXISTS pruned(at INTEGER)"
-_SHARED = "SELECT key, n FROM band WHERE key IN ({}) LIMIT ?"
 _EVENT = "INSERT INTO event(change, n, version, kind, at_ms) VALUES(?,?,?,?,?)"
 #: Who names this address as canonical; whose address it is.
 _NAMING = "SELECT id, version, data FROM article WHERE canonical = ? AND NOT gone LIMIT 4"
@@ -64,6 +65,7 @@ class Writer:
     def __init__(self, connection: apsw.Connection, now_ms: Callable[[], int]) -> None:
         self._db = connection
         self._now_ms = now_ms
+        self._bands = Bands(connection)
         self.place = Place(connection.db_filename("main"))
 
     def put(self, articles: Sequence[Article]) -> list[PutResult]:
@@ -80,7 +82,7 @@ class Writer:
         ]
         if not any(ready):
             return [self._unchanged(a.id) for a in articles]
-        with immediate(self._db), numbered(self._db) as numbers:
+        with self._writing() as numbers:
             now = self._now_ms()
             results = []
             for article, digest, prepared in zip(articles, digests, ready, strict=True):
@@ -113,7 +115,7 @@ class Writer:
     def purge(self, ids: Sequence[str]) -> list[int]:
         """Removes articles with all that is kept of them; their numbers. Nobody is told."""
         numbers_gone: list[int] = []
-        with immediate(self._db), numbered(self._db) as numbers:
+        with self._writing() as numbers:
             for article_id in ids:
                 self._db.execute("DELETE FROM letter WHERE id = ?", (article_id,))
                 old = self._old(article_id)
@@ -166,6 +168,18 @@ class Writer:
             if not busy or time.monotonic() > deadline:
                 return busy == 0
             time.sleep(0.05)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Numbers]:
+        """A transaction in which articles come or go."""
+        try:
+            with immediate(self._db), numbered(self._db) as numbers:
+                self._bands.begin()
+                yield numbers
+                self._bands.end()
+        except BaseException:
+            self._bands.undone()
+            raise
 
     # ------------------------------------------------------------------ one article
     def _write(self, new: _Ready, old: _Old | None, now: int, numbers: Numbers) -> PutResult:
@@ -233,12 +247,10 @@ class Writer:
 
     # ------------------------------------------------------------------ near-duplicates
     def _join_cluster(self, n: int, version: int, new: _Ready, numbers: Numbers) -> None:
-        holders = self._holders(new.keys)
+        holders = self._bands.holders(new.keys)
         candidates = self._candidates(n, new, holders)
-        self._db.executemany(
-            "INSERT OR IGNORE INTO band(key, n) VALUES(?,?)",
-            [(k, n) for k in sorted(new.keys) if len(holders[k]) < _HOLDERS],
-        )
+        noted = self._bands.add if version == 1 else self._bands.write
+        noted(n, [key for key in new.keys if len(holders[key]) < _HOLDERS])
         if not candidates:
             return
         story = near_duplicates.Story.of(new.article.content, new.shingles)
@@ -256,15 +268,6 @@ class Writer:
             if cluster is None:
                 self._set_cluster(other, label, numbers)
             return
-
-    def _holders(self, keys: list[int]) -> dict[int, list[int]]:
-        """The articles that have each key."""
-        holders: dict[int, list[int]] = {key: [] for key in keys}
-        if keys:
-            asked = _SHARED.format(",".join("?" * len(keys)))
-            for key, n in self._db.execute(asked, (*keys, _ROWS)):
-                holders[key].append(n)
-        return holders
 
     def _candidates(self, n: int, new: _Ready, holders: dict[int, list[int]]) -> list[int]:
         """Articles that may be copies of a new one or excerpts, those with the most keys in common
@@ -296,7 +299,7 @@ class Writer:
         data = self._db.execute("SELECT data FROM article WHERE n = ?", (old.n,)).get
         text = codec.unpack(data, version=0, cluster=None, gone=False).content
         keys = near_duplicates.candidate_keys(near_duplicates.shingles_of(text))
-        self._db.executemany("DELETE FROM band WHERE key = ? AND n = ?", [(k, old.n) for k in keys])
+        self._bands.forget(old.n, keys)
         if old.cluster is not None:
             rest = [
                 n

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -12,7 +16,14 @@ import feedparser
 import httpx
 import pytest
 
-from tests.fixtures_browser import ATTACK, article_id
+from newscrawler.api.access import COOKIE, Access, make_token
+from newscrawler.api.app import create_app
+from newscrawler.api.audit import AuditLog
+from newscrawler.api.deps import Deps
+from newscrawler.api.server import start_in_thread
+from newscrawler.api.tokens import TokenBook
+from newscrawler.store import open_store
+from tests.fixtures_browser import ATTACK, NOW, SITES, article_id
 
 FORMS = ("rss", "atom", "json")
 
@@ -124,3 +135,87 @@ def test_the_page_names_the_feeds_of_its_search(client: httpx.Client) -> None:
 def test_a_wrong_query_is_an_error_and_no_feed(client: httpx.Client) -> None:
     assert client.get("/feed.rss", params={"q": "x" * 3000}).status_code == 422
     assert client.get("/feed.xml").status_code == 404
+
+
+# ---------------------------------------------------------------- where tokens are asked for
+SECRET = "0123456789abcdef" * 2
+
+
+@pytest.fixture
+def guarded(filled_folder: Path, tmp_path: Path) -> Iterator[tuple[str, TokenBook]]:
+    """The address of a server that asks for tokens, and those that it knows."""
+    book = TokenBook(tmp_path)
+    access = Access(SECRET, host="0.0.0.0", book=book)
+    audit = AuditLog(tmp_path, NOW.timestamp)
+    deps = Deps(
+        store=open_store("", filled_folder), access=access, sites=SITES, audit=audit,
+        clock=NOW.timestamp,
+    )  # fmt: skip
+    running = start_in_thread(create_app(deps))
+    yield running.url, book
+    running.stop()
+
+
+@contextmanager
+def logged_in(
+    url: str, book: TokenBook, role: str = "reader"
+) -> Iterator[tuple[httpx.Client, str]]:
+    now = int(NOW.timestamp())
+    issued = book.add(role, now, now + 86_400)
+    token = make_token(SECRET, days=1, role=role, token_id=issued.id, clock=NOW.timestamp)
+    page = {"Accept": "text/html", "Accept-Language": "en"}
+    cookies = {COOKIE: token}
+    with httpx.Client(base_url=url, headers=page, cookies=cookies, follow_redirects=True) as client:
+        yield client, issued.id
+
+
+def shown(page: httpx.Response) -> list[str]:
+    assert page.status_code == 200, page.text
+    return [html.unescape(one) for one in re.findall(r'href="(http[^"]+/feed\.[^"]+)"', page.text)]
+
+
+def test_who_is_logged_in_is_given_addresses_that_a_feed_reader_can_use(
+    guarded: tuple[str, TokenBook],
+) -> None:
+    url, book = guarded
+    with logged_in(url, book) as (client, token_id):
+        asked = {"q": "bóng đá", "site": "vnexpress.net"}
+        assert "/follow?q=b%C3%B3ng" in client.get("/", params=asked).text
+        before = client.get("/follow", params=asked)
+        assert shown(before) == [] and "Make addresses" in before.text
+        assert book.made_by(token_id) == [], "who looks makes nothing"
+        made = client.post("/follow", params=asked)
+        addresses = shown(made)
+        assert len(addresses) == 3 and made.headers["cache-control"] == "no-store"
+        for address in addresses:
+            assert httpx.get(address).status_code == 200, "without a cookie"
+            assert {k: httpx.URL(address).params[k] for k in asked} == asked
+            elsewhere = httpx.URL(url).copy_with(path="/api/search", query=httpx.URL(address).query)
+            assert httpx.get(elsewhere).status_code == 401, "it reads feeds and nothing else"
+        assert shown(client.get("/follow", params=asked)) == addresses, "as long as they are good"
+        again = shown(client.post("/follow", params=asked))
+        assert httpx.get(addresses[0]).status_code == 401 and httpx.get(again[0]).status_code == 200
+        (entry,) = [one for one in book.made_by(token_id) if not one.revoked]
+        own = book.known(token_id)
+        assert own is not None and entry.expires == own.expires
+        book.revoke(token_id, int(NOW.timestamp()))
+        assert httpx.get(again[0]).status_code == 401, "it ends with the token of its reader"
+
+
+def test_a_token_for_feeds_makes_no_others(guarded: tuple[str, TokenBook]) -> None:
+    url, book = guarded
+    with logged_in(url, book, "feed") as (client, token_id):
+        assert "/login" in str(client.post("/follow", params={"q": "bóng"}).url)
+        assert book.made_by(token_id) == []
+    other = {"Origin": "https://elsewhere.example"}
+    with logged_in(url, book) as (reader, reader_id):
+        assert reader.post("/follow", params={"q": "bóng"}, headers=other).status_code == 403
+        assert book.made_by(reader_id) == []
+
+
+def test_where_no_tokens_are_asked_for_the_addresses_are_as_they_stand(
+    client: httpx.Client,
+) -> None:
+    page = client.get("/follow", params={"q": "bóng đá"}, headers={"Accept": "text/html"})
+    assert len(shown(page)) == 3 and "token=" not in page.text
+    assert client.post("/follow", params={"q": "bóng đá"}).status_code == 409

@@ -21,7 +21,7 @@ from newscrawler.api.server import start_in_thread
 from newscrawler.api.tokens import TokenBook
 from newscrawler.crawl import services
 from newscrawler.discovery import overlay
-from newscrawler.fleet.registry import Registry
+from newscrawler.fleet.registry import Beat, Registry
 from newscrawler.frontier import keys
 from newscrawler.frontier.bounded import MOST_RUNNING
 from newscrawler.frontier.operator import Operator
@@ -164,6 +164,18 @@ def test_the_parts_are_told_with_what_they_hold(fleet: Fleet) -> None:
     rows = {row["part"]: row for row in fleet.ask("reader", "GET", "/api/check").json()}
     assert rows["redis"]["reachable"] and rows["redis"]["load"]["used_memory"] > 0
     assert rows["article store"]["reachable"] and rows["article store"]["load"]["articles"] > 0
+
+
+def test_a_worker_is_told_with_its_version(fleet: Fleet) -> None:
+    async def beat() -> None:
+        async with redis.asyncio.Redis.from_url(fleet.redis_url) as client:
+            beat = Beat("w1", "host", 7, beat_ms=time.time_ns() // 1_000_000, version="1.2-egg")
+            await Registry(client).beat(beat)
+
+    asyncio.run(beat())
+    rows = fleet.ask("reader", "GET", "/api/check").json()
+    (worker,) = [row for row in rows if row["part"] == "worker"]
+    assert (worker["name"], worker["version"], worker["reachable"]) == ("w1", "1.2-egg", True)
 
 
 def test_without_redis_the_parts_say_so(filled_folder: Path, tmp_path: Path) -> None:
