@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +20,7 @@ from newscrawler.crawl.bounded_crawls import Crawl, CrawlBook, CrawlRefused
 from newscrawler.frontier import connect, keys
 from newscrawler.frontier.queue import Frontier
 from newscrawler.web.urls import url_id
+from tests.crawl.chaos import RedisServer
 from tests.crawl.harness import Running, Scrapy, until
 from tests.crawl.small import QUIET, Queue, crawler, stored
 from tests.fixtures_newsweb import StartNewsweb
@@ -30,7 +33,9 @@ pytestmark = pytest.mark.slow
 class Fleet:
     """A news web, a queue, and what a person may ask of them."""
 
-    def __init__(self, folder: Path, web: NewswebProcess, queue: Queue, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, web: NewswebProcess, queue: Queue | RedisServer, **settings: Any
+    ) -> None:
         self.web, self.queue = web, queue
         self.scrapy: Scrapy = crawler(folder, web, REDIS_URL=queue.url, **settings)
         self.sites = [row for row in web.truth() if row["type"] == "site"]
@@ -93,7 +98,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """One web, one queue and one worker for all; each test crawls a site of its own."""
     folder = tmp_path_factory.mktemp("fleet")
     (folder / "data").mkdir()
-    web = NewswebProcess("ip", folder / "web", sites=8, articles=8, **QUIET)
+    web = NewswebProcess("ip", folder / "web", sites=9, articles=8, **QUIET)
     queue = Queue(folder / "data")
     made = Fleet(folder, web, queue, CRAWL_FOREVER=True)
     listed = json.loads(web.sites_file.read_text())
@@ -111,7 +116,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 #: Which site of the web each test has.
-BOUNDS, FRESH, PAIR, ROBOTS, CANCEL, UNKNOWN, DEEP = range(1, 8)
+BOUNDS, FRESH, PAIR, ROBOTS, CANCEL, UNKNOWN, DEEP, PURGED = range(1, 9)
 
 
 def test_bounds_hold_and_it_ends_by_itself(fleet: Fleet) -> None:
@@ -229,6 +234,32 @@ def test_cancelled_pages_leave_the_queue(fleet: Fleet) -> None:
     assert again.why == "cancelled by test", "what has ended stays as it is"
 
 
+def test_a_purge_of_its_site_ends_it(fleet: Fleet) -> None:
+    """A worker would queue the pages again, and the crawl would run until they are fetched."""
+    site = fleet.sites[PURGED]
+    host = host_of(site)
+    fleet.ended(fleet.begin(site["home"], levels=1, max_pages=2))
+    fleet.ask(lambda frontier: frontier.operator.pause(host))
+    crawl = fleet.begin(site["home"], levels=3, max_pages=500)
+    other = fleet.begin(fleet.sites[CANCEL]["home"], levels=1, max_pages=2)
+
+    def is_taken_up() -> bool:
+        return bool(fleet.get(crawl).asked_s and fleet.get(other).asked_s)
+
+    until(is_taken_up, "a worker to take it up", 60, 0.2)
+    asked = fleet.scrapy.run("frontier", "purge", host)
+    assert asked.returncode == 1 and fleet.get(crawl).is_running, "nothing without --yes"
+    purged = fleet.scrapy.run("frontier", "purge", host, "--yes")
+    assert purged.returncode == 0 and f"bounded crawls ended: {crawl.id}" in purged.stdout
+    done = fleet.get(crawl)
+    assert done.state == "cancelled" and done.why == f"{host} was purged from the queue", done
+    assert done.open == 0 and crawl.id not in fleet.ask(lambda f: CrawlBook(f.client).running())
+    fleet.ask(lambda frontier: frontier.operator.resume(host))
+    assert fleet.ended(other).state == "finished", "of another site"
+    state = fleet.ask(lambda frontier: frontier.operator.state(host))
+    assert state.queued == 0, "the worker has looked after its crawls meanwhile"
+
+
 @pytest.mark.parametrize(
     ("url", "levels", "pages", "told"),
     [
@@ -279,6 +310,47 @@ def test_killed_workers_and_no_worker_at_all(
     assert {e.link.url for e in entries if e.outcome == "DONE" and "article" in e.link.kind} <= kept
     hits = sum(fleet.hits(fleet.sites[1]).values())
     assert hits <= len(entries) + 4, "what two deaths interrupted was fetched once more"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["embedded", "server"])
+def test_a_redis_that_is_killed_and_comes_back_costs_time_only(
+    tmp_path: Path, newsweb: StartNewsweb, kind: str
+) -> None:
+    web = newsweb("ip", sites=2, articles=8, **{**QUIET, "delay": 0.1})
+    data = tmp_path / "queue"
+    data.mkdir()
+    queue = Queue(data) if kind == "embedded" else RedisServer(tmp_path / "redis")
+    fleet = Fleet(tmp_path, web, queue, CRAWL_FOREVER=True, FRONTIER_LEASE_S=3, DOWNLOAD_DELAY=0.1)
+    crawl = fleet.begin(fleet.sites[1]["home"], levels=2, max_pages=30)
+    worker = fleet.worker()
+    for pages in (3, 9):
+        until(lambda: fleet.get(crawl).fetched >= pages, f"{pages} pages", 120, 0.1)  # noqa: B023
+        said = worker.text().count("Waiting for Redis")
+        if isinstance(queue, Queue):
+            os.kill(queue.info("server")["process_id"], signal.SIGKILL)
+        else:
+            queue.kill()
+        until(
+            lambda: worker.text().count("Waiting for Redis") > said,  # noqa: B023
+            "the worker waits",
+            60,
+        )
+        if isinstance(queue, Queue):
+            queue = fleet.queue = Queue(data)
+        else:
+            queue.start()
+    done = fleet.ended(crawl)
+    worker.interrupt()
+    assert worker.wait(120).returncode == 0
+    entries = fleet.pages(crawl)
+    assert done.state == "finished" and not any(entry.is_open for entry in entries), done
+    assert done.fetched + done.failed + done.refused == len(entries) >= 10
+    kept = {article.url for article in stored(tmp_path / "data")}
+    assert {e.link.url for e in entries if e.outcome == "DONE" and "article" in e.link.kind} <= kept
+    hits = sum(fleet.hits(fleet.sites[1]).values())
+    assert hits <= len(entries) + 6, "what was not acked in its last second was fetched once more"
+    queue.close() if isinstance(queue, Queue) else queue.stop()
 
 
 def test_the_command_begins_shows_and_cancels(
