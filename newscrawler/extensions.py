@@ -616,6 +616,55 @@ class MetricsExtension:
         return {"disk_bytes": usage.total, "free_disk_bytes": usage.free}
 
 
+class PushedFeeds:
+    """Reads feeds that hubs have sent as fetched ones are read, and offers what is new. Only where
+    PUBLIC_URL is set; the fetches go through the frontier like all others."""
+
+    EVERY_S = 1.0
+    #: Feeds that are read before others have a turn.
+    AT_ONCE = 10
+
+    def __init__(self, crawler: Crawler, services: Services) -> None:
+        self.crawler = crawler
+        self.services = services
+        self._loop: Every | None = None
+        crawler.signals.connect(self.spider_opened, signals.spider_opened)
+        crawler.signals.connect(self.spider_closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> PushedFeeds:
+        services = services_of(crawler)
+        if services.websub is None:
+            raise NotConfigured  # without a text: Scrapy would warn of it
+        return cls(crawler, services)
+
+    def spider_opened(self, spider: Spider) -> None:
+        self._loop = Every(self.EVERY_S, self.look, self.services.waits)
+
+    async def spider_closed(self, spider: Spider, reason: str) -> None:
+        if self._loop is not None:
+            await self._loop.stop()
+
+    async def look(self) -> None:
+        subscriptions = self.services.websub
+        spider: Any = self.crawler.spider
+        scheduler: Any = self.crawler.engine.scheduler
+        for _ in range(self.AT_ONCE):
+            pushed = await subscriptions.pop() if subscriptions is not None else None
+            if pushed is None:
+                return
+            site, feed, body = pushed
+            links = await spider.read_pushed(site, feed, body)
+            if links is None:
+                logger.warning("A pushed feed is not read site=%s url=%s", site, feed)
+                continue
+            added = await scheduler.add(links)
+            stats = self.crawler.stats
+            stats.inc_value(metrics.FEEDS_PUSHED)
+            stats.inc_value(metrics.FEEDS_PUSHED_LINKS, added)
+            logger.info("Pushed feed read url=%s links=%d new=%d", feed, len(links), added)
+
+
 class StatsFile:
     """Writes the final stats as one JSON object to STATS_FILE, for scripts that ran a crawl."""
 

@@ -159,6 +159,8 @@ LINKS_SEEN = _stat(
 LINKS_REFUSED = _stat(
     "link/refused", "links", "links that were not offered or not admitted; label: reason"
 )
+FEEDS_PUSHED = _stat("feed/pushed", "feeds", "feeds that a hub sent, read by this worker")
+FEEDS_PUSHED_LINKS = _stat("feed/pushed_links", "links", "links of them that were new")
 LINKS_LOCAL_HIT = _stat(
     "link/local_hit", "links", "links that the worker's own filters knew; label: lru or bloom"
 )

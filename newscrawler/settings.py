@@ -491,6 +491,12 @@ API_PORT: int | str = _env(
 # could read the API by DNS rebinding.
 API_ALLOWED_HOSTS = _env("API_ALLOWED_HOSTS", "")
 
+# Where this server's `scrapy serve` is reached from outside, https://news.example.org, without a
+# path of its own unless a proxy adds one. With it feeds that name a hub (WebSub) are subscribed to:
+# their hubs call <PUBLIC_URL>/websub/<token> with what is new (docs/freshness.md). Its host is
+# allowed beside API_ALLOWED_HOSTS. Empty: nobody is asked, and no such address is there.
+PUBLIC_URL = _env("PUBLIC_URL", "")
+
 # Requests that one token may make in a minute (429 with Retry-After above it), and an address that
 # shows no good one. 0 = any number. Where no token is asked for, on loopback, nobody is counted.
 API_REQUESTS_PER_MINUTE = 600
@@ -588,6 +594,7 @@ NEWS_SPIDER: dict[str, object] = {
         "newscrawler.extensions.JsonLog": 90,
         "newscrawler.extensions.CrawlReporter": 100,
         "newscrawler.extensions.MetricsExtension": 110,
+        "newscrawler.extensions.PushedFeeds": 115,
         "newscrawler.crawl.selector_jobs.SelectorGeneration": 120,
         "spidermon.contrib.scrapy.extensions.Spidermon": 500,
         "newscrawler.extensions.StatsFile": 900,

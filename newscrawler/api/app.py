@@ -36,6 +36,7 @@ from newscrawler.api import (
     problem,
     search_page,
     selector_pages,
+    websub_routes,
 )
 from newscrawler.api.asked import ArticleId, chosen_labels
 from newscrawler.api.audit import AuditUnavailable
@@ -136,6 +137,7 @@ def create_app(deps: Deps) -> FastAPI:
     selector_pages.add_selector_pages(app, reader)
     operator_routes.add_operator_routes(app, reader)
     crawl_routes.add_crawl_routes(app, reader)
+    websub_routes.add_websub(app, reader)
     graph_routes.add_graph(app, reader, build_query)
     describe(app)
     app.add_middleware(Unchanged)

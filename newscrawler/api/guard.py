@@ -32,8 +32,9 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-#: Answered without a token: the probe of a container, the form that takes one, what its page needs.
-OPEN_PATHS = ("/healthz", "/login", "/static/")
+#: Answered without a token: the probe of a container, the form that takes one, what its page needs,
+#: and the callbacks of hubs, whose addresses hold a token of their own (api.websub_routes).
+OPEN_PATHS = ("/healthz", "/login", "/static/", "/websub/")
 #: Their answers have no end that HEAD could wait for.
 ENDLESS_PATHS = ("/api/events",)
 

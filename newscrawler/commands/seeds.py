@@ -9,6 +9,7 @@ import contextlib
 import re
 import signal
 import sys
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ from newscrawler.commands import sites as sites_command
 from newscrawler.crawl import services
 from newscrawler.crawl.announced_lists import Announced
 from newscrawler.crawl.polite_fetch import FetchedPage, fetch_polite
+from newscrawler.crawl.websub import Subscription, Subscriptions
 from newscrawler.discovery import list_revisits, onboarding, overlay, proposal, seed_worth
 from newscrawler.discovery.feeds import parse_feed
 from newscrawler.discovery.seeds import Seed, seed_links, seeds
@@ -52,6 +54,7 @@ VERBS = {
         "how often each seed is visited, what it is worth, which to drop or ask less; the dead"
         " ones first",
     ),
+    "hubs": ("[SITE]", "feeds whose hub tells of new entries at once (PUBLIC_URL)"),
 }
 EXAMPLES = """\
   scrapy seeds add https://example.vn/
@@ -68,7 +71,9 @@ class Command(cli.Command):
     own_settings = {"LOG_ENABLED": False}
 
     def syntax(self) -> str:
-        return "list [SITE] | add URL | remove URL | refresh [options] | report [SITE]"
+        return (
+            "list [SITE] | add URL | remove URL | refresh [options] | report [SITE] | hubs [SITE]"
+        )
 
     def short_desc(self) -> str:
         return "List, add and remove the seeds of sites; offer those that are due to the frontier"
@@ -122,6 +127,9 @@ class Command(cli.Command):
         if verb == "report":
             chosen = [_site(sites, name) for name in rest] or sites.enabled()
             report(self.settings, sites, chosen, opts.as_json)
+            return
+        if verb == "hubs":
+            hubs(self.settings, sites, [_site(sites, name).id for name in rest], opts.as_json)
             return
         if verb == "list":
             _list([_site(sites, name) for name in rest] or list(sites), opts.as_json)
@@ -457,6 +465,41 @@ async def _offer(
     return rows
 
 
+# ---------------------------------------------------------------- hubs
+def hubs(settings: BaseSettings, sites: Sites, chosen: list[str], as_json: bool) -> None:
+    """A row per subscription, without what only its hub may know."""
+
+    async def ask(frontier: Frontier) -> list[Subscription]:
+        return await Subscriptions(frontier.client).all()
+
+    try:
+        found = [
+            sub for sub in with_frontier(settings, sites, ask) if not chosen or sub.site in chosen
+        ]
+    except (FrontierError, services.StartRefused) as exc:
+        cli.fail(str(exc))
+    now_s = time.time()
+    rows = [
+        {
+            "site": sub.site,
+            "state": sub.state,
+            "pushes": sub.pushes,
+            "last_push_s": round(now_s - sub.pushed_s) if sub.pushed_s else None,
+            "ends_in_s": round(sub.expires_s - now_s) if sub.state == "active" else None,
+            "hub": sub.hub,
+            "url": sub.feed,
+            "note": sub.reason or None,
+        }
+        for sub in found
+    ]
+    for row in [] if as_json else rows:
+        row |= {"last push": span(row["last_push_s"]), "ends in": span(row["ends_in_s"])}
+    columns = ("site", "state", "pushes", "last push", "ends in", "hub", "url", "note")
+    cli.print_rows(rows, columns, as_json)
+    if not settings.get("PUBLIC_URL"):
+        cli.note("PUBLIC_URL is not set: no hub is asked")
+
+
 # ---------------------------------------------------------------- report
 #: In the order of the report: what an operator has to look at first.
 STATES = (
@@ -483,6 +526,7 @@ def report(settings: BaseSettings, sites: Sites, chosen: Sequence[Site], as_json
         rows = []
         for site in chosen:
             rows += await _report_rows(frontier, site, now_ms, articles.get(site.id, []))
+        _note_pushes(rows, await Subscriptions(frontier.client).all())
         return rows
 
     try:
@@ -506,6 +550,17 @@ def report(settings: BaseSettings, sites: Sites, chosen: Sequence[Site], as_json
     )
     for line in _coverage_lines(rows):
         cli.note(line)
+
+
+def _note_pushes(rows: Sequence[dict[str, Any]], subs: Sequence[Subscription]) -> None:
+    """A feed whose hub tells of what is new finds nothing first at its visits, and is no less
+    worth for that."""
+    pushed = {sub.feed: sub for sub in subs if sub.pushes and sub.state == "active"}
+    for row in rows:
+        sub = pushed.get(row["url"])
+        if sub is not None:
+            row["note"] = f"its hub has told of it {sub.pushes} times"
+            row["advice"] = "keep" if row["advice"] == "drop" else row["advice"]
 
 
 def _coverage_lines(rows: Sequence[dict[str, Any]]) -> list[str]:

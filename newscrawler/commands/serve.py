@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
 
 from scrapy.settings import BaseSettings
 
@@ -88,11 +89,11 @@ class Command(cli.Command):
             access = access_for(
                 host,
                 secret,
-                settings.get("API_ALLOWED_HOSTS") or "",
+                _allowed_hosts(settings),
                 previous=os.environ.get(PREVIOUS_SECRET_ENV, "").strip(),
                 book=book,
             )
-        except AccessRefused as exc:
+        except (AccessRefused, ValueError) as exc:
             cli.fail(str(exc))
         self._serve(settings, access, host, port)
 
@@ -108,14 +109,14 @@ class Command(cli.Command):
             watch = watch_of_server(settings)
         except (StartRefused, TargetError) as exc:
             cli.refuse(f"FLEET_WATCH: {exc}")
-        monitor = _monitor(settings)
+        monitor, hubs = _monitor(settings), _hubs(settings)
         try:
             sock = bind(host, port)
         except CannotServe as exc:
             cli.fail(str(exc))
         try:
             deps = open_deps(settings, access)
-            deps.beside = _together(watch, monitor)
+            deps.beside = _together(watch, monitor, hubs)
             app = create_app(deps)
             cli.show(f"Search page: {address(sock)}", flush=True)
             serve(app, sock)
@@ -124,6 +125,23 @@ class Command(cli.Command):
         finally:
             if not settings.get("REDIS_URL"):
                 embedded.stop_if_last(data_dir(settings))
+
+
+def _allowed_hosts(settings: BaseSettings) -> str:
+    """:raises ValueError: PUBLIC_URL is no address"""
+    from newscrawler.crawl.websub import public_url
+
+    host = urlsplit(public_url(settings)).hostname or ""
+    return f"{settings.get('API_ALLOWED_HOSTS') or ''},{host}"
+
+
+def _hubs(settings: BaseSettings) -> Beside | None:
+    from newscrawler.crawl.hub_requests import beside
+
+    try:
+        return beside(settings)
+    except ValueError as exc:
+        cli.refuse(str(exc))
 
 
 def _monitor(settings: BaseSettings) -> Beside | None:

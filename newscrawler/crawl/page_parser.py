@@ -6,6 +6,7 @@ What comes out is a result for newscrawler.crawl.decision; nothing is decided he
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -15,12 +16,16 @@ from newscrawler.crawl.page import Page
 from newscrawler.crawl.page_context import context_of
 from newscrawler.crawl.parse_process import Html, Task, Unreadable
 from newscrawler.crawl.services import Services
-from newscrawler.discovery.feeds import Feed
+from newscrawler.crawl.websub import Subscriptions
+from newscrawler.discovery.feeds import Feed, header_links
 from newscrawler.discovery.links import FoundLinks, LinkFinder
 from newscrawler.discovery.sitemaps import Sitemap, SitemapEntry
 from newscrawler.extraction.context import PageContext
+from newscrawler.frontier.types import FrontierUnavailable
 from newscrawler.items import Kind, Link, Outcome
 from newscrawler.web import urls
+
+logger = logging.getLogger(__name__)
 
 
 class PageParser:
@@ -43,7 +48,7 @@ class PageParser:
         except Unreadable as exc:
             return Unparsed(str(exc))
         if isinstance(read, Feed):
-            return self._feed(page, read)
+            return await self._feed(page, read)
         if isinstance(read, Sitemap):
             if (page.lease.hint or {}).get("probe") and not page.lease.last_visit_ms:
                 await self._services.announced.note_probe(page.site, page.lease, page.now_ms)
@@ -89,12 +94,28 @@ class PageParser:
             rules=self._services.metadata_rules,
         )
 
-    def _feed(self, page: Page, feed: Feed) -> Result:
+    async def _feed(self, page: Page, feed: Feed) -> Result:
         if feed.error and not feed.entries:
             return NoList(f"feed: {feed.error}")
+        if self._services.websub is not None:
+            await self._note_hub(self._services.websub, page, feed)
         result = ListRead(self._entry_links(page, feed.entries), feed.entries)
         self._services.link_learning.note_list(page, result, ())
         return result
+
+    async def _note_hub(self, subscriptions: Subscriptions, page: Page, feed: Feed) -> None:
+        """That the feed names a hub, or none any more. A name of another site is not believed."""
+        named = header_links(
+            (v.decode("latin-1") for k, v in page.headers if k.lower() == b"link"), page.url
+        )
+        hub, topic = named.get("hub") or feed.hub, named.get("self") or feed.topic
+        owner = self._services.sites.by_host(urls.domain_of(topic) or "")
+        if owner is None or owner.id != page.site.id:
+            topic = page.lease.url
+        try:
+            await subscriptions.note(page.site.id, page.lease.url, hub, topic)
+        except FrontierUnavailable as exc:
+            logger.warning("A hub is noted at the next visit url=%s error=%s", page.lease.url, exc)
 
     def _sitemap(self, page: Page, sitemap: Sitemap) -> Result:
         if sitemap.error and not (sitemap.entries or sitemap.children):

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from newscrawler.crawl.parse_process import ParseProcesses
     from newscrawler.crawl.processes import StoreProcess
     from newscrawler.crawl.render_lessons import RenderLessons
+    from newscrawler.crawl.websub import Subscriptions
     from newscrawler.extraction.metadata_rules import MetadataRule
     from newscrawler.frontier.operator import Operator
     from newscrawler.frontier.queue import Lease
@@ -495,6 +496,14 @@ class Services:
         from newscrawler.frontier.found import FoundSeeds
 
         return Announced(FoundSeeds(self.redis, lambda: self.frontier.layout))
+
+    @cached_property
+    def websub(self) -> Subscriptions | None:
+        """Where hubs of feeds are noted; None: nobody could tell us, PUBLIC_URL is not set."""
+        from newscrawler.crawl.websub import Subscriptions, public_url
+
+        is_on = self.has_frontier and public_url(self.settings)
+        return Subscriptions(self.redis) if is_on else None
 
     @cached_property
     def bounded(self) -> BoundedCrawls:

@@ -11,6 +11,7 @@ import html
 import io
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
@@ -46,11 +47,14 @@ class FeedEntry:
 @dataclass(slots=True)
 class Feed:
     """``error`` says why a feed could not be read, or that its end is missing ("cut off") while
-    entries are there."""
+    entries are there. ``hub``, ``topic``: who tells of new entries at once, and the feed's name
+    there (WebSub: rel=hub, rel=self); "" where it names none."""
 
     entries: list[FeedEntry] = field(default_factory=list)
     title: str | None = None
     error: str = ""
+    hub: str = ""
+    topic: str = ""
 
 
 def parse_feed(body: bytes, url: str, content_type: str | None = None) -> Feed:
@@ -81,6 +85,7 @@ def _xml_feed(parsed: xmltext.Parsed, url: str, *, has_base: bool) -> tuple[Feed
     if local(root.tag) not in ("rss", "rdf", "feed", "channel"):
         return Feed(error=f"no feed: <{local(root.tag)[:40]}>"), 0
     feed = Feed(title=_title(root), error="cut off" if parsed.cut_off else "")
+    feed.hub, feed.topic = (_named_link(root, url, rel) for rel in ("hub", "self"))
     items = 0
     for node in root.iter():
         if local(node.tag) not in ("item", "entry"):
@@ -92,6 +97,15 @@ def _xml_feed(parsed: xmltext.Parsed, url: str, *, has_base: bool) -> tuple[Feed
             if len(feed.entries) >= MAX_ENTRIES:
                 break
     return feed, items
+
+
+def _named_link(root: etree._Element, url: str, rel: str) -> str:
+    """Address of the feed's own <link rel=…>, not of an entry's; "" where there is none."""
+    channel = next((c for c in root if local(c.tag) == "channel"), root)
+    for child in channel:
+        if local(child.tag) == "link" and rel in child.get("rel", "").lower().split():
+            return _absolute(url, child.get("href", ""))
+    return ""
 
 
 def _base_of(node: etree._Element, url: str) -> str:
@@ -158,11 +172,36 @@ def _json_feed(body: bytes, url: str) -> Feed | None:
     items = data.get("items")
     if "jsonfeed.org" not in str(data.get("version")) or not isinstance(items, list):
         return Feed(error="no feed: JSON")
-    feed = Feed(title=_text_of(data, "title"))
+    feed = Feed(title=_text_of(data, "title"), hub=_json_hub(data, url))
+    feed.topic = _absolute(url, _text_of(data, "feed_url") or "")
     for item in items[:MAX_ENTRIES]:
         if isinstance(item, dict) and (address := _absolute(url, _text_of(item, "url") or "")):
             feed.entries.append(_json_entry(item, address))
     return feed
+
+
+def _json_hub(data: dict[str, Any], url: str) -> str:
+    hubs = data.get("hubs")
+    for hub in hubs if isinstance(hubs, list) else ():
+        if isinstance(hub, dict) and str(hub.get("type")).lower() == "websub":
+            return _absolute(url, _text_of(hub, "url") or "")
+    return ""
+
+
+_LINK = re.compile(r"<([^<>]{1,2000})>([^<]{0,500})")
+_REL = re.compile(r";\s{0,9}rel\s{0,9}=\s{0,9}\"?([\w .:/-]{1,100})", re.I)
+
+
+def header_links(values: Iterable[str], url: str) -> dict[str, str]:
+    """``rel`` -> address of what Link headers name first (RFC 8288), as a hub may be named there
+    as well (WebSub 4)."""
+    found: dict[str, str] = {}
+    for value in values:
+        for address, parameters in _LINK.findall(value[:8_000]):
+            rels = _REL.search(parameters)
+            for rel in rels[1].lower().split() if rels else ():
+                found.setdefault(rel, _absolute(url, address))
+    return found
 
 
 def _json_entry(item: dict[str, Any], address: str) -> FeedEntry:

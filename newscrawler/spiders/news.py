@@ -225,6 +225,25 @@ class NewsSpider(Spider):
             page.now_ms // 1000,
         )  # fmt: skip
 
+    async def read_pushed(self, site_id: str, url: str, body: bytes) -> list[Link] | None:
+        """Links of a feed that its hub has sent, read as a fetched one. What is new there is
+        fetched before all that waits: an entry without a time, too. None: the site is crawled no
+        more, or it is no feed."""
+        services = self.services
+        site = services.sites.get(site_id)
+        link = services.sites.identify(url, kind=Kind.FEED)
+        if site is None or not site.enabled or not isinstance(link, Link):
+            return None
+        page = unanswered(unfenced_lease(link, site_id), site, self._now_ms())
+        page.status, page.outcome, page.body = 200, Outcome.DONE, body
+        result = await self.parser.parse(page)
+        if not isinstance(result, ListRead):
+            return None
+        for found in result.found.links:
+            if found.kind is Kind.ARTICLE and "published" not in (found.hint or {}):
+                found.band, found.score = 0, -page.now_ms // 1000
+        return result.found.links
+
     async def _unleased(self, response: Response) -> AsyncIterator[Article | Request]:
         """A page that a person asked for (`scrapy parse --spider=news`): its article and its links.
         Nothing is queued."""
