@@ -44,6 +44,7 @@ NAMES = (
 #: What the configuration replaces, in the scripts that need it: it is part of their text, as
 #: decoding it from an argument took longer than everything else that a call needs before its work.
 CONFIG = "--@config\n"
+_INCLUDE = re.compile(r"^--@include (\w+)\n", re.MULTILINE)
 #: Begin of the error by which a script refuses a caller with an old layout (_base.lua).
 MOVED = "LAYOUT "
 
@@ -65,10 +66,8 @@ def _text(name: str) -> str:
 @cache
 def load(name: str) -> str:
     """The text with its parts, and what schema.py declares put in."""
-    text = re.sub(
-        r"^--@include (\w+)\n", lambda part: _text(part[1]), _text(name), flags=re.MULTILINE
-    )
-    return with_schema(text)
+    text = _INCLUDE.sub(lambda part: _with_records(_text(part[1])), _with_records(_text(name)))
+    return _with_places(text)
 
 
 # ---------------------------------------------------------------- records
@@ -94,8 +93,12 @@ def with_schema(text: str) -> str:
 
     :raises ValueError: a name that was not declared, or a value that is missing
     """
-    lists = _lists(text)
-    text = re.sub(r"^--@fields .*\n", "", text, flags=re.MULTILINE)
+    return _with_places(_with_records(text))
+
+
+@cache  # of a part: most of them are in many scripts, and each worker waits for them at its start
+def _with_records(text: str) -> str:
+    """All but the places in lists, which a part may declare for what it is joined to."""
     text = _with_values(text)
     text = re.sub(rf"\b({_NAMES})\.pack\((\w+)\)", lambda m: _pack_list(m[1], m[2]), text)
     text = re.sub(
@@ -103,7 +106,13 @@ def with_schema(text: str) -> str:
     )
     text = re.sub(rf"\b({_NAMES})\.(\w+)(?:\.(\w+))?", _place, text)
     constants = schema.NUMBERS | schema.FORMATS
-    text = re.sub(rf"(?<![\w.])({'|'.join(constants)})\.(\w+)", _constant, text)
+    return re.sub(rf"\b(?<!\.)({'|'.join(constants)})\.(\w+)", _constant, text)
+
+
+def _with_places(text: str) -> str:
+    """``e.fence`` -> ``e[2]``."""
+    lists = _lists(text)
+    text = re.sub(r"^--@fields .*\n", "", text, flags=re.MULTILINE)
 
     def index(match: re.Match[str]) -> str:
         fields = lists[match[1]]
@@ -111,7 +120,7 @@ def with_schema(text: str) -> str:
             raise ValueError(f"{match[0]} is not declared")
         return f"{match[1]}[{fields.index(match[2]) + 1}]"
 
-    return re.sub(rf"(?<![\w.])({'|'.join(lists)})\.(\w+)", index, text) if lists else text
+    return re.sub(rf"\b(?<!\.)({'|'.join(lists)})\.(\w+)", index, text) if lists else text
 
 
 def _lists(text: str) -> dict[str, list[str]]:
@@ -130,7 +139,9 @@ def _lists(text: str) -> dict[str, list[str]]:
 def _with_values(text: str) -> str:
     """NAME.pack{...} and NAME.list{...}."""
     opening = re.compile(rf"\b({_NAMES})\.(pack|list)\{{")
-    while match := opening.search(text):
+    begin = 0
+    while match := opening.search(text, begin):
+        begin = match.start()  # a value may have records in it
         parts, end = _split(text, match.end())
         given = dict(part.strip().split(" = ", 1) for part in parts)
         record = _RECORDS[match[1]]
