@@ -16,8 +16,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from rapidfuzz.distance import OSA
-
 from newscrawler.discovery import articles, sitefile
 from newscrawler.discovery.sitefile import SeedUrl, Site, SitesError
 from newscrawler.items import Kind, Link
@@ -194,6 +192,8 @@ class Sites:
     def near(self, name: str) -> list[str]:
         """Ids that a person may have meant: the same letters but for a slip in four,
         or a part of the name."""
+        from rapidfuzz.distance import OSA  # for a slip only
+
         wanted = _stem(name)
         far = len(wanted) + 1
         found: dict[str, int] = {}

@@ -11,13 +11,11 @@ import re
 from collections.abc import Callable, Mapping
 from configparser import Error as ConfigError
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote, urlsplit
 
-import requests
-from scrapyd_client.exceptions import ErrorResponse, MalformedResponse
-from scrapyd_client.pyclient import HEADERS, ScrapydClient, _process_response
-from scrapyd_client.utils import get_config
+if TYPE_CHECKING:
+    import requests
 
 T = TypeVar("T")
 
@@ -63,6 +61,8 @@ def targets() -> dict[str, Target]:
 
     :raises TargetError: there is none, or one is wrong
     """
+    from scrapyd_client.utils import get_config
+
     try:
         config = get_config()
         base = dict(config.items("deploy")) if config.has_section("deploy") else {}
@@ -132,52 +132,17 @@ class NodeView:
         return self.pending | frozenset(self.running)
 
 
-class _Client(ScrapydClient):
-    """scrapyd-client's, which would wait for ever for a node that does not answer."""
-
-    def _get(self, basename: str, params: Any = None) -> Any:
-        return self.answer(
-            requests.get(
-                f"{self.url}/{basename}.json",
-                params=params or {},
-                headers=HEADERS,
-                auth=self.auth,
-                timeout=LOOK_S,
-            )
-        )
-
-    def _post(
-        self,
-        basename: str,
-        data: Any,
-        files: Any = None,
-        timeout: tuple[float, float] = TIMEOUT_S,
-    ) -> Any:
-        return self.answer(
-            requests.post(
-                f"{self.url}/{basename}.json",
-                data=data,
-                files=files,
-                headers=HEADERS,
-                auth=self.auth,
-                timeout=timeout,
-            )
-        )
-
-    @staticmethod
-    def answer(response: requests.Response) -> Any:
-        if response.status_code in (401, 403):
-            raise PermissionError
-        return _process_response(response)
-
-
 class Node:
     """One scrapyd. Every method may raise NodeError."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self.name = target.name
-        self._client = _Client(target.url, target.username or None, target.password)
+        from newscrawler.fleet.scrapyd import Client  # requests: each command would pay for it
+
+        self._client = Client(
+            target.url, target.username or None, target.password, look_s=LOOK_S, change_s=TIMEOUT_S
+        )
 
     def view(self) -> NodeView:
         """Does not raise: the error stands in the answer."""
@@ -245,14 +210,8 @@ class Node:
 
     def _log_answer(self, method: str, url: str, job: str, reach: str = "") -> requests.Response:
         # Compressed, the length would be another one.
-        headers = {**HEADERS, "Accept-Encoding": "identity"}
-        if reach:
-            headers["Range"] = reach
-        answer = self._do(
-            lambda: requests.request(
-                method, url, headers=headers, auth=self._client.auth, timeout=TIMEOUT_S
-            )
-        )
+        headers = {"Accept-Encoding": "identity", **({"Range": reach} if reach else {})}
+        answer: requests.Response = self._do(lambda: self._client.plain(method, url, headers))
         if answer.status_code == 404:
             raise NodeError(f"node {self.name} has no log of job {job}")
         if answer.status_code not in (200, 206):
@@ -260,6 +219,9 @@ class Node:
         return answer
 
     def _do(self, ask: Callable[[], T]) -> T:
+        import requests
+        from scrapyd_client.exceptions import ErrorResponse, MalformedResponse
+
         where = f"node {self.name} ({self.target.url})"
         try:
             return ask()

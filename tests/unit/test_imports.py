@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-#: A tenth of a second of CPU each, or more, and of use to few commands.
+#: Of use to few commands, and a twentieth of a second of CPU or more each (rapidfuzz: less).
 HEAVY = {
     "elasticsearch",
     "fastapi",
     "feedparser",
     "numpy",
     "openai",
+    "rapidfuzz",
+    "requests",
     "starlette",
     "tantivy",
     "trafilatura",
