@@ -38,7 +38,7 @@ FEWEST_NUMBERS, SHARED_NUMBERS = 2, 2 / 3
 FEWEST_WORDS = 20
 #: Words beyond this are not looked at.
 MOST_WORDS = 4_000
-_CHUNK = 128
+_CHUNK = 1024
 _MOST_CHARS = 1 << 16
 _SPACE = ord(" ")
 _NUMBER = re.compile(r"\d+")
@@ -122,9 +122,10 @@ def band_keys(shingle_hashes: np.ndarray) -> list[int]:
     hashes = (shingle_hashes >> np.uint64(32)).astype(np.uint32)
     values = np.full(VALUES, np.iinfo(np.uint32).max, dtype=np.uint32)
     for start in range(0, len(hashes), _CHUNK):  # a table that stays in the processor's cache
-        table = hashes[start : start + _CHUNK, None] * _FACTORS
-        table += _OFFSETS
-        np.minimum(values, table.min(axis=0), out=values)
+        # A row for each value: the least of a row is found in the order of memory.
+        table = hashes[None, start : start + _CHUNK] * _FACTORS[:, None]
+        table += _OFFSETS[:, None]
+        np.minimum(values, table.min(axis=1), out=values)
     bands = values[: BANDS * ROWS].reshape(BANDS, ROWS).astype(np.uint64)
     key = np.arange(1, BANDS + 1, dtype=np.uint64) * _STEPS[1]
     for i in range(ROWS):

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import apsw
@@ -272,12 +273,11 @@ class Writer:
     def _candidates(self, n: int, new: _Ready, holders: dict[int, list[int]]) -> list[int]:
         """Articles that may be copies of a new one or excerpts, those with the most keys in common
         first."""
-        shared: Counter[int] = Counter()
-        by_bands: set[int] = set()
-        for key, found in holders.items():
-            shared.update(found)
-            if key not in new.runs:
-                by_bands.update(found)
+        shared = Counter(chain.from_iterable(holders.values()))
+        if not shared:
+            return []
+        of_bands = (found for key, found in holders.items() if key not in new.runs)
+        by_bands = set(chain.from_iterable(of_bands))
         del shared[n]
         return [
             other
