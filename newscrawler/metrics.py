@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 STATS: dict[str, Stat] = {}
@@ -40,10 +41,19 @@ def observe(stats: Any, name: str, seconds: float) -> None:
     :param stats: a crawl's stats collector
     :param name: of the histogram, with its label where it has one
     """
-    stat = stat_of(name)
-    assert stat is not None, name
-    stats.inc_value(labelled(name, str(bisect_left(stat.bounds, seconds))))
-    stats.inc_value(labelled(name, "ms"), round(seconds * 1000))
+    bounds, buckets, total = _names_of(name)
+    count = stats.inc_value
+    count(buckets[bisect_left(bounds, seconds)])
+    count(total, round(seconds * 1000))
+
+
+@lru_cache(maxsize=512)
+def _names_of(histogram: str) -> tuple[tuple[float, ...], list[str], str]:
+    """Its bounds, the counter of each bucket, the counter of the sum."""
+    stat = stat_of(histogram)
+    assert stat is not None, histogram
+    buckets = [labelled(histogram, str(number)) for number in range(len(stat.bounds) + 1)]
+    return stat.bounds, buckets, labelled(histogram, "ms")
 
 
 def labelled(name: str, label: str) -> str:
@@ -62,6 +72,7 @@ def nothing_was_due(stats: Mapping[str, Any]) -> bool:
     return not stats.get(LEASES) and FRONTIER_NEXT in stats
 
 
+@lru_cache(maxsize=4096)  # every name is asked for each second
 def stat_of(name: str) -> Stat | None:
     """The declared stat behind a counted name, its label cut off; None for Scrapy's own stats."""
     parts = name.split("/")

@@ -11,6 +11,8 @@ import enum
 import io
 import pickle
 from dataclasses import is_dataclass
+from functools import lru_cache
+from importlib import import_module
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -52,19 +54,23 @@ def _of_zone(owner: Any, name: str) -> Any:
     return ZoneInfo._unpickle  # type: ignore[attr-defined]
 
 
+@lru_cache(maxsize=256)  # each answer names the same ten classes
+def _value_class(module: str, name: str) -> Any:
+    if (module, name) == ("builtins", "getattr"):
+        return _of_zone
+    is_plain = (module, name) in _PLAIN
+    # A dot in the name would reach what a module imported ("os.system").
+    if is_plain or (module.startswith(_PARTS) and "." not in name):
+        found = getattr(import_module(module), name)
+        is_class = isinstance(found, type) and found.__module__ == module
+        if is_plain or (is_class and (is_dataclass(found) or issubclass(found, enum.Enum))):
+            return found
+    raise _refused(f"{module}.{name}")
+
+
 class _Answers(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in _PLAIN:
-            return super().find_class(module, name)
-        if (module, name) == ("builtins", "getattr"):
-            return _of_zone
-        # A dot in the name would reach what a module imported ("os.system").
-        if module.startswith(_PARTS) and "." not in name:
-            found = super().find_class(module, name)
-            is_class = isinstance(found, type) and found.__module__ == module
-            if is_class and (is_dataclass(found) or issubclass(found, enum.Enum)):
-                return found
-        raise _refused(f"{module}.{name}")
+        return _value_class(module, name)
 
 
 def loads(frame: bytes) -> Any:

@@ -182,11 +182,14 @@ class Block:
     async def which(self, articles: Sequence[Article]) -> set[str]:
         asked: list[tuple[str, str]] = []
         owners: list[str] = []
-        for article in articles:
-            for name in fields_of(article):
-                asked.append((name, domain_of(article.url)))
-                owners.append(article.id)
         try:
+            if not await self._taken.has_any():
+                return set()
+            for article in articles:
+                domain = domain_of(article.url)
+                for name in fields_of(article):
+                    asked.append((name, domain))
+                    owners.append(article.id)
             return {owners[place] for place in await self._taken.which(asked)}
         except FrontierUnavailable as exc:
             raise StoreUnavailable(f"what was taken down cannot be looked up: {exc}") from exc

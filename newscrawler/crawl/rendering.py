@@ -148,12 +148,15 @@ class Rendering:
     # ------------------------------------------------------------------ which pages
     async def _reason(self, lease: Lease, answer: Answer) -> str | None:
         wanted = self._services.site_of(lease).render
-        if wanted is False or not _is_page(answer):
+        if wanted is False:
             return None
         if wanted:
-            return "site"
-        # Whether there is a browser is asked first: without one no page is looked at.
-        if not self._learns or not self._is_on("trial") or not is_script_shell(answer.body):
+            return "site" if _is_page(answer) else None
+        # Whether there is a browser is asked first: without one no page is looked at. Nearly every
+        # page ends at the next question, so what it is comes behind it.
+        if not self._learns or not self._is_on("trial"):
+            return None
+        if not is_script_shell(answer.body) or not _is_page(answer):
             return None
         try:
             lesson = await self._services.render_lessons.of(lease.domain)

@@ -75,6 +75,15 @@ class Taken:
         canonical = canonicalize(url) or url
         return bool(await self.which([(URL + url_id(canonical).hex(), domain_of(canonical))]))
 
+    async def has_any(self) -> bool:
+        """Whether anything was ever taken down and not lifted: most fleets have nothing, and then
+        the names of what is stored need not be made and sent."""
+        with translated():
+            pipe = self.client.pipeline(transaction=False)
+            pipe.hlen(keys.TAKEN)
+            pipe.scard(keys.TAKEN_DOMAINS)
+            return any(await pipe.execute())
+
     async def which(self, asked: Sequence[tuple[str, str]]) -> set[int]:
         """Places of those of which the field, or the domain or one above it, was taken down.
 
@@ -88,10 +97,11 @@ class Taken:
             pipe.smembers(keys.TAKEN_DOMAINS)
             known, domains = await pipe.execute()
         taken = _names(domains)
+        within = {domain for domain in {domain for _, domain in asked} if is_within(domain, taken)}
         return {
             place
             for place, (value, (_, domain)) in enumerate(zip(known, asked, strict=True))
-            if value is not None or is_within(domain, taken)
+            if value is not None or domain in within
         }
 
     # ------------------------------------------------------------------ changing

@@ -72,7 +72,8 @@ def _member(block: bytes) -> bytes:
 
 
 def _date(moment: datetime) -> bytes:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").encode()
+    text = moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds")
+    return text.encode() + b"Z"
 
 
 def encode_warcinfo(name: str, moment: datetime, fields: Mapping[str, str]) -> tuple[bytes, str]:

@@ -327,10 +327,10 @@ class NewsSpider(Spider):
 
     # ------------------------------------------------------------------ parts
     def _page(self, response: Response, lease: Lease) -> Page:
-        stats = self.crawler.stats
-        stats.inc_value(metrics.PAGES)
-        stats.inc_value(metrics.PAGE_BYTES, len(response.body))
-        stats.inc_value(metrics.labelled(metrics.PAGE_STATUS, str(response.status)))
+        count = self.crawler.stats.inc_value  # to find it costs as much as to call it
+        count(metrics.PAGES)
+        count(metrics.PAGE_BYTES, len(response.body))
+        count(metrics.labelled(metrics.PAGE_STATUS, str(response.status)))
         site = self.services.site_of(lease)
         page = page_of(response, lease, site, self.leads, self._now_ms())
         if page.kind is Kind.PAGE and self.services.link_learning.names_section(site, lease.url):
@@ -338,20 +338,20 @@ class NewsSpider(Spider):
         return page
 
     def _count(self, result: Result, visit: Visit) -> None:
-        stats = self.crawler.stats
+        count = self.crawler.stats.inc_value
         if isinstance(result, Unparsed):
-            stats.inc_value(metrics.PAGES_UNREADABLE)
+            count(metrics.PAGES_UNREADABLE)
         if not isinstance(result, (HtmlRead, ListRead)):
             return
         found = result.found
-        stats.inc_value(metrics.LINKS_FOUND, found.total)
-        stats.inc_value(metrics.LINKS_OFFERED, len(found.links))
-        stats.inc_value(metrics.LINKS_KNOWN, found.known)
-        for reason, count in found.refused.items():
-            stats.inc_value(metrics.labelled(metrics.LINKS_REFUSED, reason), count)
+        count(metrics.LINKS_FOUND, found.total)
+        count(metrics.LINKS_OFFERED, len(found.links))
+        count(metrics.LINKS_KNOWN, found.known)
+        for reason, number in found.refused.items():
+            count(metrics.labelled(metrics.LINKS_REFUSED, reason), number)
         if visit.article is not None and isinstance(result, HtmlRead) and result.extraction:
             for name in result.extraction.disagreements:
-                stats.inc_value(metrics.labelled(metrics.ARTICLE_CONTESTED, name))
+                count(metrics.labelled(metrics.ARTICLE_CONTESTED, name))
 
     @property
     def _scheduler(self) -> Scheduler:
