@@ -114,7 +114,7 @@ class Scrapyd:
 
     def get(self, path: str, **query: str) -> dict[str, Any]:
         with urllib.request.urlopen(
-            f"{self.url}{path}?{urllib.parse.urlencode(query)}", timeout=60
+            f"{self.url}{path}?{urllib.parse.urlencode(query)}", timeout=180
         ) as answer:
             return dict(json.loads(answer.read()))
 

@@ -121,6 +121,7 @@ def _worker_row(look: Look, row: Mapping[str, Any], job: Job | None) -> dict[str
         "memory_bytes": row.get("memory_bytes"),
         "version": row.get("version") or (job.version if job else None),
         "last_error": row.get("last_error") or None,
+        "waits_for": row.get("waits_for") or None,
     }
 
 
@@ -187,7 +188,7 @@ def shown_worker(row: Mapping[str, Any]) -> dict[str, Any]:
         "beat": None if beat is None else f"{beat:.0f} s ago",
         "cpu": None if cpu is None else f"{cpu:.0f} %",
         "memory": None if memory is None else f"{memory / 1024**2:,.0f} MiB",
-        "last_error": _cut(row["last_error"]),
+        "last_error": _cut(row["waits_for"] or row["last_error"]),
     }
 
 

@@ -16,7 +16,7 @@ from newscrawler.fleet.judgement import Patience
 from newscrawler.fleet.ledger import Batch, Job, Ledger, NodeState, State, Wanted
 from newscrawler.fleet.registry import BEAT_TTL_S, DRAIN, REPLACED, Beat, Registry, worker_key
 from newscrawler.fleet.scaling import Demand
-from newscrawler.fleet.status import headline, status_of
+from newscrawler.fleet.status import headline, shown_worker, status_of
 from newscrawler.fleet.watch import Limits, Look, Watch, backoff_s, last_error
 from tests.redis.helpers import frontier, links
 
@@ -384,7 +384,8 @@ async def test_a_node_whose_store_is_away_gets_no_workers_for_a_while(r: Any) ->
         await fleet.beat(live, node="b", ended_s=1.0)
         waits = {"waits_s": 200.0, "waits_for": "waiting for the article store (200 s): disk full"}
         await fleet.beat(away, beat_ms=now_ms + number, **waits)
-        await fleet.round()
+        rows = [shown_worker(row) for row in status_of(await fleet.round())["workers"]]
+        assert rows[0]["last_error"].startswith("waiting for the article store (200 s)")
     await fleet.registry.leave(away.worker)
     look = await fleet.round()
     state = await fleet.ledger.read()
