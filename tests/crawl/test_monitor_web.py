@@ -38,6 +38,7 @@ def preload(queue: Queue, per_hour: dict[str, int]) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.long
 def test_a_crawl_that_nothing_ever_answered_is_told(
     tmp_path: Path, newsweb: Any, queue: Queue
 ) -> None:

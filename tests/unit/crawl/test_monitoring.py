@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -66,6 +68,26 @@ async def test_a_new_fleet_is_well(r: Any, settings: Settings, webhook: Receiver
     report = await monitor_of(settings, r).round()
     assert report.is_well and webhook.alerts == []
     assert (await monitor_of(settings, r).incidents.last_look())["at_ms"] == report.at_ms
+
+
+async def test_a_fleet_that_nothing_ever_answered_is_told(
+    r: Any, settings: Settings, webhook: Receiver
+) -> None:
+    """Too few visits for the share that fails, and "Nothing is wrong." was said."""
+    monitor, registry = monitor_of(settings, r), Registry(r)
+    assert (await monitor.round()).is_unused
+    failed = SiteDelta(pages=2, outcomes=Counter({"RETRY(dns)": 2}), last_error="RETRY(dns)")
+    await registry.add({}, {"a.vn": failed}, 0)
+    report = await monitor.round()
+    assert report.is_well and not report.is_unused, "two visits: its sites may be away"
+    await registry.add({}, {"b.vn": replace(failed, pages=1)}, 0)
+    [incident] = (await monitor.round()).open
+    assert (incident.kind, incident.subject) == ("no_answer", "fleet")
+    assert incident.reason.startswith("3 visits of 2 sites since the start, and no answer: RETRY")
+    answered = SiteDelta(pages=1, outcomes=Counter({"DONE": 1}), last_fetch_ms=report.at_ms)
+    await registry.add({}, {"b.vn": answered}, 0)
+    assert (await monitor.round()).is_well
+    assert told(webhook) == [("raised", "no_answer/fleet"), ("recovered", "no_answer/fleet")]
 
 
 async def test_a_redis_that_is_away_is_told_once_by_a_machine(
