@@ -33,7 +33,7 @@ httpx._transports.default.create_ssl_context = functools.cache(  # type: ignore[
     httpx._transports.default.create_ssl_context  # type: ignore[attr-defined]
 )
 
-pytest_plugins = ["tests.durations", "tests.second_try"] + [
+pytest_plugins = ["tests.durations", "tests.once", "tests.second_try"] + [
     f"tests.{p.stem}"
     for p in sorted(Path(__file__).parent.glob("fixtures_*.py"))
     if importlib.util.find_spec("pytest")

@@ -7,7 +7,11 @@ own entry point and ends as an interpreter ends. What it is not: executed anew. 
 itself (scrapyd, `make run`, the egg, kill -9 in a loop) start real processes, and
 tests/unit/test_warm.py holds both ways against each other.
 
-The server is started with the first command of a test process and ends with it.
+The server is started with the first command of a test process and ends with it; in a run of many
+processes it is one for all of them, which the one that reports starts (tests/once.py).
+
+A test that needs a process in which pages are parsed or articles are written, not a whole command,
+has :func:`start_process`.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -72,6 +76,10 @@ _ENDED = struct.Struct("=id")
 _HEAD = struct.Struct("=I")
 #: The exit code of a Python whose output could not be written at its end.
 _NOT_FLUSHED = 120
+#: Names the server of the whole run to the processes that run its tests.
+_SHARED = "NEWSCRAWLER_TEST_WARM"
+#: What a process of :func:`start_process` may be asked for.
+_TARGETS = ("newscrawler.crawl.parse_process", "newscrawler.store.sqlite.job")
 
 _cpu_s = 0.0
 
@@ -199,10 +207,25 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 
 @functools.cache
 def _server() -> str:
-    """The address of this test process's server, which is started now."""
-    address = f"\0newscrawler-warm-{os.getpid()}"
+    """The address of the run's server, or of this test process's, which is started now."""
+    if shared := os.environ.get(_SHARED):
+        return f"\0{shared}"
+    name, stop = _start_server()
+    atexit.register(stop)
+    return f"\0{name}"
+
+
+def share() -> Callable[[], None]:
+    """Starts a server for the processes that are started from here on; gives what ends it."""
+    os.environ[_SHARED], stop = _start_server()
+    return stop
+
+
+def _start_server() -> tuple[str, Callable[[], None]]:
+    """Its address, which can be connected to at once, and what ends it."""
+    name = f"newscrawler-warm-{os.getpid()}"
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.warm", address[1:]], cwd=ROOT,
+        [sys.executable, "-m", "tests.warm", name], cwd=ROOT,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     assert process.stdin is not None and process.stdout is not None
@@ -211,10 +234,35 @@ def _server() -> str:
         process.stdin.close()  # type: ignore[union-attr]
         process.wait(10)
 
-    atexit.register(stop)
     with process.stdout:
-        assert process.stdout.readline() == b"ready\n", "the server of warm processes did not start"
-    return address
+        assert process.stdout.readline() == b"bound\n", "the server of warm processes did not start"
+    return name, stop
+
+
+def start_process(fd: int, target: str, memory_bytes: int) -> subprocess.Popen[bytes]:
+    """In the place of crawl.processes.start_process in a test: the process is forked by one that
+    has the imports behind it, and is a child of this one all the same."""
+    helpers = _helpers()
+    with orphans_adopted():
+        return helpers.start_process(fd, target, memory_bytes)
+
+
+@functools.cache
+def _helpers() -> Helpers:
+    """Those of this test process, started now."""
+    helpers = Helpers()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.warm", "--helpers", str(helpers.theirs.fileno())],
+        cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[helpers.theirs.fileno()],
+    )  # fmt: skip
+    helpers.theirs.close()
+
+    def stop() -> None:
+        helpers.ours.close()
+        process.wait(30)
+
+    atexit.register(stop)
+    return helpers
 
 
 # ---------------------------------------------------------------- the server
@@ -306,6 +354,9 @@ class Server:
         self.listener.bind("\0" + address)
         self.listener.listen(64)
         self.connections: dict[int, socket.socket] = {}
+
+    def begin(self) -> None:
+        """When what was imported has left the signals alone."""
         self.woken, wake = socket.socketpair()
         self.woken.setblocking(False)
         wake.setblocking(False)
@@ -319,7 +370,6 @@ class Server:
     def serve(self) -> Order | None:
         """Returns in every child with its order, and in the server with None
         when the tests have ended."""
-        print("ready", flush=True)
         while True:
             for key, _ in self.selector.select():
                 if key.fileobj is sys.stdin:
@@ -387,6 +437,10 @@ class Helpers:
             self.theirs.close()
             return None
         self.ours.close()
+        return self.serve()
+
+    def serve(self) -> HelperOrder:
+        """Returns in every child with its order; the process that forks them ends here."""
         # The command decides when its processes end.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
@@ -459,9 +513,20 @@ class HelperOrder:
         serve(fd, self.target, self.memory_bytes)
 
 
-def adopt_orphans() -> None:
-    if ctypes.CDLL(None).prctl(36, 1, 0, 0, 0):  # PR_SET_CHILD_SUBREAPER
+def adopt_orphans(is_on: bool = True) -> None:
+    if ctypes.CDLL(None).prctl(36, int(is_on), 0, 0, 0):  # PR_SET_CHILD_SUBREAPER
         raise SystemExit("the kernel does not let a process adopt orphans")
+
+
+@contextlib.contextmanager
+def orphans_adopted() -> Iterator[None]:
+    """Not for longer: servers that a test leaves behind would become zombies, which nobody waits
+    for."""
+    adopt_orphans()
+    try:
+        yield
+    finally:
+        adopt_orphans(False)
 
 
 def rename(name: str) -> None:
@@ -474,12 +539,32 @@ def rename(name: str) -> None:
 
 
 def main() -> None:
+    if sys.argv[1] == "--helpers":
+        run_helper(int(sys.argv[2]))
+        return
+    server = Server(sys.argv[1])
+    print("bound", flush=True)
     preload()
-    order = Server(sys.argv[1]).serve()
+    server.begin()
+    order = server.serve()
     if order is None:
         return
     order.put_on()
     end(MAINS[order.module])
+
+
+def run_helper(fd: int) -> None:
+    for name in _TARGETS:
+        importlib.import_module(name)
+    read_pages()
+    gc.collect()
+    gc.freeze()
+    helpers = Helpers()
+    helpers.ours.close()
+    helpers.theirs.close()
+    helpers.theirs = socket.socket(fileno=fd)
+    helpers.serve().run()
+    os._exit(0)
 
 
 def end(work: Callable[[], None]) -> NoReturn:

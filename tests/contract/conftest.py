@@ -21,6 +21,8 @@ StoreOf = Callable[[Sequence[Article]], Awaitable[ArticleStore]]
 
 @pytest.fixture(params=["sqlite", "sqlite elsewhere", "elasticsearch"])
 def kind(request: pytest.FixtureRequest) -> str:
+    if request.param == "sqlite elsewhere":
+        request.getfixturevalue("warm_processes")
     return str(request.param)
 
 

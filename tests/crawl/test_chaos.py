@@ -243,6 +243,7 @@ def run(storm: Storm, tmp_path: Path, newsweb: StartNewsweb, redis: RedisServer)
     assert_frontier_is_whole(articles, webs, redis, storm.delay_s)
 
 
+@pytest.mark.long
 def test_kill_9_of_workers_and_of_redis_loses_nothing(
     tmp_path: Path, newsweb: StartNewsweb, redis: RedisServer
 ) -> None:

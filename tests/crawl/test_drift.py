@@ -90,6 +90,7 @@ def change_in_the_middle(
     return scrapy, changed, done
 
 
+@pytest.mark.long
 def test_layout_change_is_seen_mended_and_repaired(
     newsweb: Any, tmp_path: Path, queue: Queue
 ) -> None:

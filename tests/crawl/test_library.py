@@ -64,7 +64,7 @@ def test_all_that_is_public_is_there_and_typed() -> None:
 
 
 # ---------------------------------------------------------------- the example
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_example_runs_with_the_shipped_defaults(newsweb: StartNewsweb, tmp_path: Path) -> None:
     web = newsweb("names", articles=8)
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("SCRAPY_", "LLM_", "REDIS_"))}
@@ -251,6 +251,7 @@ def test_a_crawl_that_no_site_answers_says_so(
     assert any("No article for" in line and log in line and "last line" in line for line in told)
 
 
+@pytest.mark.long
 def test_a_crawl_with_nothing_due_says_when_the_next_visit_is(
     newsweb: StartNewsweb, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

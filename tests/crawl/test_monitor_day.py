@@ -194,6 +194,7 @@ async def test_nothing_is_said_on_five_days_of_33_sites(
     await a_quiet_day(r, tmp_path, webhook, seed=seed, sites=33, every=20)
 
 
+@pytest.mark.long
 async def test_each_fault_is_told_within_its_time_and_nothing_else(
     r: Any, tmp_path: Path, webhook: Receiver
 ) -> None:

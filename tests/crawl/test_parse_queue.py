@@ -292,7 +292,7 @@ async def test_what_is_acknowledged_is_deleted_at_once(r: Any) -> None:
 
 
 # ---------------------------------------------------------------- real processes
-@pytest.mark.slow
+@pytest.mark.long
 def test_three_workers_beside_a_crawl_one_killed_give_what_one_reparse_gives(
     tmp_path: Path, newsweb: StartNewsweb, queue: Queue
 ) -> None:

@@ -16,6 +16,7 @@ from tests.newsweb import judge
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 def test_shards_change_under_two_workers_and_a_killed_reshard_goes_on(
     tmp_path: Path, newsweb: StartNewsweb, queue: Queue
 ) -> None:

@@ -244,6 +244,7 @@ DELAY_S = 0.3
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.long
 def test_a_fleet_heals_and_stores_the_web_once(
     cluster: Cluster, newsweb: Any, tmp_path: Path
 ) -> None:

@@ -39,6 +39,7 @@ def test_good_crawl_is_quiet_and_was_watched(
     assert "[Spidermon]" in done.stderr and "Field coverage" in done.stderr
 
 
+@pytest.mark.long
 def test_a_healthy_crawl_is_quiet_at_every_look(
     newsweb: Any, tmp_path: Path, webhook: Receiver
 ) -> None:

@@ -163,7 +163,14 @@ def test_an_article_goes_from_everywhere_and_stays_away(
     assert victim.id in {a.id for a in back}
 
 
-@pytest.mark.parametrize("word", ["blocked for the whole fleet", "raw pages", "looking for"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        pytest.param("blocked for the whole fleet", marks=pytest.mark.long),
+        "raw pages",
+        pytest.param("looking for", marks=pytest.mark.long),
+    ],
+)
 def test_a_take_down_that_is_killed_goes_on(tmp_path: Path, web: NewswebProcess, word: str) -> None:
     scrapy = crawler(tmp_path, web)
     articles = crawled(scrapy)
@@ -203,6 +210,7 @@ def test_while_a_crawl_runs_what_is_in_flight_is_dropped(
     assert scrapy.run("store", "check").returncode == 0
 
 
+@pytest.mark.long
 def test_a_domain_goes_as_a_whole(tmp_path: Path, web: NewswebProcess) -> None:
     scrapy = crawler(tmp_path, web)
     articles = crawled(scrapy)
@@ -228,6 +236,7 @@ def test_a_domain_goes_as_a_whole(tmp_path: Path, web: NewswebProcess) -> None:
     assert {a.id for a in crawled(scrapy)} >= {a.id for a in rest}
 
 
+@pytest.mark.long
 def test_elasticsearch_and_pages_in_s3(
     tmp_path: Path, newsweb: StartNewsweb, elasticsearch_server: str, s3_server: S3Server
 ) -> None:

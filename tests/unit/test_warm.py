@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,11 +13,16 @@ from typing import Any
 
 import pytest
 
+from newscrawler.crawl import processes
+from newscrawler.crawl.parse_process import Task
+from newscrawler.items import Kind
 from tests import warm
 from tests.crawl.harness import until
+from tests.fixtures_selectors import made_pages
 from tests.newsweb import process
 from tests.newsweb.process import NewswebProcess
 
+READER = "newscrawler.crawl.parse_process:read"
 ENV = {**os.environ, "PROGRESS": "off", "REDIS_URL": ""}
 
 
@@ -75,6 +81,8 @@ def test_a_signal_reaches_the_command_and_its_exit_code_comes_back(tmp_path: Pat
         try:
             until(lambda log=log: "http://127.0.0.1" in log.read_text(), "the address is printed")
             assert os.getsid(process.pid) == process.pid
+            of_the_run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+            assert parent_of(parent_of(process.pid)) == of_the_run, "one server for all processes"
             assert process.poll() is None
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(0.01)
@@ -96,6 +104,38 @@ def test_the_cpu_of_a_command_is_counted() -> None:
     before = warm.cpu_s()
     warm.run(["version"], timeout=60)
     assert warm.cpu_s() > before
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def limits_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/limits").read_text()
+
+
+async def test_a_forked_reader_is_the_one_that_is_executed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It answers alike, is a child of who asked for it, keeps to its memory and is replaced when
+    it is killed."""
+    page = Task(made_pages("tuoitre.vn", 1)[0].body, "https://a.vn/1", Kind.ARTICLE)
+    answers = []
+    for start in (processes.start_process, warm.start_process):
+        monkeypatch.setattr(processes, "start_process", start)
+        child = processes.Child(READER, cpu_s=60, memory_bytes=600_000_000)
+        await child.start()
+        pid = child.pid
+        assert pid is not None and parent_of(pid) == os.getpid()
+        answers.append(await child.call(page))
+        assert re.search(r"Max data size +600000000 +600000000", limits_of(pid))
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(processes.ChildDied, match="SIGKILL"):
+            await child.call(page)
+        assert (await child.call(page)) == answers[-1] and child.pid != pid
+        await child.close()
+        assert not Path(f"/proc/{pid}").exists()
+    assert answers[0] == answers[1]
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -46,7 +46,9 @@ def task(body: bytes, kind: Kind = Kind.ARTICLE, **more: object) -> Task:
 
 
 @pytest.fixture(params=[0, 1, 2], ids=["here", "one process", "two processes"])
-async def reader(request: pytest.FixtureRequest) -> AsyncIterator[ParseProcesses]:
+async def reader(
+    request: pytest.FixtureRequest, warm_processes: None
+) -> AsyncIterator[ParseProcesses]:
     reader = ParseProcesses(request.param)
     await reader.start()
     yield reader
@@ -99,7 +101,7 @@ async def test_feeds_and_sitemaps(reader: ParseProcesses) -> None:
     ],
     ids=["nesting", "attributes", "formatting"],
 )
-async def test_a_hostile_page_costs_a_process_at_most(hostile: bytes) -> None:
+async def test_a_hostile_page_costs_a_process_at_most(warm_processes: None, hostile: bytes) -> None:
     reader = ParseProcesses(1)
     try:
         found = await reader.read(task(b"<html><body>" + hostile + PAGE))

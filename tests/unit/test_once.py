@@ -1,0 +1,56 @@
+"""What the processes of a run share, so that each need not make it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_durations import ROOT
+
+#: The processes that run tests may not rewrite: they have to find what the one that reports wrote.
+CONFTEST = """
+import os
+from _pytest.assertion import rewrite
+from tests import warm
+pytest_plugins = ["tests.once"]
+warm.share = lambda: lambda: None
+if "PYTEST_XDIST_WORKER" in os.environ:
+    def refuse(path, config):
+        raise AssertionError(f"{path} is rewritten again")
+    rewrite._rewrite_test = refuse
+"""
+
+
+def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    (folder / "pytest.ini").write_text(
+        f"[pytest]\npythonpath = {ROOT}\naddopts = -p no:cacheprovider\n"
+    )
+    (folder / "conftest.py").write_text(CONFTEST)
+    env = {name: v for name, v in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, "-m", "pytest", "-q", *options]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=240)
+
+
+def test_the_asserts_of_all_modules_are_rewritten_once(tmp_path: Path) -> None:
+    # Before the one that reports has come to the modules, conftest.py is imported everywhere.
+    assert run(tmp_path, "--collect-only").returncode == pytest.ExitCode.NO_TESTS_COLLECTED
+    (tmp_path / "inner").mkdir()
+    for number in range(12):
+        path = tmp_path / ("inner" if number % 2 else "") / f"test_{number}.py"
+        path.write_text("def test_it():\n    seven = 7\n    assert seven == 8\n")
+    done = run(tmp_path, "-n", "2")
+    assert "12 failed" in done.stdout and "assert 7 == 8" in done.stdout, done.stdout
+    assert "again" not in done.stdout
+
+    (tmp_path / "test_0.py").write_text("def test_it():\n    five = 5\n    assert five == 6\n")
+    done = run(tmp_path, "-n", "2", "test_0.py::test_it", "inner")
+    assert "7 failed" in done.stdout and "assert 5 == 6" in done.stdout, done.stdout
+    assert "again" not in done.stdout
+
+    (tmp_path / "test_0.py").write_text("def test_it(:\n")
+    done = run(tmp_path, "-n", "2", "test_0.py")
+    assert "test_0.py is rewritten again" in done.stdout, "what is wrong is said where it is run"
