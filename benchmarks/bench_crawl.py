@@ -40,6 +40,7 @@ from typing import Any
 
 import redis
 
+from newscrawler import cli
 from newscrawler.frontier import redis_server as embedded
 from tests.newsweb.process import NewswebProcess
 
@@ -116,7 +117,11 @@ def measure(commands: list[list[str]], env: dict[str, str], log: Path, limit_s: 
             process = subprocess.Popen(command, env=env, stdout=out, stderr=err, cwd=ROOT)
             running[process.pid] = process
         while running:
-            pid, status, usage = _ended(set(running), started + limit_s)
+            try:
+                pid, status, usage = _ended(set(running), started + limit_s)
+            except BaseException:  # Ctrl-C: they have it as well, and would end when they like
+                _kill(list(running.values()))
+                raise
             if not pid:
                 raise SystemExit(_where_it_hangs(list(running.values()), log, limit_s))
             process = running.pop(pid)
@@ -356,4 +361,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with cli.interruptible("Stopped; nothing is told of a part."):
+        main()

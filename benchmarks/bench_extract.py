@@ -25,6 +25,7 @@ from typing import Any
 import trafilatura
 
 from evaluation import score_tables
+from newscrawler import cli
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import PageContext, extract, prediction
 from newscrawler.extraction.selectors import SelectorSet
@@ -207,4 +208,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with cli.interruptible("Stopped; nothing is told of a part."):
+        main()

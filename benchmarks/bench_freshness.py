@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmarks.freshness import Plan, Result, percentile, run, save
 from benchmarks.freshness_plot import draw
+from newscrawler import cli
 
 BASELINE_S = 900.0
 TARGET_MIN = 10.0
@@ -123,4 +124,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    with cli.interruptible("Stopped; nothing is told of a part."):
+        raise SystemExit(main())

@@ -34,6 +34,7 @@ from typing import Any
 import msgpack
 import uvloop
 
+from newscrawler import cli
 from newscrawler.frontier import allocator, connect, keys, redis_server
 from newscrawler.frontier.queue import Ack, DomainPolicy, Fetched, Frontier, FrontierConfig
 from newscrawler.items import Kind, Link, Outcome
@@ -486,6 +487,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    gc.freeze()  # this and uvloop as the workers do, see commands/crawl.py
-    gc.set_threshold(20_000, 20, 50)
-    uvloop.run(main())
+    with cli.interruptible("Stopped; nothing is told of a part."):
+        gc.freeze()  # this and uvloop as the workers do, see commands/crawl.py
+        gc.set_threshold(20_000, 20, 50)
+        uvloop.run(main())

@@ -29,6 +29,7 @@ import apsw
 from elasticsearch import AsyncElasticsearch
 
 from benchmarks.bench_search import Language, is_known_item, kinds_of_query
+from newscrawler import cli
 from newscrawler.items import Article
 from newscrawler.store.base import ArticleStore, Query
 from newscrawler.store.elasticsearch.article_store import ElasticStore
@@ -257,4 +258,5 @@ if __name__ == "__main__":
     parser.add_argument("--elasticsearch", default="", help="http://host:9200 of one that runs")
     parser.add_argument("--seed", type=int, default=11, help="of the articles")
     parser.add_argument("--query-seed", type=int, default=4042, help="of the queries")
-    asyncio.run(main(parser.parse_args()))
+    with cli.interruptible("Stopped; nothing is told of a part."):
+        asyncio.run(main(parser.parse_args()))

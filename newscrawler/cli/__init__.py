@@ -34,6 +34,7 @@ __all__ = [
     "UsageError",
     "add_json_option",
     "begin",
+    "download_errors",
     "fail",
     "install_interrupt",
     "interruptible",
@@ -164,6 +165,31 @@ class OnePage(ScrapyCommand):
         super().process_options(args, opts)
         assert self.settings is not None
         self.settings.set("FRONTIER_ENABLED", False, priority="cmdline")
+        for name in _SAY_WHY:
+            logging.getLogger(name).addFilter(_without_trace)
+
+
+#: Loggers whose line names the error of a download, and then shows where it was raised.
+_SAY_WHY = ("scrapy.core.scraper", "scrapy.downloadermiddlewares.robotstxt")
+
+
+def download_errors() -> tuple[type[Exception], ...]:
+    """What a page that could not be had raises: a matter of the site or the network."""
+    from scrapy import exceptions as scrapys
+
+    from newscrawler.fetch.client import FetchError
+
+    return (
+        FetchError, scrapys.CannotResolveHostError, scrapys.DownloadConnectionRefusedError,
+        scrapys.DownloadFailedError, scrapys.DownloadTimeoutError, scrapys.ResponseDataLossError,
+    )  # fmt: skip
+
+
+def _without_trace(record: logging.LogRecord) -> bool:
+    """A filter. A site that is away is no fault of the program, in which a traceback would lead."""
+    if record.exc_info and isinstance(record.exc_info[1], download_errors()):
+        record.exc_info = None
+    return True
 
 
 class OneAnswer(OnePage):

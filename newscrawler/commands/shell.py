@@ -20,3 +20,10 @@ class Command(cli.OnePage, ScrapysCommand):
         handlers = self.settings.getdict("DOWNLOAD_HANDLERS")
         handlers["file"] = default_settings.DOWNLOAD_HANDLERS_BASE["file"]
         self.settings.set("DOWNLOAD_HANDLERS", handlers, priority="cmdline")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        try:
+            super().run(args, opts)
+        except cli.download_errors() as exc:
+            cli.note(f"{args[0] if args else 'the page'} could not be fetched: {exc}")
+            self.exitcode = 1

@@ -341,6 +341,21 @@ def test_a_name_that_is_not_found_is_a_line_and_a_failure(
     assert "CannotResolveHostError" in line or "dns" in line
 
 
+def test_a_page_that_cannot_be_had_is_told_without_a_traceback(person: Scrapy) -> None:
+    """With the log on; the shell in code and at its prompt, where it ends as well."""
+    dead = "http://192.0.2.1.invalid/"
+    for command in (("fetch", dead), ("shell", dead), ("shell", dead, "-c", "1")):
+        done = person.run(*command, "-s", "RETRY_ENABLED=False", timeout=90)
+        assert done.returncode == 1, done.stderr[-3000:]
+        assert f"{dead} could not be fetched: " in done.stderr.splitlines()[-1]
+        assert "name is not known" in done.stderr
+        nothing_was_left(person, done)
+    for url in ("http://127.0.0.1:9/", "http://10.0.0.1/"):
+        done = person.run("shell", url, "-s", "ALLOWED_PRIVATE_NETWORKS=", timeout=90)
+        assert done.returncode == 1 and "address is refused" in done.stderr.splitlines()[-1]
+        nothing_was_left(person, done)
+
+
 def test_parse_shows_the_article_and_its_links(web: NewswebProcess, person: Scrapy) -> None:
     article = an_article(web)
     done = person.run("parse", "--spider=news", article["url"], "--nocolour", timeout=60)

@@ -8,6 +8,7 @@ import json
 import time
 from pathlib import Path
 
+from newscrawler import cli
 from tests.semisynthetic.life import FIELDS, Life, Site, live, structures
 
 
@@ -25,6 +26,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="other stories in the same structures")
     parser.add_argument("--show", action="store_true", help="the sets and what was wrong")
     args = parser.parse_args()
+    if not (args.pages / "gold.jsonl").is_file():
+        cli.refuse(
+            f"there are no stored pages in {args.pages}: --pages DIR names a folder with gold.jsonl"
+            " and html/<id>.html.gz"
+        )
     lives: list[Life] = []
     part, parts = map(int, args.shard.split("/"))
     for number, (structure, texts) in enumerate(structures(args.pages, args.most)):
@@ -65,4 +71,5 @@ def report(lives: list[Life]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with cli.interruptible("Stopped."):
+        main()

@@ -3,6 +3,9 @@ its row in the table."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import bench_crawl
+from tests.crawl.harness import until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -96,3 +100,30 @@ def test_what_does_not_end_says_where_it_is_and_leaves_its_log(tmp_path: Path) -
     kept = Path(text.partition("kept in ")[2].partition(":\n")[0])
     assert "most recent call first" in kept.read_text()
     kept.unlink()
+
+
+@pytest.mark.long
+def test_ctrl_c_is_a_line_and_leaves_no_process(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.bench_crawl", "--hosts", "2", "--turns", "1"]
+    process = subprocess.Popen(
+        [*command, "--pages-per-host", "400", "--keep", str(tmp_path)],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    assert "running memory" in process.stderr.readline()
+    seeds = str(tmp_path / "seeds.txt")
+    until(lambda: running_with(seeds), "the first variant runs", 60)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and "Traceback" not in err, err
+    assert err.splitlines()[-1] == "Stopped; nothing is told of a part." and not out
+    assert not running_with(seeds)
+
+
+def running_with(argument: str) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if argument.encode() in path.read_bytes().split(b"\0"):
+                found.append(path.parent.name)
+    return found
