@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+from newscrawler.utils import files
 
 FILE = "tokens.json"
 _SCHEMA = 1
@@ -144,16 +145,11 @@ class TokenBook:
             raise TokenFileError(_fault(self.path, exc)) from exc
 
     def _write(self, known: dict[str, Issued]) -> None:
-        partial = self.path.with_suffix(f".{os.getpid()}")
         # Without what is empty: a program of before knows no tokens that end with others.
         rows = [_row(one) for one in known.values()]
         text = json.dumps({"schema": _SCHEMA, "tokens": rows}, ensure_ascii=False, indent=1)
         # Ids are no secrets, but nobody else has to know who may do what.
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(self.path)
+        files.write_whole(self.path, f"{text}\n".encode(), mode=0o600)
 
 
 def _row(one: Issued) -> dict[str, object]:

@@ -58,6 +58,7 @@ from newscrawler.frontier.types import FrontierError
 from newscrawler.selectorsets.jobs import Jobs
 from newscrawler.store.base import StoreError, WholeStore
 from newscrawler.store.days import zone_of
+from newscrawler.utils import files
 from newscrawler.utils.display import shown
 
 if TYPE_CHECKING:
@@ -477,15 +478,8 @@ def _row_of(path: Path | None, is_open_to_others: bool) -> dict[str, Any] | None
 
 def _replace(path: Path, row: Mapping[str, Any]) -> None:
     """The whole row or the one before, also on a disk that is full."""
-    number, name = tempfile.mkstemp(prefix=path.name, dir=path.parent)
-    try:
-        with os.fdopen(number, "w", encoding="utf-8") as file:
-            os.fchmod(number, 0o644)  # monitors of other users read it too
-            file.write(json.dumps(row))
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
+    # Monitors of other users read it too.
+    files.write_whole(path, json.dumps(row).encode(), mode=0o644, is_durable=False)
 
 
 def _alert(

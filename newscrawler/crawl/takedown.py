@@ -42,6 +42,7 @@ from newscrawler.rawstore.record import RawPage
 from newscrawler.store import codec
 from newscrawler.store.base import WholeStore
 from newscrawler.store.events import STREAM
+from newscrawler.utils import files
 from newscrawler.web.urls import canonicalize, domain_of, is_http, url_id
 
 if TYPE_CHECKING:
@@ -246,15 +247,8 @@ class TakeDown:
             raise TakeDownRefused(f"{self._path(target)} cannot be read: {exc}") from exc
 
     def _write_down(self, plan: Plan) -> None:
-        path = self._path(plan.target)
-        partial = path.with_suffix(".part")
         data = json.dumps(asdict(plan), ensure_ascii=False).encode("utf-8", "replace")
-        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        files.write_whole(self._path(plan.target), data, mode=0o600)
 
     def _wipe(self, plan: Plan) -> None:
         path = self._path(plan.target)

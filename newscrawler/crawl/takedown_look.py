@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import gzip
 import html
+import io
 import json
 import os
 import re
 import zlib
 from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,6 +19,7 @@ from typing import Any, BinaryIO
 from newscrawler.frontier.errors import translated
 from newscrawler.items import Article
 from newscrawler.rawstore.files import OPEN_SUFFIX, SUFFIX
+from newscrawler.utils import files
 
 #: Characters of a piece of a text, and the most pieces of one article.
 PIECE, PIECES = 48, 24
@@ -150,21 +153,21 @@ def _is_json(row: bytes) -> bool:
 
 def _mend_table(path: Path, needles: Needles) -> int | None:
     """The file is replaced in one step: a crash leaves the old or the new one."""
-    partial = path.with_name(path.name + ".mended")
-    with (
-        path.open(encoding="utf-8", newline="", errors="surrogateescape") as file,
-        partial.open("w", encoding="utf-8", newline="", errors="surrogateescape") as out,
-    ):
+    as_it_is: dict[str, Any] = {"encoding": "utf-8", "newline": "", "errors": "surrogateescape"}
+    with suppress(_Moved), path.open(**as_it_is) as file:
         before = _state(path)
-        gone = _mend_csv(file, out, needles)
-        out.flush()
-        os.fsync(out.fileno())
-    partial.chmod(path.stat().st_mode & 0o777)
-    if _state(path) != before:
-        partial.unlink()
-        return None
-    partial.replace(path)
-    return gone
+        with files.replacing(path, mode=path.stat().st_mode & 0o777) as raw:
+            out = io.TextIOWrapper(raw, **as_it_is)
+            gone = _mend_csv(file, out, needles)
+            out.detach()  # writes what it holds
+            if _state(path) != before:
+                raise _Moved
+        return gone
+    return None
+
+
+class _Moved(Exception):
+    """The table was written meanwhile."""
 
 
 def _state(path: Path) -> tuple[int, int, int]:
