@@ -73,6 +73,36 @@ class Command(ScrapyCommand):
         set_own(self.settings, self.own_settings)
 
 
+class PlainCommand(Command):
+    """A command without verbs: what its usage says is stated, and it has ``--json``."""
+
+    requires_project = True
+    requires_crawler_process = False
+    own_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
+    #: Of the usage: what stands behind the name, one line, what stands below that line.
+    arguments: ClassVar[str] = ""
+    summary: ClassVar[str] = ""
+    #: How the first line of the long text ends.
+    closing: ClassVar[str] = "."
+    text: ClassVar[tuple[str, ...]] = ()
+    examples: ClassVar[str] = ""
+
+    def syntax(self) -> str:
+        return f"{self.arguments} [options]"
+
+    def short_desc(self) -> str:
+        return self.summary
+
+    def long_desc(self) -> str:
+        first = f"{self.summary}{self.closing}"
+        return "\n".join([first, *self.text, "", "Examples:", self.examples])
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.formatter_class = VerbsHelp
+        add_json_option(parser)
+
+
 def begin(settings: BaseSettings) -> None:
     """What every command does before its own work."""
     install_records()

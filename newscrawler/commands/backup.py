@@ -22,34 +22,19 @@ EXAMPLES = """\
   scrapy backup s3://bucket/newscrawler/2026-11-22"""
 
 
-class Command(cli.Command):
-    requires_project = True
-    requires_crawler_process = False
-    own_settings = {"LOG_ENABLED": False}
-
-    def syntax(self) -> str:
-        return "TARGET [options]"
-
-    def short_desc(self) -> str:
-        return "Back up queue, selector sets, articles and what was set by commands"
-
-    def long_desc(self) -> str:
-        return "\n".join(
-            [
-                f"{self.short_desc()}, while the crawl runs.",
-                "TARGET is a folder that is not there yet, or a URL (s3://...). It holds tokens'",
-                "ids and the sites' addresses: keep it as the data itself. `scrapy restore` puts",
-                "it back.",
-                "",
-                "Examples:",
-                EXAMPLES,
-            ]
-        )
+class Command(cli.PlainCommand):
+    arguments = "TARGET"
+    summary = "Back up queue, selector sets, articles and what was set by commands"
+    closing = ", while the crawl runs."
+    text = (
+        "TARGET is a folder that is not there yet, or a URL (s3://...). It holds tokens'",
+        "ids and the sites' addresses: keep it as the data itself. `scrapy restore` puts",
+        "it back.",
+    )
+    examples = EXAMPLES
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.formatter_class = cli.VerbsHelp
-        cli.add_json_option(parser)
         parser.add_argument(
             "--raw", action="store_true", help="take the raw pages of DATA_DIR/warc along"
         )

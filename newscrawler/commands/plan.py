@@ -18,32 +18,14 @@ EXAMPLES = """\
 LOCAL_A_DAY = 20_000
 
 
-class Command(cli.Command):
-    requires_project = True
-    requires_crawler_process = False
-    own_settings = {"LOG_ENABLED": False}
-
-    def syntax(self) -> str:
-        return "--sites N --articles N [options]"
-
-    def short_desc(self) -> str:
-        return "Say how large a fleet must be: workers, CPU, Redis, disk, network"
-
-    def long_desc(self) -> str:
-        return "\n".join(
-            [
-                f"{self.short_desc()}.",
-                "The figures behind it were measured; docs/operations.md has the formula.",
-                "",
-                "Examples:",
-                EXAMPLES,
-            ]
-        )
+class Command(cli.PlainCommand):
+    arguments = "--sites N --articles N"
+    summary = "Say how large a fleet must be: workers, CPU, Redis, disk, network"
+    text = ("The figures behind it were measured; docs/operations.md has the formula.",)
+    examples = EXAMPLES
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.formatter_class = cli.VerbsHelp
-        cli.add_json_option(parser)
         parser.add_argument("--sites", type=int, metavar="N", help="sites that are crawled")
         parser.add_argument(
             "--articles", type=int, metavar="N", help="new articles a day, all sites"

@@ -16,33 +16,17 @@ EXAMPLES = """\
   scrapy restore s3://bucket/newscrawler/2026-11-22 -s DATA_DIR=/srv/newscrawler"""
 
 
-class Command(cli.Command):
-    requires_project = True
-    requires_crawler_process = False
-    own_settings = {"LOG_ENABLED": False}
-
-    def syntax(self) -> str:
-        return "SOURCE [options]"
-
-    def short_desc(self) -> str:
-        return "Put a backup back, on an empty machine or over what is there"
-
-    def long_desc(self) -> str:
-        return "\n".join(
-            [
-                f"{self.short_desc()}.",
-                "Every file is compared with its checksum first. The index of words and vectors",
-                "are made again by the next crawl or `scrapy serve`.",
-                "",
-                "Examples:",
-                EXAMPLES,
-            ]
-        )
+class Command(cli.PlainCommand):
+    arguments = "SOURCE"
+    summary = "Put a backup back, on an empty machine or over what is there"
+    text = (
+        "Every file is compared with its checksum first. The index of words and vectors",
+        "are made again by the next crawl or `scrapy serve`.",
+    )
+    examples = EXAMPLES
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.formatter_class = cli.VerbsHelp
-        cli.add_json_option(parser)
         parser.add_argument(
             "--check", action="store_true", help="compare checksums, change nothing"
         )

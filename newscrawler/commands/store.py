@@ -6,7 +6,7 @@ import argparse
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import asdict
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from scrapy.settings import BaseSettings
 
@@ -16,7 +16,7 @@ from newscrawler.crawl import retention, services
 from newscrawler.crawl.store_check import Check, Findings
 from newscrawler.frontier.types import FrontierError
 from newscrawler.rawstore import RawNotFound, RawStoreUnavailable
-from newscrawler.store.base import ArticleStore, StoreError, WholeStore
+from newscrawler.store.base import ArticleStore, StoreError, WholeStore, whole
 from newscrawler.store.copying import Copied, copy
 from newscrawler.utils.display import url_shown
 
@@ -91,10 +91,11 @@ class Command(cli.Command):
             _check(self.settings, opts)
 
 
-def _whole(store: ArticleStore) -> WholeStore:
-    if not hasattr(store, "walk"):
-        cli.fail("this store cannot be walked: only those of this project can")
-    return cast(WholeStore, store)
+def _walked(store: ArticleStore) -> WholeStore:
+    try:
+        return whole(store)
+    except StoreError as exc:
+        cli.fail(str(exc))
 
 
 # ---------------------------------------------------------------- check
@@ -104,7 +105,7 @@ def _check(settings: BaseSettings, opts: argparse.Namespace) -> None:
     except RawStoreUnavailable as exc:
         cli.fail(str(exc))
     try:
-        found = with_store(settings, lambda store: Check(_whole(store), raw, cli.note).run())
+        found = with_store(settings, lambda store: Check(_walked(store), raw, cli.note).run())
     except RawStoreUnavailable as exc:
         cli.fail(str(exc))
     finally:
@@ -139,7 +140,7 @@ def _prune(settings: BaseSettings, opts: argparse.Namespace) -> None:
 
     async def work(store: ArticleStore) -> retention.Pruned:
         return await retention.prune(
-            settings, _whole(store), limits, cli.note,
+            settings, _walked(store), limits, cli.note,
             dry_run=opts.dry_run, current_too=opts.current_too,
         )  # fmt: skip
 
@@ -252,7 +253,7 @@ def _open(settings: BaseSettings, uri: str, index: str, *, must_exist: bool) -> 
     from newscrawler.store import open_store
 
     store = open_store(uri, services.data_dir(settings), index=index, must_exist=must_exist)
-    return _whole(store)
+    return _walked(store)
 
 
 def _say_copied(done: Copied) -> None:

@@ -30,34 +30,20 @@ EXAMPLES = """\
   scrapy takedown --undo example.vn"""
 
 
-class Command(cli.Command):
-    requires_project = True
-    requires_crawler_process = False
+class Command(cli.PlainCommand):
+    arguments = "URL|DOMAIN --reason TEXT"
+    summary = "Remove an article or a domain everywhere, and block it for good"
+    closing = ", while the crawl runs."
+    text = (
+        "Article, versions, index, vectors, events, link graph, remembered answers of",
+        "models, exports in DATA_DIR and raw pages; then the data folder and Redis are",
+        "searched for its title and text. Backups are not changed.",
+    )
+    examples = EXAMPLES
     own_settings = {"LOG_ENABLED": False, "SEMANTIC": "off"}
-
-    def syntax(self) -> str:
-        return "URL|DOMAIN --reason TEXT [options]"
-
-    def short_desc(self) -> str:
-        return "Remove an article or a domain everywhere, and block it for good"
-
-    def long_desc(self) -> str:
-        return "\n".join(
-            [
-                f"{self.short_desc()}, while the crawl runs.",
-                "Article, versions, index, vectors, events, link graph, remembered answers of",
-                "models, exports in DATA_DIR and raw pages; then the data folder and Redis are",
-                "searched for its title and text. Backups are not changed.",
-                "",
-                "Examples:",
-                EXAMPLES,
-            ]
-        )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.formatter_class = cli.VerbsHelp
-        cli.add_json_option(parser)
         parser.add_argument("--reason", metavar="TEXT", help="why; kept in the audit log")
         parser.add_argument(
             "--copies", action="store_true", help="with its copies at other addresses of the site"

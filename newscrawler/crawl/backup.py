@@ -29,7 +29,7 @@ from newscrawler.rawstore import RawStoreUnavailable
 from newscrawler.rawstore.raw_store import RemoteFolder
 from newscrawler.rawstore.sealing import MARKER
 from newscrawler.store import open_store
-from newscrawler.store.base import StoreError, WholeStore
+from newscrawler.store.base import ArticleStore, StoreError, WholeStore, whole
 from newscrawler.store.copying import copy
 from newscrawler.utils.display import url_shown
 
@@ -119,7 +119,7 @@ async def _save_articles(settings: BaseSettings, path: Path) -> dict[str, int]:
     if own is not None:
         _save_database(own, path)
     else:
-        source = _whole(services.open_article_store(settings, must_exist=True))
+        source = _walked(services.open_article_store(settings, must_exist=True))
         target = cast(WholeStore, open_store(str(path), path.parent))
         try:
             await copy(source, target)
@@ -145,10 +145,11 @@ def _save_database(path: Path, to: Path) -> None:
             connection.close()
 
 
-def _whole(store: Any) -> WholeStore:
-    if not hasattr(store, "walk"):
-        raise BackupRefused("this article store cannot be walked: only those of this project can")
-    return cast(WholeStore, store)
+def _walked(store: ArticleStore) -> WholeStore:
+    try:
+        return whole(store)
+    except StoreError as exc:
+        raise BackupRefused(str(exc)) from exc
 
 
 def _counts(path: Path) -> dict[str, int]:
@@ -296,7 +297,7 @@ async def _restore_articles(settings: BaseSettings, path: Path, own: Path | None
         with tempfile.TemporaryDirectory(prefix="newscrawler-restore-") as made:
             copied = shutil.copyfile(path, Path(made) / ARTICLES)
             source = cast(WholeStore, open_store(str(copied), Path(made), must_exist=True))
-            target = _whole(services.open_article_store(settings))
+            target = _walked(services.open_article_store(settings))
             try:
                 done = await copy(source, target)
             finally:

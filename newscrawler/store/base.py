@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
-from typing import Literal, Protocol
+from typing import Literal, Protocol, cast
 
 from newscrawler.items import Article
 
@@ -340,3 +340,10 @@ class WholeStore(ArticleStore, Protocol):
     async def headlines(self, after: datetime, before: datetime) -> list[Headline]:
         """Of everything published at or after ``after`` and before ``before``, oldest first."""
         ...
+
+
+def whole(store: ArticleStore) -> WholeStore:
+    """:raises StoreError: it is of another project, and cannot be walked"""
+    if not hasattr(store, "walk"):
+        raise StoreError("this article store cannot be walked: only those of this project can")
+    return cast(WholeStore, store)
