@@ -38,4 +38,5 @@ def beats() -> bool:
 
 if __name__ == "__main__":
     where = os.environ.get("HEALTH_URL", "")
-    sys.exit(0 if (beats() if where == "worker" else answers(where)) else 1)
+    is_well = beats() if where == "worker" else answers(where)
+    sys.exit(0 if is_well else 1)

@@ -19,6 +19,8 @@ from newscrawler.store.attention import steps as in_steps
 COLOURS = 5
 #: Units of a plot: one step is so wide, and the whole so high.
 _STEP, _HIGH = 10, 100
+#: (name, a value of each step), the lowest first; None = nothing is known
+Layers = Sequence[tuple[str, Sequence[float | None]]]
 
 
 def by_site(steps: Sequence[Step]) -> Counter[str]:
@@ -34,54 +36,23 @@ def plot(
     """Bars of the steps, each made of its sites; a step is a link to its articles."""
     per_site = by_site(steps)
     shown = [site for site, _ in per_site.most_common(COLOURS)]
-    highest = max(step.share if show == "share" else step.articles for step in steps) or 1
-    top = nice(highest)
-    bars = []
-    for at, step in enumerate(steps):
-        name = step_name(step.day, per)
-        title = say(
-            "{step}: {n} of {published} articles",
-            step=name,
-            n=thousands(step.articles),
-            published=thousands(step.published),
-        )
-        scale = (step.share / step.articles if show == "share" else 1) if step.articles else 0
-        parts, base = [], 0.0
-        for colour, site in enumerate([*shown, ""]):
-            many = (
-                step.sites.get(site, 0) if site
-                else step.articles - sum(step.sites.get(s, 0) for s in shown)
-            )  # fmt: skip
-            high = _HIGH * many * scale / top
-            if many:
-                parts.append(
-                    {"y": round(_HIGH - base - high, 3), "high": round(high, 3), "colour": colour}
-                )
-            base += high
-        last = after(step.day, per)
-        link = asked.link(after=step.day.isoformat(), before=last.isoformat(), sort="date")
-        bars.append({"x": at * _STEP, "parts": parts, "title": title, "link": link})
-    legend = [
-        {"name": site_name(site, reader), "articles": per_site[site], "colour": colour}
-        for colour, site in enumerate(shown)
-    ]
-    if rest := per_site.total() - sum(per_site[site] for site in shown):
-        name = say("{n} more", n=len(per_site) - len(shown))
-        legend.append({"name": name, "articles": rest, "colour": COLOURS})
-    middle = steps[len(steps) // 2] if len(steps) > 2 else None
-    peak = max(steps, key=lambda step: step.share if show == "share" else step.articles)
+
+    def value(step: Step) -> float:
+        return step.share if show == "share" else step.articles
+
+    top = nice(max(map(value, steps)) or 1)
+    peak = max(steps, key=value)
     return {
         "wide": len(steps) * _STEP,
         "high": _HIGH,
         "step": _STEP,
-        "bars": bars,
-        "scale": [axis(top, show), axis(top / 2, show), "0"],
-        "days": [
-            step_name(s.day, "month" if per == "month" else "day")
-            for s in (steps[0], middle, steps[-1])
-            if s is not None
+        "bars": [
+            _bar(at, step, per, asked, _stacked(step, shown, _HIGH * value(step) / top))
+            for at, step in enumerate(steps)
         ],
-        "legend": legend,
+        "scale": [axis(top, show), axis(top / 2, show), "0"],
+        "days": _names_below(steps, per),
+        "legend": _legend(per_site, shown, reader),
         "said": say(
             "Articles over time; most: {step}: {n}",
             step=step_name(peak.day, per),
@@ -102,6 +73,53 @@ def plot(
             for step in reversed(steps)
         ],
     }
+
+
+def _bar(
+    at: int, step: Step, per: Per, asked: Asked, parts: list[dict[str, Any]]
+) -> dict[str, Any]:
+    title = say(
+        "{step}: {n} of {published} articles",
+        step=step_name(step.day, per),
+        n=thousands(step.articles),
+        published=thousands(step.published),
+    )
+    last = after(step.day, per)
+    link = asked.link(after=step.day.isoformat(), before=last.isoformat(), sort="date")
+    return {"x": at * _STEP, "parts": parts, "title": title, "link": link}
+
+
+def _stacked(step: Step, shown: Sequence[str], high: float) -> list[dict[str, Any]]:
+    """The part of each site, the lowest first, and above them all that of the others."""
+    of_shown = [step.sites.get(site, 0) for site in shown]
+    parts, base = [], 0.0
+    for colour, many in enumerate([*of_shown, step.articles - sum(of_shown)]):
+        part = high * many / step.articles if many else 0.0
+        if many:
+            y = round(_HIGH - base - part, 3)
+            parts.append({"y": y, "high": round(part, 3), "colour": colour})
+        base += part
+    return parts
+
+
+def _names_below(steps: Sequence[Step], per: Per) -> list[str]:
+    """Of the first step, the middle one where there are three, and the last."""
+    middle = [steps[len(steps) // 2]] if len(steps) > 2 else []
+    unit: Per = "month" if per == "month" else "day"
+    return [step_name(step.day, unit) for step in (steps[0], *middle, steps[-1])]
+
+
+def _legend(
+    per_site: Counter[str], shown: Sequence[str], reader: DataReader
+) -> list[dict[str, Any]]:
+    legend = [
+        {"name": site_name(site, reader), "articles": per_site[site], "colour": colour}
+        for colour, site in enumerate(shown)
+    ]
+    if rest := per_site.total() - sum(per_site[site] for site in shown):
+        name = say("{n} more", n=len(per_site) - len(shown))
+        legend.append({"name": name, "articles": rest, "colour": COLOURS})
+    return legend
 
 
 def nice(value: float) -> float:
@@ -162,7 +180,7 @@ def outline(days: dict[str, int], asked: Asked) -> dict[str, Any] | None:
 
 def layered(
     name: str,
-    layers: Sequence[tuple[str, Sequence[float | None]]],
+    layers: Layers,
     steps: Sequence[str],
     is_gap: Sequence[bool],
     *,
@@ -180,24 +198,18 @@ def layered(
     sums = [combined(values[at] or 0 for _, values in layers) for at in range(len(steps))]
     known = [at for at in range(len(steps)) if any(v[at] is not None for _, v in layers)]
     highest = top(max(sums, default=0) or 1)
-    bars = []
-    for at, step in enumerate(steps):
-        parts, base = [], 0.0
-        for colour, (_, values) in enumerate(layers):
-            high = max(_HIGH * (values[at] or 0) / highest - (0 if add else base), 0)
-            if high:
-                y = round(_HIGH - base - high, 3)
-                parts.append({"y": y, "high": round(high, 3), "colour": colour})
-            base += high
-        told = ", ".join(
-            f"{label} {show(value)}".strip()
-            for label, values in layers
-            if (value := values[at]) is not None and (value or len(layers) == 1)
-        )
-        title = say("{step}: {n}", step=step, n=told or (say("no data") if is_gap[at] else "–"))
-        bars.append({"x": at * _STEP, "parts": parts, "title": title, "is_gap": is_gap[at]})
+    bars = [
+        {
+            "x": at * _STEP,
+            "parts": _layers_of(at, layers, highest, add=add),
+            "title": say("{step}: {n}", step=step, n=_said(at, layers, show, is_gap[at])),
+            "is_gap": is_gap[at],
+        }
+        for at, step in enumerate(steps)
+    ]
     peak = max(known, key=lambda at: sums[at], default=None)
     at_most = "–" if peak is None else show(sums[peak])
+    now = "–" if not known else show(sums[known[-1]])
     return {
         "name": name,
         "wide": len(steps) * _STEP,
@@ -209,15 +221,31 @@ def layered(
         "legend": [
             {"name": label, "colour": colour} for colour, (label, _) in enumerate(layers) if label
         ],
-        "now": "–" if not known else show(sums[known[-1]]),
+        "now": now,
         "most": at_most,
-        "said": say(
-            "{name}: {now} now, {most} at most",
-            name=name,
-            now="–" if not known else show(sums[known[-1]]),
-            most=at_most,
-        ),
+        "said": say("{name}: {now} now, {most} at most", name=name, now=now, most=at_most),
     }
+
+
+def _layers_of(at: int, layers: Layers, highest: float, *, add: bool) -> list[dict[str, Any]]:
+    parts, base = [], 0.0
+    for colour, (_, values) in enumerate(layers):
+        below = 0 if add else base
+        high = max(_HIGH * (values[at] or 0) / highest - below, 0)
+        if high:
+            y = round(_HIGH - base - high, 3)
+            parts.append({"y": y, "high": round(high, 3), "colour": colour})
+        base += high
+    return parts
+
+
+def _said(at: int, layers: Layers, show: Callable[[float], str], is_gap: bool) -> str:
+    """The values of a step in words; of several layers those that are not 0."""
+    known = [(label, value) for label, values in layers if (value := values[at]) is not None]
+    told = [f"{label} {show(value)}".strip() for label, value in known if value or len(layers) == 1]
+    if told:
+        return ", ".join(told)
+    return say("no data") if is_gap else "–"
 
 
 #: Seconds that people read at a glance.

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from newscrawler.crawl.fleet_control import (
 )
 from newscrawler.fleet import deploy as deploying
 from newscrawler.fleet import status as tables
-from newscrawler.fleet.nodes import Node, NodeError, TargetError
+from newscrawler.fleet.nodes import Node, NodeError, NodeView, TargetError
 from newscrawler.fleet.registry import RegistryUnavailable
 from newscrawler.fleet.watch import Look, Watch
 from newscrawler.utils.numbers import whole_number
@@ -323,27 +323,29 @@ def show_status(look: Look, as_json: bool) -> int:
 def show_versions(look: Look, as_json: bool) -> int:
     """Exit code 1 when nodes or workers differ."""
     runs = [(row["node"], row["version"]) for row in tables.worker_rows(look) if row["alive"]]
-    rows = [
-        {
-            "node": name,
-            "has": ", ".join(view.versions) or (view.error and "?") or "none",
-            "runs": ", ".join(sorted({version for node, version in runs if node == name})) or None,
-            "workers": sum(node == name for node, _ in runs),
-        }
-        for name, view in sorted(look.views.items())
-    ]
+    rows = [_versions_of(view, runs) for _, view in sorted(look.views.items())]
     cli.print_rows(rows, ("node", "runs", "workers", "has"), as_json)
+    faults = [view.error for view in look.views.values() if view.error]
     newest = {view.versions[-1:] for view in look.views.values() if not view.error}
-    running = {version for _, version in runs}
-    for view in look.views.values():
-        if view.error:
-            cli.note(f"! {view.error}")
     if len(newest) > 1:
-        cli.note("! the nodes have different versions: `scrapy fleet deploy`")
-    if len(running) > 1:
-        cli.note("! workers run different versions: `scrapy fleet restart`")
-    is_mixed = len(newest) > 1 or len(running) > 1
-    return 1 if is_mixed or any(view.error for view in look.views.values()) else 0
+        faults.append("the nodes have different versions: `scrapy fleet deploy`")
+    if len({version for _, version in runs}) > 1:
+        faults.append("workers run different versions: `scrapy fleet restart`")
+    for fault in faults:
+        cli.note(f"! {fault}")
+    return 1 if faults else 0
+
+
+def _versions_of(view: NodeView, runs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """:param runs: (node, version) of each worker that is at work"""
+    own = [version for node, version in runs if node == view.name]
+    unknown = "?" if view.error else "none"
+    return {
+        "node": view.name,
+        "has": ", ".join(view.versions) or unknown,
+        "runs": ", ".join(sorted(set(own))) or None,
+        "workers": len(own),
+    }
 
 
 def _logs(node: Node, job: str, opts: argparse.Namespace) -> int:

@@ -66,31 +66,42 @@ def why_not(out: Extraction, doc: Document, context: PageContext) -> str:
     """Why the page is no article; "" when it is one."""
     if _is_challenge(doc):
         return "challenge"
-    content = out.content.value
+    content = out.content.value or ""
     if not out.title.value:
         return _untitled(doc, content)
     seen = page_metadata.of(doc)
-    if len(content or "") < _MISSING_CHARS and _says_missing(out, seen):
+    if len(content) < _MISSING_CHARS and _says_missing(out, seen):
         return "missing"
-    if _is_video(doc, seen) and _sentences(content or "") < VIDEO_CHARS:
+    if _is_video(doc, seen) and _sentences(content) < VIDEO_CHARS:
         return "video"
     if not content:
         return "no content"
-    if len(content) < _WALL_CHARS and not seen.has_article and _asks_for_consent(content):
+    if _is_wall(content, seen):
         return "challenge"
+    return _not_one_article(out, doc, context, seen) or ("stub" if _is_stub(content, seen) else "")
+
+
+def _is_wall(content: str, seen: page_metadata.PageMetadata) -> bool:
+    return len(content) < _WALL_CHARS and not seen.has_article and _asks_for_consent(content)
+
+
+def _not_one_article(
+    out: Extraction, doc: Document, context: PageContext, seen: page_metadata.PageMetadata
+) -> str:
+    """Of a page with a headline and a text: "listing", "page" or ""."""
     in_menu = context.needs_evidence and _is_in_own_menu(doc, out.title.value)
     if _is_listing(out, doc, context, seen) or _is_teasers(out, doc, context, in_menu):
         return "listing"
     if context.needs_evidence and (in_menu or not _states_an_article(out, doc, seen)):
         return "page"
-    return "stub" if _is_stub(content, seen) else ""
+    return ""
 
 
 def _says_missing(out: Extraction, seen: page_metadata.PageMetadata) -> bool:
     return not seen.has_article and _MISSING.search(out.title.value) is not None
 
 
-def _untitled(doc: Document, content: str | None) -> str:
+def _untitled(doc: Document, content: str) -> str:
     """What a page without a headline is, by what it calls itself."""
     called = _called(doc)
     if _MISSING.search(called):

@@ -387,7 +387,11 @@ class Resharder:
         :param copy: what the target has of it already
         """
         held = await self._filter(target)
-        number = copy["g"] if copy else held["next"] if held else 2
+        number = 2
+        if copy is not None:
+            number = copy["g"]
+        elif held is not None:
+            number = held["next"]
         for first in range(0, int(gen["n"]), _KEYS):
             await self._write()
             numbers = range(first, min(first + _KEYS, int(gen["n"])))

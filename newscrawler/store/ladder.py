@@ -10,7 +10,7 @@ quoted phrase, a field, an alternative and an exclusion are never given up, only
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -162,11 +162,7 @@ def _relax(plan: Plan) -> Generator[Ask, object, Plan]:
     words = tuple(dict.fromkeys(w for t in plan.loose for w in _pieces(t)))[:MOST_TERMS]
     share = yield Frequencies(words)
     assert isinstance(share, dict)
-    unknown = tuple(
-        t.folded[0]
-        for t in words
-        if len(t.folded) == 1 and not share[t] and 2 < len(t.folded[0]) <= LONGEST_CORRECTED
-    )
+    unknown = _unknown(words, share)
     better = (yield from _corrections(unknown, plan)) if unknown else {}
     if better:
         plan = corrected(plan, better)
@@ -181,6 +177,17 @@ def _relax(plan: Plan) -> Generator[Ask, object, Plan]:
     for looser in _looser(plan):
         if (yield from _count(looser, 1)):
             return looser
+    return _any_of(plan, words, share)
+
+
+def _unknown(words: tuple[Term, ...], share: Mapping[Term, float]) -> tuple[str, ...]:
+    """Words that no article has and that may be another one with a slip."""
+    single = (t for t in words if len(t.folded) == 1 and not share[t])
+    return tuple(t.folded[0] for t in single if 2 < len(t.folded[0]) <= LONGEST_CORRECTED)
+
+
+def _any_of(plan: Plan, words: tuple[Term, ...], share: Mapping[Term, float]) -> Plan:
+    """The rarest words, of which one is enough."""
     known = sorted((t for t in words if share.get(t)), key=lambda t: (share[t], t.folded))
     rarest = [t for t in known if share[t] < COMMON] or known
     if not rarest:

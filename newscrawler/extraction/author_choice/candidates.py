@@ -159,7 +159,9 @@ class _Search:
     # ------------------------------------------------------------ machine places
     def _stated(self) -> None:
         for person in page_metadata.of(self.doc).persons[:20]:
-            kind = "body" if "organi" in person.kind else "person" if person.kind else "text"
+            kind = "person" if person.kind else "text"
+            if "organi" in person.kind:
+                kind = "body"
             self._add(person.name, Place(f"ld:{kind}", f"ld:{kind}"))
         for name in page_metadata.AUTHOR_META:
             for value in bylines.stated_in(self.doc, name)[:4]:

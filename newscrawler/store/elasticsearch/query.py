@@ -234,6 +234,15 @@ def _ways(plan: Plan) -> list[dict[str, Any]]:
     accepts."""
     exact = plan.is_exact
     all_of = [_anywhere(t, exact) for t in plan.terms if not t.quoted and t.words(exact)]
+    others = _other_ways(plan)
+    if not others:
+        return all_of if plan.by_all else []
+    ways = [{"bool": {"must": all_of}}, *others] if plan.by_all else others
+    return [{"dis_max": {"queries": ways}}]
+
+
+def _other_ways(plan: Plan) -> list[dict[str, Any]]:
+    """Most of the words in the title, a name, parts of the words."""
     others: list[dict[str, Any]] = []
     least = len(plan.loose) - plan.title_misses
     if plan.title_misses and least > 0:
@@ -244,10 +253,7 @@ def _ways(plan: Plan) -> list[dict[str, Any]]:
     if plan.instead:
         parts = _one_of([_anywhere(t, False) for t in plan.instead])
         others.append({"constant_score": {"filter": parts, "boost": PART_BOOST}})
-    if not others:
-        return all_of if plan.by_all else []
-    ways = [{"bool": {"must": all_of}}, *others] if plan.by_all else others
-    return [{"dis_max": {"queries": ways}}]
+    return others
 
 
 def ranked(plan: Plan, typed: Plan | None) -> dict[str, Any]:

@@ -179,9 +179,19 @@ class Queries:
         if plan.any_of:
             quoted.append(self._any_of([anywhere[t] for t in plan.any_of]))
         loose = [anywhere[t] for t in terms if not t.quoted]
+        by_title = list(titles.values())
+        ways = [_Way([*quoted, *loose], by_title[:])] if plan.by_all else []
+        ways += self._other_ways(plan, quoted, loose, by_title)
+        wanted = [query for one in plan.wanted for query in self._scored(one, exact)]
+        for way in ways:
+            way.should += wanted
+        return ways
+
+    def _other_ways(
+        self, plan: Plan, quoted: list[Any], loose: list[Any], titles: list[Any]
+    ) -> list[_Way]:
+        """Most of the words in the title, a name, parts of the words."""
         ways = []
-        if plan.by_all:
-            ways.append(_Way([*quoted, *loose], list(titles.values())))
         least = len(plan.loose) - plan.title_misses
         if plan.title_misses and least > 0:
             titled = [(self._occur.Should, self._title(t)) for t in plan.loose]
@@ -189,13 +199,10 @@ class Queries:
             ways.append(_Way([*quoted, most], loose))
         if plan.byline and self._has_byline(plan):
             name = self._silent(self._in("m", plan.byline.folded), QUOTED)
-            ways.append(_Way([name], list(titles.values())))
+            ways.append(_Way([name], titles[:]))
         if plan.instead:
             parts = [self._silent(self._anywhere(t, False), PART) for t in plan.instead]
-            ways.append(_Way([*quoted, self._any_of(parts)], [*loose, *titles.values()]))
-        wanted = [query for one in plan.wanted for query in self._scored(one, exact)]
-        for way in ways:
-            way.should += wanted
+            ways.append(_Way([*quoted, self._any_of(parts)], [*loose, *titles]))
         return ways
 
     def _conditions(self, plan: Plan) -> tuple[list[Any], list[Any]]:
