@@ -131,6 +131,16 @@ RENDER_TIME = _histogram(
     (0.5, 1, 2.5, 5, 10, 20, 40, 60, 90),
 )
 
+# virus scanner
+SCANNED = _stat(
+    "scan/pages", "pages", "pages shown to ClamAV; label: clean, found, failed, or passed unscanned"
+)
+SCAN_TIME = _histogram(
+    "scan/time",
+    "of a page at ClamAV, the wait for a free place included",
+    (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30),
+)
+
 # articles
 ARTICLES_NEW = _stat("article/new", "articles", "articles stored for the first time")
 ARTICLES_UPDATED = _stat("article/updated", "articles", "articles stored as a new version")

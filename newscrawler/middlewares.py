@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scrapy.exceptions import IgnoreRequest
+from scrapy.exceptions import IgnoreRequest, NotConfigured
 
 from newscrawler import metrics
 from newscrawler.crawl.services import Services, services_of
+from newscrawler.crawl.virus_scan import VirusScan
 from newscrawler.fetch.client import FetchRules, PacedDecoder
 from newscrawler.fetch.decoding import DecodeError
 from newscrawler.items import Article, Kind
@@ -33,7 +34,7 @@ _XML_KINDS = frozenset({Kind.FEED, Kind.SITEMAP})
 
 class Refused(IgnoreRequest):
     """A request or an answer that goes no further. ``reason``: robots, robots_unknown, type, size,
-    bad_encoding, truncated or unasked_304."""
+    bad_encoding, truncated, unasked_304, malware or unscanned."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -190,6 +191,33 @@ def _plain(request: Request, response: Response) -> dict[str, Any]:
         name.decode("latin-1").lower(): b", ".join(values).decode("latin-1")
         for name, values in items
     }
+
+
+class VirusScanMiddleware:
+    """Shows every page to ClamAV before anything reads or stores it (CLAMAV; docs/fetching.md).
+    Behind ResponseGuardMiddleware, so that only what is a page costs a scan."""
+
+    def __init__(self, scan: VirusScan) -> None:
+        self._scan = scan
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> VirusScanMiddleware:
+        """:raises ValueError: a setting is wrong: the crawl must not start without its scanner"""
+        if not crawler.settings.get("CLAMAV"):
+            raise NotConfigured
+        services = services_of(crawler)
+        scan = VirusScan.of(services) if services.has_frontier else None
+        if scan is None:  # one page for a person: nothing is stored
+            raise NotConfigured
+        return cls(scan)
+
+    async def process_response(self, request: Request, response: Response) -> Response:
+        kind = _kind(request)
+        if kind is None or kind is Kind.ROBOTS or response.status not in _READ:
+            return response
+        if response.body and (why := await self._scan.refusal(response.url, response.body)):
+            raise Refused(why[0], f"{why[1]} url={response.url}")
+        return response
 
 
 class SelectorGenerationMiddleware:

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from newscrawler.crawl import rendering, services
+from newscrawler.crawl import rendering, services, virus_scan
+from newscrawler.fetch import clamav
 from newscrawler.fetch.address_guard import is_literal, parse_overrides
 from newscrawler.fetch.browser import Browser, BrowserUnavailable
 from newscrawler.fetch.render import RenderRules
@@ -44,6 +45,8 @@ DISK_WARN = 5 * 1000**3
 CLOCK_WARN_S = 5.0
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 LEAST_REDIS = (6, 2)
+#: Signatures of ClamAV that are older are warned of, seconds; freshclam brings new ones daily.
+SIGNATURES_OLD_S = 7 * 86_400
 #: Names of sites that are looked up, and how long that may take, seconds.
 NAMES, NAMES_S = 3, 10.0
 
@@ -268,6 +271,46 @@ async def raw_pages(settings: BaseSettings) -> list[Finding]:
         todo = "correct RAW_STORE, or the keys and the address in the environment (AWS_…)"
         return [Finding("raw store", "fail", str(exc), todo)]
     return [Finding("raw store", "ok", f"{uri} can be written to")]
+
+
+async def scanner(settings: BaseSettings) -> list[Finding]:
+    """ClamAV, where pages are shown to it: whether it answers, how old its signatures are, and
+    whether it takes pages as large as those that are fetched."""
+    name = "virus scanner"
+    try:
+        daemon = virus_scan.scanner_of(settings)
+    except ValueError as exc:
+        return [Finding(name, "fail", str(exc), "correct the setting; empty = no scan")]
+    if daemon is None:
+        return []
+    try:
+        version = await daemon.version()
+        found = f"{version} at {daemon.name}"
+        await daemon.scan(bytes(settings.getint("DOWNLOAD_MAXSIZE")))
+    except clamav.ScannerUnavailable as exc:
+        waits = "waits" if settings["CLAMAV_AWAY"] == "wait" else "stores pages unscanned"
+        todo = f"start clamd, or correct CLAMAV; until then a crawl {waits}"
+        return [Finding(name, "fail", str(exc), todo)]
+    except clamav.TooLargeToScan:
+        todo = "raise StreamMaxLength in clamd.conf to DOWNLOAD_MAXSIZE: larger pages are refused"
+        return [Finding(name, "warn", found, todo)]
+    except clamav.ScanFailed as exc:
+        return [Finding(name, "fail", f"{found}: {exc}", "see clamd's log")]
+    _, _, day = version.partition("/")[2].partition("/")
+    if not day:
+        todo = "run freshclam: only signatures of your own are loaded"
+        return [Finding(name, "warn", found, todo)]
+    if time.time() - _time_of(day) > SIGNATURES_OLD_S:
+        return [Finding(name, "warn", found, "run freshclam: its signatures are old")]
+    return [Finding(name, "ok", found)]
+
+
+def _time_of(day: str) -> float:
+    """Of "Sun Nov 22 09:00:00 2026"; 0 where it is none."""
+    try:
+        return time.mktime(time.strptime(day, "%a %b %d %H:%M:%S %Y"))
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 async def model(settings: BaseSettings) -> list[Finding]:
@@ -518,6 +561,7 @@ CHECKS: tuple[Check, ...] = (
     sqlite,
     articles,
     raw_pages,
+    scanner,
     model,
     sites,
     selectors,

@@ -17,7 +17,7 @@ from scrapy import Request
 from newscrawler import metrics
 from newscrawler.crawl.services import Services, with_addresses
 from newscrawler.crawl.visits import InFlight
-from newscrawler.crawl.waits import ARTICLES, QUEUE_GONE, RAW_PAGES, REDIS, STORE_GONE
+from newscrawler.crawl.waits import ARTICLES, QUEUE_GONE, RAW_PAGES, REDIS, SCANNER, STORE_GONE
 from newscrawler.frontier.outlook import Outlook, outlook, resting, waiting
 from newscrawler.frontier.queue import (
     Ack,
@@ -474,7 +474,9 @@ class LeaseLoop:
         """The end has come, or what was fetched could not be stored or told."""
         if self._stopping or self._returned or self._engine_is_closing():
             return True
-        return time.monotonic() < self.hold_until or self.waits.is_failing(ARTICLES, RAW_PAGES)
+        return time.monotonic() < self.hold_until or self.waits.is_failing(
+            ARTICLES, RAW_PAGES, SCANNER
+        )
 
     def _give_back_buffer(self) -> None:
         self._returned = True

@@ -348,8 +348,10 @@ def preflight(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
     _event_sinks_by_settings(settings)
     _refuse_unknown(spider_args)
     article_revisits.max_age_s(spider_args.get("since"), settings.getfloat("ARTICLE_MAX_AGE_DAYS"))
+    from newscrawler.crawl.virus_scan import scanner_of
     from newscrawler.fetch.client import FetchRules  # aiohttp, which `scrapy search` does not need
 
+    scanner_of(settings)
     RenderRules.from_settings(settings)
     FetchRules.from_settings(settings)  # a wrong setting of the guard is named before anything runs
     sites = load_sites(settings, only=spider_args.get("sites"), urls=spider_args.get("urls"))

@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 REDIS, ARTICLES, RAW_PAGES = "Redis", "the article store", "the store of raw pages"
+SCANNER = "the virus scanner"
 #: The reasons of a crawl that ended as waiting brings nothing back: its queue, or a
 #: store, was deleted.
 QUEUE_GONE, STORE_GONE = "queue_gone", "store_gone"

@@ -10,8 +10,9 @@ from newscrawler.utils.numbers import is_digits, whole_number
 
 #: Errors (by their ``reason``) that say no to the URL itself; every other one is worth another try.
 REFUSING = frozenset(
-    {"ssrf", "size", "type", "robots", "offsite", "scheme", "trap", "quota", "noindex", "age"}
-)
+    {"ssrf", "size", "type", "robots", "offsite", "scheme", "trap", "quota", "noindex", "age",
+     "malware"}
+)  # fmt: skip
 
 #: What a Retry-After may ask at most: 30 years. The gate has a limit of its own (BACKOFF_MAX_S).
 _LONGEST_S = 10**9
