@@ -8,18 +8,17 @@ meanwhile; raw pages of the last day always stay, as their articles may still be
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from newscrawler.crawl import services
+from newscrawler.crawl.keeping import Held, alone_in_fleet
 from newscrawler.frontier import connect
 from newscrawler.frontier.errors import translated
 from newscrawler.frontier.records import finished_age
@@ -110,7 +109,7 @@ async def prune(
     """:raises StoreError, RawStoreUnavailable, FrontierError, OSError: what was done stays done"""
     now = now or datetime.now(UTC)
     done = Pruned()
-    with alone(services.data_dir(settings)):
+    with alone_in_fleet(settings, say) as held:
         if limits.versions:
             say("older versions")
             before = now - timedelta(days=limits.versions)
@@ -125,26 +124,10 @@ async def prune(
             try:
                 keep = _Keep(limits, references, now, done, current_too)
                 say("raw pages")
-                await asyncio.to_thread(_prune_raw, raw, keep, done, say, dry_run)
+                await asyncio.to_thread(_prune_raw, raw, keep, done, say, dry_run, held)
             finally:
                 raw.close()
     return done
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """One at a time on a machine of those that take things out: prune, rekey, take-down.
-
-    :raises RawStoreUnavailable: another one is at it
-    """
-    with (folder / "prune.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RawStoreUnavailable(
-                "another `scrapy store prune`, `store rekey` or `takedown` is at work here"
-            ) from None
-        yield
 
 
 async def _prune_finished(
@@ -222,9 +205,12 @@ class _Keep:
         return not is_old and page.fetched >= self._unreferenced
 
 
-def _prune_raw(raw: RawStore, keep: _Keep, done: Pruned, say: Say, dry_run: bool) -> None:
+def _prune_raw(
+    raw: RawStore, keep: _Keep, done: Pruned, say: Say, dry_run: bool, held: Held
+) -> None:
     said = time.monotonic()
     for number, path in enumerate(_complete(raw), 1):
+        held.still()
         try:
             made = _compacted(raw, path, keep, dry_run)
         except RecordError as exc:
@@ -284,7 +270,7 @@ def rekey(settings: BaseSettings, say: Say) -> tuple[int, int, int]:
 
     :raises RawStoreUnavailable: there is no key, or a page is sealed with one that is not here
     """
-    with alone(services.data_dir(settings)):
+    with alone_in_fleet(settings, say) as held:
         raw = services.open_raw_store(settings, services.worker_id("rekey"))
         try:
             if not raw.keys:
@@ -292,6 +278,7 @@ def rekey(settings: BaseSettings, say: Say) -> tuple[int, int, int]:
             changed = number = damaged = 0
             said = time.monotonic()
             for number, path in enumerate(_complete(raw), 1):
+                held.still()
                 try:
                     made = compact.rekey(path, raw.keys)
                 except RecordError as exc:

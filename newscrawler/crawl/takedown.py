@@ -27,7 +27,7 @@ from redis.exceptions import RedisError
 from newscrawler.crawl import bounded_crawls, link_graph, services
 from newscrawler.crawl import takedown_look as looking
 from newscrawler.crawl.ingest import fields_of
-from newscrawler.crawl.retention import alone
+from newscrawler.crawl.keeping import Held, alone_in_fleet
 from newscrawler.crawl.saved_queries import SavedQueries
 from newscrawler.discovery.sites import Sites
 from newscrawler.frontier import connect
@@ -149,6 +149,7 @@ class TakeDown:
         self.taken = Taken(client, layout)
         config = services.frontier_config(settings, loopback_only=False)
         self._config = replace(config, shards=layout.shards)
+        self.held = Held(None, [], "")  # of carry_out()
 
     # ------------------------------------------------------------------ what is to go
     async def plan(self, target: str, reason: str, who: str, *, with_copies: bool) -> Plan:
@@ -263,7 +264,7 @@ class TakeDown:
     async def carry_out(self, plan: Plan) -> Report:
         """:raises FrontierError, StoreError, RawStoreUnavailable, OSError: what was done is kept,
         the next run goes on; RawStoreUnavailable also while raw pages are pruned or sealed anew"""
-        with alone(self.data):
+        with alone_in_fleet(self.settings, self.say) as self.held:
             return await self._carry_out(plan)
 
     async def _carry_out(self, plan: Plan) -> Report:
@@ -277,6 +278,7 @@ class TakeDown:
             self.say("raw pages")
             await self._out_of_raw(plan)
             self.say("articles")
+            self.held.still()
             purged = await self.store.purge(sorted(plan.ids | set(plan.articles)))
             self._count(plan, "articles", purged)
             self.say("files")
@@ -349,6 +351,7 @@ class TakeDown:
         judge = _Judge(plan, self.sites)
 
         def about_to(refs: list[str]) -> None:
+            self.held.still()
             plan.erasing = refs
             self._write_down(plan)
 

@@ -162,7 +162,7 @@ async def test_versions_go_from_the_oldest_on(open_one: Twin) -> None:  # noqa: 
 
 
 def test_two_at_once_are_refused(tmp_path: Path) -> None:
-    from newscrawler.crawl.retention import alone
+    from newscrawler.crawl.keeping import alone
     from newscrawler.rawstore import RawStoreUnavailable
 
     with alone(tmp_path), pytest.raises(RawStoreUnavailable, match="at work"), alone(tmp_path):

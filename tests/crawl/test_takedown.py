@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from newscrawler.crawl.retention import alone
+from newscrawler.crawl.keeping import alone
 from newscrawler.crawl.takedown_look import pieces_of
 from newscrawler.frontier import redis_server as embedded
 from newscrawler.items import Article
