@@ -36,6 +36,7 @@ from newscrawler.api import (
     problem,
     search_page,
     selector_pages,
+    takedown_routes,
     websub_routes,
 )
 from newscrawler.api.asked import ArticleId, chosen_labels
@@ -113,6 +114,7 @@ def create_app(deps: Deps) -> FastAPI:
         beside = asyncio.ensure_future(deps.beside(end)) if deps.beside is not None else None
         yield
         end.set()
+        await taking_down.close()
         if beside is not None:
             await beside
         await deps.close()
@@ -138,6 +140,7 @@ def create_app(deps: Deps) -> FastAPI:
     operator_routes.add_operator_routes(app, reader)
     crawl_routes.add_crawl_routes(app, reader)
     websub_routes.add_websub(app, reader)
+    taking_down = takedown_routes.add_takedown(app, reader)
     graph_routes.add_graph(app, reader, build_query)
     describe(app)
     app.add_middleware(Unchanged)

@@ -72,6 +72,26 @@ _SEED_ANSWER: dict[str, Any] = {
 }
 
 #: "METHOD path" -> a body that the route may answer with.
+_TAKEN_DOWN: dict[str, Any] = {
+    "target": "https://example.vn/a-4801.html",
+    "reason": "court order 12/2026",
+    "by": "5d2e8c91a0b3",
+    "began": "2026-11-21T01:30:00+00:00",
+    "state": "done",
+    "said": "1 articles, 2 raw pages",
+    "ended": "2026-11-21T01:30:09+00:00",
+    "report": {
+        "target": "https://example.vn/a-4801.html",
+        "removed": {"articles": 1, "raw pages": 2},
+        "articles": {"9f8c2d5e7a1b4c3d9f8c2d5e7a1b4c3d": "https://example.vn/a-4801.html"},
+        "copies": {},
+        "quoted": [],
+        "looked_at": {"texts": 25, "files": 14, "addresses": 1},
+        "left": [],
+        "notes": [],
+    },
+}
+
 EXAMPLES: dict[str, Any] = {
     "GET /api/search": {
         "query": "giá vàng",
@@ -121,6 +141,19 @@ EXAMPLES: dict[str, Any] = {
     "GET /api/crawls/{crawl_id}/pages": [
         {"url": "https://example.vn/", "level": 0, "kind": "home", "outcome": "DONE"},
         {"url": "https://example.vn/a-4801.html", "level": 1, "kind": "article", "outcome": None},
+    ],
+    "POST /api/takedown": _TAKEN_DOWN
+    | {"state": "running", "said": "raw pages", "ended": None, "report": None},
+    "GET /api/takedown": [_TAKEN_DOWN],
+    "GET /api/takedown/blocked": [
+        {
+            "target": "https://example.vn/a-4801.html",
+            "at": "2026-11-21T01:30:00+00:00",
+            "who": "5d2e8c91a0b3",
+            "reason": "court order 12/2026",
+            "blocked": 3,
+            "removed": {"articles": 1, "raw pages": 2},
+        }
     ],
     "POST /api/recheck": {"done": "https://example.vn/a.html is fetched at the next turn"},
     "POST /api/seeds": {"done": "https://example.vn/rss is a feed of example.vn"},

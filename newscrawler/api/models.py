@@ -363,6 +363,38 @@ class CrawlPage(_Exact):
     outcome: str | None = Field(description="null: still to be fetched")
 
 
+class TakeDownReport(_Open):
+    """What `scrapy takedown --json` prints. ``left``: where something still stands."""
+
+    removed: dict[str, int]
+    articles: dict[str, str] = Field(description="id -> URL")
+    copies: dict[str, str] = Field(description="URL -> site of copies that stay")
+    quoted: list[str] = Field(description="other articles whose raw pages quote it")
+    looked_at: dict[str, int]
+    left: list[str]
+    notes: list[str]
+
+
+class TakeDownAnswer(_Exact):
+    target: str
+    reason: str
+    by: str = Field(description="id of the token that asked for it")
+    began: str
+    state: Literal["planned", "running", "done", "left", "refused", "failed", "interrupted"]
+    said: str = Field(description="how far it is; at the end what was removed, or what failed")
+    ended: str | None
+    report: TakeDownReport | None = Field(description="null: not at its end")
+
+
+class BlockedRow(_Exact):
+    target: str
+    at: str
+    who: str
+    reason: str
+    blocked: int = Field(description="addresses and texts")
+    removed: dict[str, int]
+
+
 class GraphNode(_Exact):
     id: str
     url: str

@@ -15,6 +15,7 @@ from scrapy.settings import BaseSettings
 from newscrawler import cli
 from newscrawler.api.access import Principal
 from newscrawler.api.audit import AuditLog, AuditUnavailable
+from newscrawler.api.taking_down import carried_out
 from newscrawler.crawl import services, takedown
 from newscrawler.discovery.sites import SitesError
 from newscrawler.frontier.types import FrontierError
@@ -112,10 +113,7 @@ async def _take(work: takedown.TakeDown, target: str, opts: argparse.Namespace) 
             _show_plan(plan)
             cli.note("nothing was changed; repeat with --yes")
         return 1
-    log.note(who, "takedown", plan.target, plan.reason)
-    report = await work.carry_out(plan)
-    removed = ", ".join(f"{number:,} {what}" for what, number in plan.removed.items())
-    log.note(who, "takedown.done", plan.target, removed or "nothing was stored")
+    report, removed = await carried_out(work, plan, who, log)
     if opts.as_json:
         cli.print_object({**report.plain(), "done": not report.left})
     else:

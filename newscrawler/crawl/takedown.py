@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, cast
 from redis.exceptions import RedisError
 
 from newscrawler.crawl import bounded_crawls, link_graph, services
+from newscrawler.crawl import takedown_logs as logs
 from newscrawler.crawl import takedown_look as looking
 from newscrawler.crawl.ingest import fields_of
 from newscrawler.crawl.keeping import Held, alone_in_fleet
@@ -62,6 +63,10 @@ _REWRITE_S = 300.0
 _SAY_S = 2.0
 #: Times that it is looked through, when a worker has written something meanwhile.
 _ROUNDS = 3
+
+
+#: Where workers write their logs, below DATA_DIR.
+LOGS = "logs"
 
 
 class TakeDownRefused(ValueError):
@@ -112,6 +117,18 @@ class Report:
         }  # fmt: skip
 
 
+def target_of(text: str) -> tuple[str, bool]:
+    """In the form in which it is kept, and whether it is a domain.
+
+    :raises TakeDownRefused: it is neither a URL nor a domain
+    """
+    is_domain = not is_http(text)
+    canonical = text.strip().lower().rstrip("/") if is_domain else canonicalize(text)
+    if not canonical or (is_domain and ("/" in canonical or "." not in canonical)):
+        raise TakeDownRefused(f"{text!r} is neither a URL (http://...) nor a domain")
+    return canonical, is_domain
+
+
 @asynccontextmanager
 async def opened(settings: BaseSettings, say: Say) -> AsyncIterator[TakeDown]:
     """The parts that it works on, closed at the end."""
@@ -157,10 +174,7 @@ class TakeDown:
 
         :raises TakeDownRefused: the target is neither a URL nor a domain
         """
-        is_domain = not is_http(target)
-        canonical = target.strip().lower().rstrip("/") if is_domain else canonicalize(target)
-        if not canonical or (is_domain and ("/" in canonical or "." not in canonical)):
-            raise TakeDownRefused(f"{target!r} is neither a URL (http://...) nor a domain")
+        canonical, is_domain = target_of(target)
         begun = self._begun(canonical)
         if begun is not None:
             begun.with_copies |= with_copies
@@ -401,6 +415,18 @@ class TakeDown:
                 left.append(f"{path}: was written to meanwhile and stays; run it again")
             elif gone:
                 self._count(plan, f"rows of {path.name}", gone)
+        await self._mask_logs(plan)
+        return left
+
+    async def _mask_logs(self, plan: Plan) -> list[Path]:
+        """Files that still have an address: a worker has just written it."""
+        folder, addresses = self.data / LOGS, _addresses(plan)
+        for _ in range(_ROUNDS):
+            masked = await asyncio.to_thread(logs.mask, folder, addresses)
+            self._count(plan, "addresses in logs", masked)
+            left = await asyncio.to_thread(logs.left, folder, addresses)
+            if not left:
+                break
         return left
 
     async def _rewrite_redis(self) -> str:
@@ -456,6 +482,7 @@ class TakeDown:
         stored = await self.store.states(ids)
         again = await self._out_of_raw(plan)
         report.left += [f"{path}: still has some of the text" for path in files]
+        report.left += [f"{path}: has an address of it" for path in await self._mask_logs(plan)]
         report.left += [f"Redis key {place.key.decode(errors='replace')}" for place in keys]
         report.left += [f"article {one}: was stored again" for one in stored]
         report.looked_at = {
@@ -550,6 +577,12 @@ class _Judge:
             whole = is_html and pieces > max(2, len(self._plan.texts) // 2)
             self.doubtful[ref] = (one, url, whole)
         return False
+
+
+def _addresses(plan: Plan) -> logs.Addresses:
+    if plan.is_domain:
+        return logs.Addresses([], plan.target)
+    return logs.Addresses([*plan.urls, *plan.articles.values()])
 
 
 def _add(known: list[str], more: Iterable[str]) -> None:

@@ -3,6 +3,7 @@ it does not come back, and nothing else goes."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import zlib
@@ -89,6 +90,25 @@ def but(victim: Article, articles: list[Article]) -> list[Article]:
     return [a for a in articles if a.id != victim.id]
 
 
+def logs_of(scrapy: Scrapy, victim: Article) -> dict[Path, int]:
+    """The JSON log and one that somebody packed, with their lines; both name the article."""
+    (log,) = (scrapy.data / "logs/json").glob("*")
+    packed = log.with_name("of-before.jsonl.gz")
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    rows = log.read_text().splitlines()
+    assert any(json.loads(row).get("url") == victim.url for row in rows)
+    return {log: len(rows), packed: len(rows)}
+
+
+def assert_masked(logged: dict[Path, int], victim: Article, articles: int) -> None:
+    for file, rows in logged.items():
+        data = file.read_bytes()
+        text = (gzip.decompress(data) if file.suffix == ".gz" else data).decode()
+        assert len(text.splitlines()) == rows, "every line is there"
+        others = {json.loads(row).get("url") for row in text.splitlines()}
+        assert victim.url not in text and len(others) > articles
+
+
 @pytest.fixture
 def web(newsweb: StartNewsweb) -> NewswebProcess:
     return newsweb("ip", sites=2, articles=8, **QUIET)
@@ -108,9 +128,10 @@ def crawled(scrapy: Scrapy, *more: str) -> list[Article]:
 def test_an_article_goes_from_everywhere_and_stays_away(
     tmp_path: Path, web: NewswebProcess
 ) -> None:
-    scrapy = crawler(tmp_path, web)
+    scrapy = crawler(tmp_path, web, LOG_JSON=1)
     articles = crawled(scrapy)
     victim = victim_of(articles)
+    logged = logs_of(scrapy, victim)
     edited = replace(victim, title=victim.title + ", bản sửa lần hai")
     in_store(scrapy.data, lambda store: store.put([edited]))
     articles = stored(scrapy.data)
@@ -139,6 +160,7 @@ def test_an_article_goes_from_everywhere_and_stays_away(
     assert checked.returncode == 0, checked.stdout
     rows = [json.loads(row) for row in (scrapy.data / "export.jsonl").read_text().splitlines()]
     assert len(rows) == len(articles) and rows.count({}) == 1
+    assert_masked(logged, victim, len(articles))
     audit = (scrapy.data / "audit.jsonl").read_text()
     assert "asked by the court" in audit and "takedown.done" in audit
     assert not any(text.decode() in audit for text in texts)

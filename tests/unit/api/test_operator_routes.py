@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -20,19 +21,23 @@ from newscrawler.api.deps import Deps
 from newscrawler.api.server import start_in_thread
 from newscrawler.api.tokens import TokenBook
 from newscrawler.crawl import services
+from newscrawler.crawl.keeping import alone
 from newscrawler.discovery import overlay
 from newscrawler.fleet.registry import Beat, Registry
 from newscrawler.frontier import keys
 from newscrawler.frontier.bounded import MOST_RUNNING
 from newscrawler.frontier.operator import Operator
 from newscrawler.frontier.queue import Frontier, FrontierConfig
+from newscrawler.items import Article
 from newscrawler.selectorsets.store import SelectorStore
 from newscrawler.store import open_store
+from tests.contract.articles import article, filler
 from tests.fixtures_browser import SITES
 from tests.unit.api.test_schema import crawl_settings
 
 SECRET = "0123456789abcdef" * 2
 PAGE = "https://vnexpress.net/mot-bai-bao-moi-4999999.html"
+SITE = "vnexpress.net"
 
 
 @dataclass
@@ -270,3 +275,105 @@ def test_too_many_crawls_and_unknown_ones(fleet: Fleet) -> None:
     for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/pages")):
         assert fleet.ask("operator", method, f"/api/crawls/00000000{path}").status_code == 404
     assert fleet.ask("operator", "GET", "/api/crawls/nothing").status_code == 422
+
+
+# ---------------------------------------------------------------- take-down
+def stored_article(fleet: Fleet) -> Article:
+    one = replace(article("x", "Giá vàng tăng mạnh hôm nay", filler(3)), url=PAGE, site=SITE)
+
+    async def put() -> None:
+        store = open_store("", fleet.folder)
+        await store.put([one, article("y", "Bão số 5 vào bờ", filler(4))])
+        await store.close()
+
+    asyncio.run(put())
+    return one
+
+
+def ids_in(folder: Path) -> set[str]:
+    async def read() -> set[str]:
+        store = open_store("", folder)
+        found = {a.id async for a in store.scan()}
+        await store.close()
+        return found
+
+    return asyncio.run(read())
+
+
+def taken_down(fleet: Fleet) -> dict[str, Any]:
+    end = time.monotonic() + 60
+    while True:
+        (run, *_) = fleet.ask("admin", "GET", "/api/takedown").json()
+        if run["state"] != "running":
+            return dict(run)
+        assert time.monotonic() < end, run
+        time.sleep(0.05)
+
+
+def test_an_article_is_taken_down_with_its_proof_and_two_entries(fleet: Fleet) -> None:
+    one = stored_article(fleet)
+    body = {"target": PAGE, "reason": "court order 12/2026"}
+    planned = fleet.ask("admin", "POST", "/api/takedown", json={**body, "dry_run": True})
+    assert planned.status_code == 200 and planned.json()["state"] == "planned"
+    assert planned.json()["report"]["articles"] == {one.id: PAGE}
+    assert len(ids_in(fleet.folder)) == 2 and fleet.ask("admin", "GET", "/api/audit").json() == []
+
+    begun = fleet.ask("admin", "POST", "/api/takedown", json=body)
+    assert begun.status_code == 202 and begun.json()["state"] == "running", begun.text
+    done = taken_down(fleet)
+    assert done["state"] == "done", done
+    assert done["report"]["removed"]["articles"] == 1 and done["report"]["left"] == []
+    assert done["report"]["looked_at"]["texts"] > 2, "the proof of the command"
+    assert one.id not in ids_in(fleet.folder) and len(ids_in(fleet.folder)) == 1
+    audit = fleet.ask("admin", "GET", "/api/audit").json()
+    assert [row["action"] for row in audit] == ["takedown.done", "takedown"]
+    assert audit[1]["detail"] == "court order 12/2026" and audit[1]["role"] == "admin"
+    (row,) = fleet.ask("admin", "GET", "/api/takedown/blocked").json()
+    assert (row["target"], row["reason"]) == (PAGE, body["reason"])
+    assert row["who"] == audit[1]["who"], "the token that asked"
+    again = fleet.ask("operator", "POST", "/api/recheck", json={"url": PAGE})
+    assert again.status_code == 422, "it is blocked"
+
+
+@pytest.mark.parametrize("role", ["reader", "operator"])
+@pytest.mark.parametrize("path", ["/api/takedown", "/api/takedown/blocked"])
+def test_take_downs_are_the_admins(fleet: Fleet, role: str, path: str) -> None:
+    assert fleet.ask(role, "GET", path).status_code == 403
+    body = {"target": PAGE, "reason": "asked"}
+    assert fleet.ask(role, "POST", "/api/takedown", json=body).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"target": "not a target", "reason": "asked"}, "neither a URL"),
+        ({"target": PAGE, "reason": " "}, "reason"),
+        ({"target": PAGE}, "reason"),
+        ({"target": PAGE, "reason": "asked", "yes": True}, "yes"),
+    ],
+)
+def test_a_take_down_that_is_asked_wrongly_changes_nothing(
+    fleet: Fleet, body: dict[str, Any], said: str
+) -> None:
+    stored_article(fleet)
+    refused = fleet.ask("admin", "POST", "/api/takedown", json=body)
+    assert refused.status_code == 422 and said in refused.text
+    assert (
+        len(ids_in(fleet.folder)) == 2 and fleet.ask("admin", "GET", "/api/takedown").json() == []
+    )
+
+
+def test_one_take_down_at_a_time_and_what_fails_is_said(fleet: Fleet) -> None:
+    stored_article(fleet)
+    body = {"target": PAGE, "reason": "asked"}
+    with alone(fleet.folder):
+        assert fleet.ask("admin", "POST", "/api/takedown", json=body).status_code == 202
+        failed = taken_down(fleet)
+    assert failed["state"] == "failed" and "at work here" in failed["said"]
+    assert fleet.ask("admin", "POST", "/api/takedown", json=body).status_code == 202
+    other = fleet.ask("admin", "POST", "/api/takedown", json={**body, "target": "b.vn"})
+    assert other.status_code in (202, 409), other.text
+    if other.status_code == 409:
+        assert "one at a time" in other.text
+    assert taken_down(fleet)["state"] == "done"
+    assert len(ids_in(fleet.folder)) == 1

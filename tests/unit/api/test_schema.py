@@ -141,7 +141,9 @@ EXCLUDED |= {f"GET /feed.{form}": [positive_data_acceptance] for form in ("rss",
 for _name in ("search", "articles", "export", "attention"):
     EXCLUDED[f"GET /api/{_name}"].append(negative_data_rejection)
 #: Links are taken of hosts that a site has: no schema can say it.
-EXCLUDED |= {f"POST /api/{route}": [positive_data_acceptance] for route in ("recheck", "seeds")}
+EXCLUDED |= {
+    f"POST /api/{route}": [positive_data_acceptance] for route in ("recheck", "seeds", "takedown")
+}
 #: A graph is of a site or a topic, and not every address can be crawled.
 EXCLUDED |= {f"GET /api/{route}": [positive_data_acceptance] for route in ("graph", "links")}
 
