@@ -13,7 +13,7 @@ from scrapy.exceptions import IgnoreRequest, NotConfigured
 
 from newscrawler import metrics
 from newscrawler.crawl.services import Services, services_of
-from newscrawler.crawl.virus_scan import VirusScan
+from newscrawler.crawl.virus_scan import VirusScan, scanner_of
 from newscrawler.fetch.client import FetchRules, PacedDecoder
 from newscrawler.fetch.decoding import DecodeError
 from newscrawler.items import Article, Kind
@@ -206,10 +206,19 @@ class VirusScanMiddleware:
         if not crawler.settings.get("CLAMAV"):
             raise NotConfigured
         services = services_of(crawler)
-        scan = VirusScan.of(services) if services.has_frontier else None
-        if scan is None:  # one page for a person: nothing is stored
+        scanner = scanner_of(crawler.settings)
+        if scanner is None or not services.has_frontier:  # a page for a person: nothing is stored
             raise NotConfigured
-        return cls(scan)
+        return cls(
+            VirusScan(
+                scanner,
+                services.waits,
+                services.count,
+                services.observe,
+                services.is_over,
+                passes=crawler.settings["CLAMAV_AWAY"] == "pass",
+            )
+        )
 
     async def process_response(self, request: Request, response: Response) -> Response:
         kind = _kind(request)

@@ -28,8 +28,6 @@ from newscrawler.fetch.clamav import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from newscrawler.crawl.services import Services
-
 logger = logging.getLogger(__name__)
 
 #: What a page is refused for, by word: see web.outcomes.
@@ -77,22 +75,6 @@ class VirusScan:
         self._clock = clock
         self._away_until = self._told = -math.inf
         self._pause_s = FIRST_PAUSE_S
-
-    @classmethod
-    def of(cls, services: Services) -> VirusScan | None:
-        """:raises ValueError: a setting is wrong"""
-        settings = services.settings
-        scanner = scanner_of(settings)
-        if scanner is None:
-            return None
-        return cls(
-            scanner,
-            services.waits,
-            lambda name, number: services.count(name, number),
-            lambda name, seconds: services.observe(name, seconds),
-            lambda: services.is_over(),
-            passes=settings["CLAMAV_AWAY"] == "pass",
-        )
 
     async def refusal(self, url: str, body: bytes) -> tuple[str, str] | None:
         """Word and text of why the page goes no further; None: it does."""
