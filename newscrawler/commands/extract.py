@@ -79,6 +79,7 @@ class Command(cli.Command):
 
     def _fetched(self, url: str) -> Document:
         from newscrawler.crawl.polite_fetch import fetch_polite
+        from newscrawler.crawl.rendering import unrendered
         from newscrawler.fetch.client import FetchError
         from newscrawler.frontier.queue import FrontierError
 
@@ -89,6 +90,8 @@ class Command(cli.Command):
             cli.fail(str(exc))
         if page.status != 200:
             cli.fail(f"status {page.status} from {page.url}")
+        if line := unrendered(self.settings, page.url, page.body):
+            cli.note(line)
         return Document(page.body, page.url, page.header("content-type"))
 
     def _known_of(self, url: str, given: str | None) -> tuple[SelectorSet | None, PageContext]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from newscrawler.crawl import services
 from newscrawler.crawl.page_context import context_of
 from newscrawler.crawl.polite_fetch import PoliteFetcher
+from newscrawler.crawl.rendering import needs_browser
 from newscrawler.discovery import contact
 from newscrawler.discovery.contact import ArticleSeen, Contact, Page, SeedSeen
 from newscrawler.discovery.seeds import seeds
@@ -243,7 +244,9 @@ def read_article(page: Page, site: Site, selectors: SelectorSet | None) -> Artic
     context = context_of(site, fetched=datetime.now(UTC))
     generic = extract(Document(page.body, page.url, page.content_type), context)
     if not generic.is_article:
-        return ArticleSeen(page.asked, "not article", generic.reason)
+        shell = "read without its scripts; a crawl reads it with a browser"
+        why = shell if needs_browser(site, page.body) else generic.reason
+        return ArticleSeen(page.asked, "not article", why)
     seen = ArticleSeen(page.asked, "article", generic.title.value or "")
     if selectors is not None:
         by_set = extract(Document(page.body, page.url, page.content_type), context, selectors)

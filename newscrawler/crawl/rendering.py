@@ -4,15 +4,20 @@ the fleet's gate. Joins ``fetch.render`` to sites, lessons, frontier and setting
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
+import math
 import time
+from collections import OrderedDict
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import RedisError
 
 from newscrawler import metrics
 from newscrawler.crawl import services as crawl_services
+from newscrawler.discovery.sites import SitesError
 from newscrawler.fetch.browser import Browser, BrowserUnavailable, find_browser
 from newscrawler.fetch.client import Answer, FetchError, HttpClient
 from newscrawler.fetch.decoding import ACCEPT_ENCODING
@@ -35,7 +40,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from newscrawler.crawl.services import Services
-    from newscrawler.discovery.sites import Sites
+    from newscrawler.discovery.sites import Site, Sites
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +53,7 @@ _OF_THE_FRAME = frozenset(
     {b"etag", b"last-modified", b"content-type", b"content-encoding", b"content-length",
      b"transfer-encoding", b"content-md5", b"digest"}
 )  # fmt: skip
-#: Seconds before a browser that does not start is tried again.
+#: Seconds before a browser that does not start, or a robots.txt that gave none, is tried again.
 _REST_S = 60.0
 #: Seconds that a request of a page waits for the turn of its host.
 _TURN_S = 20.0
@@ -88,6 +93,24 @@ def missing_for(settings: BaseSettings, sites: Sites, chosen: Collection[str]) -
         shown = ", ".join(wanting[:5]) + (" …" if len(wanting) > 5 else "")
         return f"Pages of {shown} are read without their scripts: {exc}"
     return ""
+
+
+def unrendered(settings: BaseSettings, url: str, body: bytes) -> str:
+    """One line where a command reads a page as it was sent and a crawl reads it with a browser, or
+    would try to; "" = as a crawl does."""
+    try:
+        site = crawl_services.all_sites(settings).by_host(domain_of(url))
+    except SitesError:
+        site = None
+    if not needs_browser(site, body):
+        return ""
+    return f"Read without its scripts: a crawl reads {url} with a browser, a command does not"
+
+
+def needs_browser(site: Site | None, body: bytes) -> bool:
+    """Whether a crawl reads this page with a browser, or would try to."""
+    wanted = site.render if site is not None else None
+    return wanted is not False and (bool(wanted) or is_script_shell(body))
 
 
 class Rendering:
@@ -255,61 +278,82 @@ def _is_page(answer: Answer) -> bool:
     return challenge_reason(answer.status, answer.body, headers) in (None, "cookie")
 
 
+@dataclass(slots=True)
+class _Host:
+    """``users``: requests that wait for it or are under way."""
+
+    last: float = -math.inf  # when it was asked last, monotonic
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)  # for its robots.txt
+    users: int = 0
+    robots: RobotsRules | None = None  # None: nothing may be fetched
+    robots_until: float = -math.inf  # monotonic; after it the file is asked for again
+
+
 class _Hosts:
     """Turns and robots.txt of the hosts that pages ask.
 
     The page's own host is leased to this worker while the page is read: its requests keep the
     domain's delay between one another, and the gate opens after the last one. Another host that the
     frontier knows is asked by its gate. Any other host is asked by this worker alone, with
-    DOWNLOAD_DELAY between two requests.
+    DOWNLOAD_DELAY between two requests, after its robots.txt, which is kept for ROBOTS_MAX_AGE_S.
+    One that gave none is not asked for _REST_S, so that a host which hangs holds up one page and
+    not each. The hosts that were asked last are known, _HOSTS of them.
     """
 
     def __init__(self, services: Services, client: HttpClient) -> None:
         self._services = services
         self._client = client
         self._delay_s = services.settings.getfloat("DOWNLOAD_DELAY")
-        self._last: dict[str, float] = {}  # host -> when it was asked last, monotonic
-        self._locks: dict[str, asyncio.Lock] = {}
-        self._robots: dict[str, RobotsRules] = {}
+        self._robots_s = services.settings.getfloat("ROBOTS_MAX_AGE_S")
+        self._known: OrderedDict[str, _Host] = OrderedDict()
         self._held: dict[str, tuple[Lease, float]] = {}  # host -> turn of the fleet's gate
         self._gate: Frontier | None = None
         self._alone = asyncio.Lock()
 
+    def _host(self, domain: str) -> _Host:
+        host = self._known.setdefault(domain, _Host())
+        self._known.move_to_end(domain)
+        for name in list(itertools.islice(self._known, max(0, len(self._known) - _HOSTS))):
+            if not self._known[name].users and name != domain:
+                del self._known[name]
+        return host
+
     def asked(self, domain: str) -> None:
-        self._last[domain] = time.monotonic()
-        while len(self._last) > _HOSTS:
-            oldest = next(iter(self._last))
-            del self._last[oldest]
-            self._robots.pop(oldest, None)
-            if (lock := self._locks.get(oldest)) is not None and not lock.locked():
-                del self._locks[oldest]
+        self._host(domain).last = time.monotonic()
 
     async def turn(self, url: str, *, is_own: bool) -> None:
         """Comes back with the host's lock held; :meth:`told` opens it."""
         domain = domain_of(url)
-        lock = self._locks.setdefault(domain, asyncio.Lock())
-        await lock.acquire()
+        host = self._host(domain)
+        host.users += 1
+        try:
+            await host.lock.acquire()
+        except BaseException:
+            host.users -= 1
+            raise
         try:
             state = await self._services.render_operator.state(domain)
             if state is not None and not is_own:
                 await self._fleets_turn(domain, url)
                 return
             delay_s = self._delay_s if state is None else state.delay / 1000
-            wait_s = self._last.get(domain, 0.0) + delay_s - time.monotonic()
+            wait_s = host.last + delay_s - time.monotonic()
             if wait_s > 0:
                 await asyncio.sleep(wait_s)
         except BaseException:
-            lock.release()
+            host.users -= 1
+            host.lock.release()
             raise
 
     async def told(self, url: str) -> None:
         domain = domain_of(url)
-        self._last.pop(domain, None)
         self.asked(domain)
-        lock = self._locks.get(domain)
+        host = self._host(domain)
         held = self._held.pop(domain, None)
-        if lock is not None and lock.locked():
-            lock.release()
+        if host.lock.locked():
+            host.users -= 1
+            host.lock.release()
         if held is not None and self._gate is not None:
             lease, since = held
             took_ms = (time.monotonic() - since) * 1000
@@ -360,9 +404,17 @@ class _Hosts:
             return RobotsRules.parse_answer(entry.status, entry.body, agent)
         if await self._services.render_operator.state(domain) is not None:
             return None  # a domain of the fleet whose robots.txt nobody has read yet
-        if (known := self._robots.get(domain)) is not None:
-            return known
+        host = self._host(domain)
+        host.users += 1
+        try:
+            async with host.asking:  # of several scripts the first asks
+                if time.monotonic() >= host.robots_until:
+                    await self._ask_robots(host, url, headers)
+                return host.robots
+        finally:
+            host.users -= 1
 
+    async def _ask_robots(self, host: _Host, url: str, headers: list[tuple[str, str]]) -> None:
         async def ask(address: str) -> Answer:
             await self.turn(address, is_own=False)
             try:
@@ -375,12 +427,18 @@ class _Hosts:
 
         now_ms = round(time.time() * 1000)
         try:
-            first = await ask(f"{url.partition('://')[0]}://{domain}/robots.txt")
+            first = await ask(f"{url.partition('://')[0]}://{domain_of(url)}/robots.txt")
+            agent = self._services.settings["ROBOTSTXT_USER_AGENT"]
             found = await read_robots(first, ask, pause, user_agent=agent, now_ms=now_ms)
-        except FetchError:
-            return None
-        self._robots[domain] = found.rules
-        return found.rules
+        except FetchError as exc:
+            logger.info(
+                "robots.txt of a page's host is not known url=%s reason=%s", url, exc.reason
+            )
+            host.robots, host.robots_until = None, time.monotonic() + _REST_S
+            return
+        is_known = found.status < 500 and found.status != 429
+        host.robots = found.rules
+        host.robots_until = time.monotonic() + (self._robots_s if is_known else _REST_S)
 
     async def close(self) -> None:
         if self._gate is None:

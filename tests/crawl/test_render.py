@@ -84,6 +84,8 @@ def test_a_site_of_empty_frames_is_learnt_kept_to_and_unlearnt(
     why = scrapy.run("frontier", "why", articles[0].url).stdout
     assert "browser: learnt " in why and "scrapy sites render" in why
     assert f"{host}: learnt " in scrapy.run("sites", "show", site_of(web)["id"]).stdout
+    alone = scrapy.run("extract", articles[0].url)
+    assert "Read without its scripts" in alone.stderr
     forgot = scrapy.run("sites", "render", site_of(web)["id"], "auto")
     assert "forgotten" in forgot.stderr and lessons(queue) == {}
     scrapy.run("sites", "render", site_of(web)["id"], "off")
