@@ -31,8 +31,10 @@ _TOO_LONG = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 #: The same error's figures, where it has them: what the model takes, what it was asked.
-_LIMIT = re.compile(r"(?:n_ctx\W+|maximum context length (?:is|of) |tokens allowed \()(\d+)")
-_ASKED = re.compile(r"(?:n_prompt_tokens\W+|resulted in |requested |token count \()(\d+)")
+_LIMIT = re.compile(
+    r"(?:n_ctx\W+|context size \(|maximum context length (?:is|of) |tokens allowed \()(\d+)"
+)
+_ASKED = re.compile(r"(?:n_prompt_tokens\W+|request \(|resulted in |requested |count \()(\d+)")
 #: Left free when a question is cut to a limit: the shorter text may have more tokens a character.
 _CUT = 0.9
 
@@ -209,7 +211,7 @@ class LLM:
                 if exc.kind in ("step", "too_long"):
                     usage.unread += 1
                 if exc.kind == "too_long":
-                    self._learn_length(str(exc.__cause__), len(system + user), max_tokens)
+                    self._learn_length(_said(exc.__cause__), len(system + user), max_tokens)
                 if (
                     exc.kind == "step"
                 ):  # the server does not know this form: the next form is no retry
@@ -293,7 +295,7 @@ class LLM:
 
     def _status_error(self, exc: Any) -> LLMError:
         status, text = exc.status_code, str(exc)[:300]
-        if status in (400, 413, 422) and (status == 413 or _TOO_LONG.search(str(exc))):
+        if status in (400, 413, 422) and (status == 413 or _TOO_LONG.search(_said(exc))):
             return LLMError("too_long", f"{self.shown_url} takes no question so long: {text}")
         if (
             status in (400, 404, 422)
@@ -331,6 +333,12 @@ class LLM:
         return ModelAnswer(
             data=data, text=text[:8000], mode=self.mode, model=self.model, usage=usage
         )
+
+
+def _said(exc: Any) -> str:
+    """What a server said of an error: the SDK's text has its message alone, the figures may stand
+    in fields beside it."""
+    return f"{exc} {getattr(exc, 'body', None) or ''}"
 
 
 def _is_local(base_url: str) -> bool:

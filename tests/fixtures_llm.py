@@ -29,7 +29,7 @@ class ScriptedLLM:
         self.context_chars: int | None = None
         self.too_long = (
             "request ({asked} tokens) exceeds the available context size ({limit} tokens), try"
-            " increasing it', 'n_prompt_tokens': {asked}, 'n_ctx': {limit}"
+            " increasing it"
         )
         self.base_url = ""
         self.slow_s = 30.0

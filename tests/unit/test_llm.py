@@ -186,8 +186,8 @@ def test_first_json_object_is_bounded() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        "request ({asked} tokens) exceeds the available context size', 'n_prompt_tokens': {asked},"
-        " 'n_ctx': {limit}",  # llama.cpp
+        "request ({asked} tokens) exceeds the available context size ({limit} tokens), try"
+        " increasing it",  # llama.cpp
         "This model's maximum context length is {limit} tokens. However, your messages resulted in"
         " {asked} tokens.",  # OpenAI
         "This model's maximum context length is {limit} tokens. However, you requested {asked}"
