@@ -69,7 +69,10 @@ DAY_ONLY = " (day)"
 REQUIRED = ("title", "content")
 _META_NAME = re.compile(r"[\w:.\-]{1,80}")
 _ATTRIBUTE = re.compile(r"[a-zA-Z_][\w:.\-]{0,60}")
-_NAMED = re.compile(r"[.#\[]")
+_ANY_BLOCK = re.compile(r"(?:^|[\s>+~,])(?:p|div|li|td|section|h[1-6])(?:\s*,|$)")
+_OF_AUTHORS = re.compile(
+    r"author|autor|auteur|byline|writer|tac-?gia|journalist|reporter|nguoi-viet", re.I
+)
 _TYPE_FIRST = re.compile(r"([a-zA-Z][a-zA-Z0-9-]*)((?:[.#][a-zA-Z_][\w-]*)+)")
 
 
@@ -482,9 +485,13 @@ def _read_authors(doc: Document, candidate: Candidate, context: PageContext) -> 
 
 
 def _is_by_place(candidate: Candidate) -> bool:
-    """By a label, a position or bare tags: nothing in the selector is named after authors."""
-    is_bare = candidate.kind == "css" and not _NAMED.search(candidate.css)
-    return bool(candidate.label) or ":first-child" in candidate.css or is_bare
+    """By a label, a position, or as any paragraph or box in something that is not named after
+    authors ("article > div", "div.main p")."""
+    if candidate.label or ":first-child" in candidate.css:
+        return True
+    if candidate.kind != "css" or _OF_AUTHORS.search(candidate.css):
+        return False
+    return _ANY_BLOCK.search(candidate.css) is not None
 
 
 def is_line_of_names(line: str, site_name: str | None = None) -> bool:

@@ -304,13 +304,13 @@ def test_behind_an_authors_label_a_line_of_the_text_is_no_name(line: str) -> Non
     )
 
 
-@pytest.mark.parametrize("place", ["article > div", "main div"])
+@pytest.mark.parametrize("place", ["article > div", "main div", "main.detail div"])
 def test_bare_tags_name_nobody_in_a_line_of_text(place: str) -> None:
     """A set had the byline's box, and behind it ``article > div``: where a desk signs, the first
     place names nobody, and the second one took a word of the lead for a person."""
     lead = "Nhể gược tệp ngẩm nghiệt khùy học chuỷnh khũ như nhừa lượt hơn đã những, Kenmarsonri, cật bim chỉ Huế ừa dếp đây là."
     body = (
-        '<main><article><div class="by">Nhóm PV</div><div>Từ khóa: xậng kị giân buôn</div>'
+        '<main class=detail><article><div class="by">Nhóm PV</div><div>Từ khóa: xậng kị giân buôn</div>'
         f"<div>{lead}</div></article></main>"
     )
     doc = GOOD | {"variants": [{"template": "a", "fields": {
