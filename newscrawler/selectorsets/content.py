@@ -42,6 +42,9 @@ _LEAST_REPEATED = 6
 _STANDFIRST = lexicon.Pattern(r"\b(?:<class.standfirst_above>)\b")
 _STANDFIRST_CHARS = (40, 800)
 _HEADINGS = frozenset({"h2", "h3", "h4", "h5", "h6"})
+#: A line that comes often is a note of the site where it stands in one place of the text on this
+#: share of its pages, or beside another such line on more than that share.
+_ONE_PLACE, _BESIDE = 0.6, 0.2
 _LONG_LINE = 60  # no two articles of a site share a line of this length by chance
 
 
@@ -86,7 +89,39 @@ def boilerplate(samples: list[Sample]) -> set[str]:
         if body is not None:
             seen.update({norm(clean_line(b.text)) for b in walk(body)})
     half, fifth = max(3, len(samples) / 2), max(3, len(samples) / 5)
-    return {t for t, pages in seen.items() if pages >= (half if len(t) < _LONG_LINE else fifth)}
+    often = {t for t, pages in seen.items() if pages >= (half if len(t) < _LONG_LINE else fifth)}
+    texts = ((sample.labels.content or "").split("\n\n") for sample in samples)
+    return often - said_again([[norm(clean_line(p)) for p in text] for text in texts], often)
+
+
+def said_again(texts: list[list[str]], often: set[str]) -> set[str]:
+    """Of the lines that come ``often`` those that are the articles' own: a sentence of a running
+    story.
+
+    It stands somewhere else in each text, by itself. A note of the site stands where it always
+    stands, counted from the beginning or from the end, or among others that come often.
+    """
+    places: dict[str, list[tuple[int, int]]] = {line: [] for line in often}
+    beside: Counter[str] = Counter()
+    for lines in texts:
+        for index, line in enumerate(lines):
+            if line not in often:
+                continue
+            places[line].append((index, len(lines) - index))
+            around = lines[max(0, index - 1) : index] + lines[index + 1 : index + 2]
+            beside[line] += len(around) < 2 or any(other in often for other in around)
+    return {
+        line
+        for line, found in places.items()
+        if len(found) >= 3 and beside[line] <= _BESIDE * len(found) and _wanders(found)
+    }
+
+
+def _wanders(places: list[tuple[int, int]]) -> bool:
+    """Neither from the beginning nor from the end in one place on most pages."""
+    return all(
+        max(Counter(at).values()) < _ONE_PLACE * len(places) for at in zip(*places, strict=True)
+    )
 
 
 def content_of(samples: list[Sample]) -> dict[str, Any] | None:
@@ -140,6 +175,7 @@ def repeats_of(selectors: SelectorSet, samples: list[Sample]) -> list[str]:
     often = max(3, len(pages) / 2)
     repeated = {start for start, count in seen.items() if count >= often}
     repeated = {start for start in repeated if len(start) >= _LEAST_REPEATED}
+    repeated -= said_again([[line[:REPEAT_CHARS] for line in page] for page in pages], repeated)
     if len(repeated) > MAX_REPEATS or _share_of(repeated, pages) > _MOST_REPEATED:
         return []
     return sorted(repeated)
