@@ -49,7 +49,7 @@ def cluster(deployed: Cluster, scrapyd: Any, tmp_path: Path) -> Iterator[Cluster
 
 def started(cluster: Cluster, options: list[str]) -> tuple[Watched, list[dict[str, Any]]]:
     cluster.watch(*options)
-    done = cluster.scrapy("start", "2", *options, "-s", 'ADDONS={"hangs.Hangs": 1}')
+    done = cluster.scrapy("start", "2", "--wait=600", *options, "-s", 'ADDONS={"hangs.Hangs": 1}')
     assert done.returncode == 0, done.stdout + done.stderr + cluster.texts()
     seen = Watched(cluster, 2)
     return seen, seen.until_healed("two workers to run")
@@ -62,6 +62,12 @@ def hang(folder: Path, pid: int, what: str) -> float:
     path.with_suffix(".part").replace(path)
     until(path.with_suffix(".done").exists, f"worker {pid} to hang", timeout=30)
     return time.time()
+
+
+def promised_s(quiet_s: float) -> float:
+    """What holds where each process finds a processor; elsewhere it waits for one."""
+    waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
+    return quiet_s * max(1.0, waiting)
 
 
 def until_replaced(cluster: Cluster, seen: Watched, row: dict[str, Any], began: float) -> float:
@@ -77,7 +83,7 @@ def until_replaced(cluster: Cluster, seen: Watched, row: dict[str, Any], began: 
         jobs = {one["job"] for one in rows}
         return rows if len(rows) == 2 and row["job"] not in jobs else []
 
-    rows = until(replaced, "the stuck worker to be replaced", timeout=120, every_s=0.3)
+    rows = until(replaced, "the stuck worker to be replaced", timeout=300, every_s=0.3)
     ended = {one.id: one for one in cluster.look().state.ended}
     assert ended[row["job"]].how == "stuck", ended
     assert "it beats" in ended[row["job"]].why
@@ -96,7 +102,9 @@ def test_a_worker_that_beats_and_does_nothing_is_replaced(
     cluster: Cluster, newsweb: Any, tmp_path: Path
 ) -> None:
     web = newsweb("ip", **{**QUIET, "sites": 4, "articles": 40, "delay": DELAY_S})
-    options = of_web(web, tmp_path / "data", DOWNLOAD_DELAY=DELAY_S, FLEET_STUCK_S=STUCK_S)
+    options = of_web(
+        web, tmp_path / "data", DOWNLOAD_DELAY=DELAY_S, FLEET_STUCK_S=STUCK_S, FLEET_START_S=900
+    )
     seen, rows = started(cluster, options)
 
     began = hang(tmp_path, rows[0]["pid"], "visits")
@@ -108,7 +116,7 @@ def test_a_worker_that_beats_and_does_nothing_is_replaced(
     began = hang(tmp_path, rows[0]["pid"], "loop")
     took_s = until_replaced(cluster, seen, rows[0], began)
     print(f"its lease loop stood still: another one was started after {took_s:.1f} s")
-    assert took_s < 30, "20 s on a machine that is not busy"
+    assert took_s < promised_s(20)
 
     # Its scrapyd was started anew and cannot end it: it ends when its heartbeat is answered.
     rows = seen.until_healed("two workers to run")
@@ -118,7 +126,7 @@ def test_a_worker_that_beats_and_does_nothing_is_replaced(
     began = hang(tmp_path, rows[0]["pid"], "loop")
     took_s = until_replaced(cluster, seen, rows[0], began)
     print(f"and its scrapyd did not know it: after {took_s:.1f} s")
-    assert took_s < 35
+    assert took_s < promised_s(25)
 
     finish(cluster, web, tmp_path / "data")
 
@@ -131,7 +139,7 @@ def test_a_worker_that_waits_rightly_is_let_alone(
     """The store is away for all; then nothing is due."""
     web = newsweb("ip", **{**QUIET, "sites": 4, "articles": 10, "delay": DELAY_S})
     data = tmp_path / "data"
-    options = of_web(web, data, DOWNLOAD_DELAY=DELAY_S, FLEET_STUCK_S=6, FLEET_STUCK_TURN_S=10)
+    options = of_web(web, data, DOWNLOAD_DELAY=DELAY_S, FLEET_STUCK_S=6, FLEET_START_S=900)
     seen, rows = started(cluster, options)
     pids = {row["pid"] for row in rows}
     until(lambda: len(stored(data)) >= 3, "the first articles", timeout=120)
@@ -142,9 +150,9 @@ def test_a_worker_that_waits_rightly_is_let_alone(
             found = cluster.look().rows.values()
             return all(row.get("waits_s", 0) > 18 for row in found if row["alive"])
 
-        until(waits, "all to wait for the store", timeout=120, every_s=1)
+        until(waits, "all to wait for the store", timeout=200, every_s=1)
         store.rollback()
-    until(lambda: len(stored(data)) == len(expected(web)), "all articles", timeout=200, every_s=1)
+    until(lambda: len(stored(data)) == len(expected(web)), "all articles", timeout=300, every_s=1)
     quiet_until = time.monotonic() + 20  # three times FLEET_STUCK_S
     while time.monotonic() < quiet_until:
         assert {row["pid"] for row in seen.running()} == pids
