@@ -128,7 +128,7 @@ class Cluster:
         until(
             lambda: self.look().state.leader not in ("", leader),
             "the other watch to take over",
-            timeout=60,
+            timeout=240,
             every_s=0.5,
         )
 
