@@ -252,7 +252,8 @@ def add_facets(app: FastAPI, reader: DataReader, asked_query: Callable[..., Quer
         within: Annotated[str, Parameter(max_length=100)] = "",
         after: str = "",
         before: str = "",
-        query: Query = Depends(asked_query),  # noqa: B008  # a name of this function is no annotation
+        # A name of this function is no annotation.
+        query: Query = Depends(asked_query),  # noqa: B008
     ) -> Response:
         """All values of one facet of a search, and those with some words."""
         asked = Asked(

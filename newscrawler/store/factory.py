@@ -47,7 +47,8 @@ def open_store(
         )
     if "://" in uri and not uri.startswith("sqlite:///"):
         raise ValueError(
-            f'ARTICLE_STORE="{url_shown(uri)}": must be empty, a file, sqlite:///file or http(s)://host:9200'
+            f'ARTICLE_STORE="{url_shown(uri)}": must be empty, a file, sqlite:///file or'
+            " http(s)://host:9200"
         )
     from newscrawler.store.sqlite import LocalStore
 

@@ -30,8 +30,9 @@ _STROKED = {
 #: Scripts that are cut per character: kana, Bopomofo, ideographs, Hangul, Thai, Lao,
 #: Burmese, Khmer.
 _PER_CHARACTER = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3005-\u3007\u3040-\u312f\u3130-\u318f\u31a0-\u31bf"
-    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003134f"
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3005-\u3007\u3040-\u312f"
+    "\u3130-\u318f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+    "\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003134f"
 )
 #: Vowels whose tone is written on either letter: "oà" -> "òa".
 _TONE_FIRST = {
@@ -180,7 +181,8 @@ def _alphabet() -> _Alphabet:
     other = "".join(
         dict.fromkeys(
             "ăâđêôơưàảãáạằẳẵắặầẩẫấậèẻẽéẹềểễếệìỉĩíịòỏõóọồổỗốộờởỡớợùủũúụừửữứựỳỷỹýỵ"
-            "äåçëïîñöøûüÿ\u00a0“”‘’„‚«»‹›–—…•·°©®™€£¥§×÷−→►▶■●★✓¿¡\u2009\u200a\u2002\u2003\u3000\ufffd"
+            "äåçëïîñöøûüÿ\u00a0“”‘’„‚«»‹›–—…•·°©®™€£¥§×÷−→►▶■●★✓¿¡"
+            "\u2009\u200a\u2002\u2003\u3000\ufffd"
         )
     )
     letters = "".join(map(chr, range(128))) + other

@@ -234,7 +234,9 @@ class Server:
             again = []
             reason = "too many requests"
             try:
-                got = await self.ask(lambda es: es.bulk(index=index, operations=lines))  # noqa: B023
+                got = await self.ask(
+                    lambda es: es.bulk(index=index, operations=lines)  # noqa: B023
+                )
             except Busy as exc:
                 again, reason = open_, str(exc)
             else:

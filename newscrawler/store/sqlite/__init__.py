@@ -179,7 +179,9 @@ class LocalStore:
         place = 0
         while True:
             at = place
-            articles, place = await self._read(lambda reader: reader.batch(at, since_ms, _SCAN))  # noqa: B023
+            articles, place = await self._read(
+                lambda reader: reader.batch(at, since_ms, _SCAN)  # noqa: B023
+            )
             if not articles:
                 return
             for article in articles:
@@ -191,7 +193,9 @@ class LocalStore:
         place = 0
         while True:
             at = place
-            found, place = await self._read(lambda r: whole.walk(r.connection, at, _SCAN))  # noqa: B023
+            found, place = await self._read(
+                lambda reader: whole.walk(reader.connection, at, _SCAN)  # noqa: B023
+            )
             if not found:
                 return
             for kept in found:
