@@ -154,6 +154,7 @@ def create_app(deps: Deps) -> FastAPI:
         clock=deps.clock,
         per_minute=deps.limits.per_minute,
         cors=deps.cors,
+        rate=deps.rate,
     )
     return app
 

@@ -15,6 +15,7 @@ from newscrawler.api.audit import AuditLog
 from newscrawler.api.cors import Cors
 from newscrawler.api.limits import Limits
 from newscrawler.api.probe import data_mark
+from newscrawler.api.rate import Rate
 from newscrawler.fleet.registry import Registry
 from newscrawler.store.base import ArticleStore
 from newscrawler.store.days import zone_of
@@ -56,6 +57,7 @@ class Deps:
     access: Access = field(default_factory=Access)
     limits: Limits = field(default_factory=Limits)
     cors: Cors = field(default_factory=Cors)
+    rate: Rate | None = None  # None: this process counts the requests of a caller for itself
     sites: dict[str, SiteFacts] = field(default_factory=dict)
     frontier: FrontierReader | None = None
     registry: Registry | None = None

@@ -56,11 +56,12 @@ class Guard:
         clock: Callable[[], float],
         per_minute: int = 0,
         cors: Cors | None = None,
+        rate: Rate | None = None,
     ) -> None:
         self.app = app
         self.access = access
         self.clock = clock
-        self.rate = Rate(per_minute)
+        self.rate = rate or Rate(per_minute)
         self.cors = cors or Cors()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

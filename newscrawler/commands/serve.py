@@ -20,6 +20,8 @@ from newscrawler.api.access import (
     AccessRefused,
     access_for,
 )
+from newscrawler.api.processes import MOST as MOST_PROCESSES
+from newscrawler.api.processes import supervise
 from newscrawler.api.tokens import TokenBook, TokenFileError
 from newscrawler.cli import UsageError
 from newscrawler.commands.token import create
@@ -54,6 +56,13 @@ class Command(cli.Command):
         parser.add_argument("--host", help="address to bind (default: API_HOST, 127.0.0.1)")
         parser.add_argument(
             "--port", type=cli.port, help="port, 0 = a free one (default: API_PORT, 8642)"
+        )
+        parser.add_argument(
+            "--processes",
+            type=int,
+            default=1,
+            metavar="N",
+            help="that answer at this address, for many readers on many processors (default: 1)",
         )
         parser.add_argument(
             "--token", action="store_true", help="print a bearer token made with API_TOKEN_SECRET"
@@ -95,11 +104,18 @@ class Command(cli.Command):
             )
         except (AccessRefused, ValueError) as exc:
             cli.fail(str(exc))
-        self._serve(settings, access, host, port)
+        if not 1 <= opts.processes <= MOST_PROCESSES:
+            raise UsageError(
+                f"--processes {opts.processes}: must be 1 to {MOST_PROCESSES}", print_help=False
+            )
+        self._serve(settings, access, host, port, opts.processes)
 
-    def _serve(self, settings: BaseSettings, access: Access, host: str, port: int) -> None:
+    def _serve(
+        self, settings: BaseSettings, access: Access, host: str, port: int, processes: int
+    ) -> None:
         from newscrawler.api.app import create_app
         from newscrawler.api.deps import open_deps
+        from newscrawler.api.rate import SharedRate
         from newscrawler.api.server import CannotServe, address, bind, serve
         from newscrawler.crawl.fleet import watch_of_server
         from newscrawler.fleet.nodes import TargetError
@@ -114,14 +130,25 @@ class Command(cli.Command):
             sock = bind(host, port)
         except CannotServe as exc:
             cli.fail(str(exc))
-        try:
-            deps = open_deps(settings, access)
-            deps.beside = _together(watch, monitor, hubs)
+        rate = SharedRate(settings.getint("API_REQUESTS_PER_MINUTE")) if processes > 1 else None
+
+        def answer(number: int) -> None:
+            try:
+                deps = open_deps(settings, access)
+            except ValueError as exc:  # ARTICLE_STORE is none
+                cli.fail(str(exc))
+            deps.rate = rate
+            deps.beside = _together(watch, monitor, hubs) if number == 0 else None
             app = create_app(deps)
-            cli.show(f"Search page: {address(sock)}", flush=True)
+            if number == 0:
+                cli.show(f"Search page: {address(sock)}", flush=True)
             serve(app, sock)
-        except ValueError as exc:  # ARTICLE_STORE is none
-            cli.fail(str(exc))
+
+        try:
+            if processes == 1:
+                answer(0)
+            else:
+                self.exitcode = supervise(processes, answer)
         finally:
             if not settings.get("REDIS_URL"):
                 embedded.stop_if_last(data_dir(settings))

@@ -103,6 +103,15 @@ class View:
             found: list[tuple[str, int]] = self.searcher.terms_with_prefix("fa", "")
         return found
 
+    def spelling(self, key: str, value: str) -> str:
+        """How most articles write a value of a facet, which is folded."""
+        with reading():
+            found: list[tuple[str, int]] = self.searcher.terms_with_prefix(
+                f"spelt_{key}", f"{value}\t"
+            )
+        first = min(found, key=lambda one: (-one[1], one[0]), default=(f"{value}\t{value}", 0))
+        return first[0].partition("\t")[2]
+
     def time_of_latest(self, many: int) -> int:
         """Value of ``newest`` of the last of so many newest articles; 0: there are fewer."""
         if many not in self._times:

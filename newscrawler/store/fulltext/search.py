@@ -15,13 +15,19 @@ from newscrawler.store.fulltext.correct import Dictionary
 from newscrawler.store.fulltext.folder import View
 from newscrawler.store.fulltext.queries import Queries, Scale
 from newscrawler.store.fulltext.schema import day_of
-from newscrawler.store.labels import KEYS, counted, matched_values
+from newscrawler.store.labels import KEYS, MOST, counted, matched_values
 from newscrawler.store.ladder import Ask, Count, Counts, Frequencies, Near, Scores, ladder
 from newscrawler.store.query_language import QUOTATION, Plan, Term
 
 FACET_DAYS = 31
 #: Values of a facet that are looked at, in each segment; clusters that are counted exactly.
 _VALUES, _CLUSTERS = 10_000, 50_000
+#: Matches up to which each value of a facet is looked at at once; of more, so many candidates of
+#: each segment come first, and the best of them are counted.
+_FEW_MATCHES = 5_000
+_CANDIDATES = {"size": 200, "segment_size": 1_000}
+#: Candidates beyond those that are shown.
+_SPARE = 10
 #: The best matches of a plan with phrases that are kept when it is counted: to walk over all its
 #: matches costs the same whatever is asked about them, and to ask again about so few next to
 #: nothing.
@@ -384,29 +390,63 @@ class Search:
     def facets(self, plan: Plan, zone: tzinfo) -> dict[str, dict[str, int]]:
         """Over all matches; days are those of ``zone``."""
         self._check_time()
+        many = self.count(plan) > _FEW_MATCHES
         asked: dict[str, Any] = {
             "site": {"terms": {"field": "site", "size": _VALUES, "segment_size": _VALUES}},
             **local_days.asked(zone),
         }
         for key in KEYS:
-            asked[key] = {
-                "terms": {"field": f"spelt_{key}", "size": _VALUES, "segment_size": _VALUES}
-            }
-        found = self._view.aggregate(self._queries.matching(plan), asked)
+            asked[key] = {"terms": _CANDIDATES | {"field": f"label_{key}"}} if many else _spelt(key)
+        query = self._queries.matching(plan)
+        found = self._view.aggregate(query, asked)
         sites = sorted(
             ((b["key"], b["doc_count"]) for b in found["site"]["buckets"]),
             key=lambda site: (-site[1], site[0]),
         )
+        labels = (
+            self._best_labels(query, found) if many else {key: _rows(found, key) for key in KEYS}
+        )
         return {
             "site": dict(sites),
             "day": local_days.newest(found, zone, FACET_DAYS),
-            **{
-                key: counted(
-                    (*b["key"].split("\t", 1), b["doc_count"]) for b in found[key]["buckets"]
-                )
-                for key in KEYS
-            },
+            **{key: counted(rows) for key, rows in labels.items()},
         }
+
+    def _best_labels(
+        self, query: Any, found: dict[str, Any]
+    ) -> dict[str, list[tuple[str, str, int]]]:
+        """The values that most matches have. Of many matches the engine would hand over thousands
+        of values a facet, of which fifty are shown; and a value is counted in all its spellings,
+        the rarest too, where it is one of few. It is shown as most articles of the index have it.
+        """
+        self._check_time()
+        asked: dict[str, Any] = {}
+        for key in KEYS:
+            names = [bucket["key"] for bucket in found[key]["buckets"]][: MOST + _SPARE]
+            if names:
+                values = {"field": f"label_{key}", "include": names}
+                asked[key] = {"terms": {**values, "size": len(names), "segment_size": len(names)}}
+        again = self._view.aggregate(query, asked) if asked else {}
+        return {
+            key: [
+                (value["key"], self._view.spelling(key, value["key"]), value["doc_count"])
+                for value in again.get(key, {"buckets": []})["buckets"][:MOST]
+            ]
+            for key in KEYS
+        }
+
+
+def _spelt(key: str) -> dict[str, Any]:
+    return {"terms": {"field": f"spelt_{key}", "size": _VALUES, "segment_size": _VALUES}}
+
+
+def _rows(found: dict[str, Any], key: str) -> list[tuple[str, str, int]]:
+    """Folded value, spelling, articles."""
+    rows = []
+    for bucket in found[key]["buckets"]:
+        value, _, text = bucket["key"].partition("\t")
+        rows.append((value, text, bucket["doc_count"]))
+    return rows
 
 
 def _apart(plan: Plan) -> list[Plan]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -67,6 +68,38 @@ def test_serve_stops_the_redis_that_only_it_used(
     assert not pid_file.exists()
 
 
+def test_several_processes_answer_at_one_address(scrapy: Scrapy) -> None:
+    scrapy.env["API_TOKEN_SECRET"] = SECRET
+    token = {"Authorization": f"Bearer {scrapy.run('serve', '--token').stdout.strip()}"}
+    running = scrapy.start(
+        "serve", "--port", "0", "--processes", "2", "-s", "API_REQUESTS_PER_MINUTE=40"
+    )
+    try:
+        until(lambda: "Search page: " in running.text(), "the address is printed")
+        url = re.findall(r"Search page: (\S+)", running.text())[0]
+
+        seen: set[int] = set()
+
+        def answering() -> int:
+            """Each request by a connection of its own."""
+            rows = httpx.get(f"{url}/api/check", headers=token).json()
+            seen.update(int(row["name"].split()[1]) for row in rows if row["part"] == "server")
+            return len(seen)
+
+        until(lambda: answering() == 2, "both answer", 20)
+        assert running.process.pid not in seen
+        os.kill(min(seen), signal.SIGKILL)
+        until(lambda: "is started again" in running.text(), "its death is said", 20)
+        assert httpx.get(f"{url}/healthz").status_code == 200
+        statuses = [httpx.get(f"{url}/api/sites", headers=token).status_code for _ in range(45)]
+        assert statuses.count(429) >= 4, "the limit of a token holds for all of them together"
+    finally:
+        running.process.send_signal(signal.SIGTERM)
+        done = running.wait(30)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    assert "was killed and is started again" in done.stderr
+
+
 def test_a_taken_port_is_one_clear_line(scrapy: Scrapy) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -86,6 +119,8 @@ def test_a_taken_port_is_one_clear_line(scrapy: Scrapy) -> None:
         (["--token"], 1, "API_TOKEN_SECRET"),
         (["nonsense"], 2, "takes no argument"),
         (["--port", "many"], 2, "must be a number from 0 to 65535"),
+        (["--processes", "0"], 2, "must be 1 to"),
+        (["--processes", "2", "-s", "ARTICLE_STORE=mongodb://x"], 1, "must be empty, a file"),
         (["-s", "ARTICLE_STORE=mongodb://x"], 1, "must be empty, a file"),
     ],
 )

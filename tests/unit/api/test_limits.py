@@ -4,6 +4,7 @@ number, words by length."""
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import threading
 import time
@@ -19,6 +20,7 @@ from newscrawler.api.access import Access
 from newscrawler.api.app import create_app
 from newscrawler.api.deps import Deps
 from newscrawler.api.limits import Limits
+from newscrawler.api.rate import SharedRate
 from newscrawler.api.server import Running, start_in_thread
 from newscrawler.store.base import Query, SearchResult, SearchTimeout
 from newscrawler.store.query_language import LONGEST_WORD, MOST_SITES
@@ -219,3 +221,19 @@ def test_what_is_too_long_is_422(server: Running, params: dict[str, Any], word: 
 def test_a_word_of_the_longest_length_is_searched(server: Running) -> None:
     answer = httpx.get(server.url + "/api/search", params={"q": "x" * LONGEST_WORD})
     assert (answer.status_code, answer.json()["total"]) == (200, 0)
+
+
+def test_a_limit_is_counted_over_processes() -> None:
+    """Of a process that was forked as well, and callers share no bucket."""
+    now = [100.0]
+    rate = SharedRate(60, lambda: now[0])
+    assert [rate.take("a") for _ in range(40)] == [0] * 40
+    pid = os.fork()
+    if not pid:
+        os._exit(sum(rate.take("a") == 0 for _ in range(30)))
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 20
+    assert rate.take("a") == 1 and rate.take("b") == 0
+    now[0] += 1
+    assert (rate.take("a"), rate.take("a")) == (0, 1)
+    assert all(rate.take(f"caller {n}") == 0 for n in range(20_000)), "room is made for others"
+    assert SharedRate(0).take("a") == 0

@@ -144,3 +144,42 @@ async def test_what_is_counted_in_one_walk_is_what_the_texts_have(
             found = await store.search(Query(f'"{phrase}"', sort="date", size=100))
             assert found.total == sum(f" {phrase} " in text for text in texts.values())
             assert all(f" {phrase} " in texts[h.article.id] for h in found.hits)
+
+
+async def test_the_values_of_many_matches_are_counted_exactly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many matches only the best candidates of each part of the index are counted, each in all
+    its spellings; of few every value is looked at. Both answer the same."""
+    rng = random.Random(3)
+    people = [f"Lê {a}{b}" for a in "BCDĐ" for b in ("an", "ơn", "ình")] * 9 + ["LE BAN", "Lê Đơn"]
+    store = LocalStore(tmp_path / "articles.db")
+    for start in range(0, 400, 100):  # several parts of the index
+        await store.put(
+            [
+                Article(
+                    id=f"{n:016x}",
+                    url=f"https://a.vn/{n}",
+                    site=f"s{n % 3}.vn",
+                    title="Tin",
+                    content=f"mưa {n}",
+                    authors=rng.sample(people, 2),
+                    section="Thời sự",
+                )
+                for n in range(start, start + 100)
+            ]
+        )
+        await store.refresh()
+    every = await store.facets(Query("mưa"))
+    monkeypatch.setattr(search, "_FEW_MATCHES", 10)
+    best = await store.facets(Query("mưa"))
+    asked: list[int] = []
+    aggregate = View.aggregate
+    monkeypatch.setattr(View, "aggregate", lambda *args: (asked.append(1), aggregate(*args))[1])
+    assert await store.facets(Query("mưa")) == best == every
+    assert len(asked) == 2 and len(best["author"]) == 9 and best["section"] == {"Thời sự": 400}
+    assert sum(every["site"].values()) == 400
+    monkeypatch.setattr(search, "_CANDIDATES", {"size": 3, "segment_size": 3})
+    few = (await store.facets(Query("mưa")))["author"]
+    assert few.items() <= every["author"].items() and 3 <= len(few) < 9
+    await store.close()
