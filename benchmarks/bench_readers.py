@@ -5,6 +5,7 @@
 Throughput of threads that search one SQLite store without a pause, beside the cores that they could
 use: the same number of processes with an endless loop each. ``held``: seconds of CPU a search that
 run under the interpreter's lock (all but the engine's), of which only one thread can spend at once.
+Then processes with one reader each.
 """
 
 from __future__ import annotations
@@ -91,6 +92,28 @@ def searches(path: Path, queries: list[Query], readers: int) -> tuple[float, flo
     return len(queries) / wall, cpu / len(queries)
 
 
+def _in_process(job: tuple[Path, list[Query], int, float]) -> tuple[float, float]:
+    """When it was done, and the seconds of CPU that it took."""
+    path, queries, rounds, start = job
+    searches(path, queries[:5], 1)
+    time.sleep(max(0.0, start - time.time()))
+    used = time.process_time()
+    for _ in range(rounds):
+        searches(path, queries, 1)
+    return time.time(), time.process_time() - used
+
+
+def in_processes(path: Path, queries: list[Query], processes: int) -> tuple[float, float]:
+    """As ``searches``, by so many processes with one reader each (`scrapy serve --processes`)."""
+    start = time.time() + 3.0  # until all of them have opened the store
+    jobs = [(path, queries, 1, start) for _ in range(processes)]
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        done = pool.map(_in_process, jobs, chunksize=1)
+    wall = max(at for at, _ in done) - start
+    many = len(queries) * processes
+    return many / wall, sum(used for _, used in done) / many
+
+
 def spin(until: float) -> float:
     while time.time() < until:
         pass
@@ -119,6 +142,13 @@ def main(options: argparse.Namespace) -> None:
             f" search, {held * 1000:.1f} of them held; {cores(min(readers, 16)):.2f} cores to be had",
             flush=True,
         )
+    for processes in options.processes:
+        rate, cpu = in_processes(path, queries, processes)
+        print(
+            f"{processes:3} processes: {rate:6.1f}/s; {cpu * 1000:.1f} ms CPU a search;"
+            f" {cores(min(processes, 16)):.2f} cores to be had",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
@@ -128,5 +158,6 @@ if __name__ == "__main__":
     parser.add_argument("folder")
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--readers", type=int, nargs="+", default=[1, 2, 4, 16])
+    parser.add_argument("--processes", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--seed", type=int, default=11)
     main(parser.parse_args())

@@ -39,7 +39,12 @@ def add_graph(app: FastAPI, reader: DataReader, build_query: Callable[..., Query
             pages: dict[bytes, PageLinks] = {}
             for name in sorted({hit.article.site for hit in hits}):
                 pages |= await link_graph.pages_of(client, name)
-            roots = [link_graph.short(bytes.fromhex(hit.article.id)) for hit in hits]
+            roots = []
+            for article in (hit.article for hit in hits):
+                page_id = link_graph.short(bytes.fromhex(article.id))
+                roots.append(page_id)
+                # Stored, but its links are remembered no longer: others may link to it.
+                pages.setdefault(page_id, PageLinks(page_id, article.url, article.title, 0))
         else:
             pages = await link_graph.pages_of(client, site)
             roots = _home(sites_of(reader, enabled_only=False), site, pages)

@@ -158,6 +158,37 @@ def test_a_graph_that_cannot_be_is_refused(server: str, query: str) -> None:
     assert httpx.get(f"{server}/api/graph?{query}").status_code == 422
 
 
+def test_the_graph_of_a_topic(server: str, selector_redis_url: str) -> None:
+    """Its roots are the hits, those too whose own links are not remembered."""
+    hits = httpx.get(f"{server}/api/search", params={"q": "bóng đá", "mode": "keyword"}).json()
+    first, second, *others = [hit for hit in hits["hits"] if hit["site"] == SITE]
+    assert others
+    unread = "https://vnexpress.net/chua-doc-bao-gio"
+
+    async def noted() -> None:
+        async with redis.asyncio.Redis.from_url(selector_redis_url) as client:
+            notes = LinkNotes(client, 2_000)
+            to_second = Link(second["url"], bytes.fromhex(second["id"]), SITE, Kind.ARTICLE)
+            found = [to_second, link(article(5)), link(unread)]
+            notes.note(SITE, bytes.fromhex(first["id"]), first["url"], "Bài", found, 1_790_000_500)
+            await notes.flush(is_last=True)
+
+    asyncio.run(noted())
+    asked = {"q": "bóng đá", "site": SITE, "depth": 1}
+    made = httpx.get(f"{server}/api/graph", params=asked).json()
+    places = {node["url"]: place for place, node in enumerate(made["nodes"])}
+    roots = {node["url"] for node in made["nodes"] if node["depth"] == 0}
+    assert roots == {hit["url"] for hit in (first, second, *others)}
+    assert [places[first["url"]], places[second["url"]]] in made["edges"]
+    assert made["nodes"][places[second["url"]]]["links_in"] == 1
+    assert made["nodes"][places[second["url"]]]["title"] == second["title"]
+    assert made["nodes"][places[article(5)]]["depth"] == 1 and unread not in places
+    shown = httpx.get(f"{server}/graph", params=asked, headers={"Accept": "text/html"})
+    assert shown.status_code == 200 and "<circle" in shown.text
+    linking = httpx.get(f"{server}/api/links", params={"url": unread}).json()
+    assert [row["url"] for row in linking] == [first["url"]], "of a page that nobody has read"
+
+
 def test_who_links_to_a_page(server: str) -> None:
     rows = httpx.get(f"{server}/api/links", params={"url": article(7)}).json()
     assert {row["url"] for row in rows} == {HOME, article(6)}
