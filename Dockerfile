@@ -6,10 +6,10 @@
 FROM python:3.12-slim-bookworm AS packages
 WORKDIR /opt/newscrawler
 RUN python -m venv .venv
-COPY requirements.lock requirements-render.txt ./
+COPY requirements.lock requirements-render.lock ./
 ARG RENDER=""
 RUN .venv/bin/python -m pip install --no-cache-dir --require-hashes -r requirements.lock \
-    && if [ -n "$RENDER" ]; then .venv/bin/python -m pip install --no-cache-dir -r requirements-render.txt; fi
+    && if [ -n "$RENDER" ]; then .venv/bin/python -m pip install --no-cache-dir --require-hashes -r requirements-render.lock; fi
 COPY setup.py scrapy.cfg sites.json README.md CHANGELOG.md MANIFEST.in requirements.txt ./
 COPY newscrawler ./newscrawler
 COPY selectors ./selectors

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 NAME = re.compile(r"[-_.]+")
 
@@ -20,6 +22,19 @@ def test_each_pin_stands_in_the_lock_with_its_version() -> None:
     asked, locked = pins("requirements.txt"), pins("requirements.lock")
     assert len(asked) > 40
     assert {name: locked.get(name) for name in asked} == asked
+
+
+@pytest.mark.parametrize("extra", ["render", "kafka"])
+def test_an_extra_has_hashes_and_the_versions_of_the_lock(extra: str) -> None:
+    asked, locked = pins(f"requirements-{extra}.txt"), pins(f"requirements-{extra}.lock")
+    assert asked and {name: locked.get(name) for name in asked} == asked
+    text = (ROOT / f"requirements-{extra}.lock").read_text(encoding="utf-8")
+    entries = re.split(r"^(?=[\w-])", text, flags=re.M)[1:]
+    assert len(entries) == len(locked) and "://" not in text
+    assert not [entry for entry in entries if "--hash=sha256:" not in entry]
+    main = pins("requirements.lock")
+    both = {name: version for name, version in locked.items() if name in main}
+    assert both == {name: main[name] for name in both}, "one would replace the other's"
 
 
 def test_each_package_of_the_lock_has_hashes() -> None:
