@@ -70,8 +70,8 @@ def test_deep_page_ends() -> None:
     assert trim(LexborHTMLParser("<div>" * 390 + "x")).html
 
 
-def check_real_pages(folder: Path) -> tuple[float, int, int]:
-    """Median share of the tokens off, pages, selectors checked; raises on the first
+def check_real_pages(folder: Path, every: int) -> tuple[float, int, int]:
+    """Of every so many pages: median share of the tokens off, pages, selectors checked; raises on the first
     protected node that is lost.
 
     Tokens as newscrawler.llm counts them before a call: UTF-8 bytes by 2.5, the same for the page
@@ -82,7 +82,7 @@ def check_real_pages(folder: Path) -> tuple[float, int, int]:
         for line in (folder / "gold.jsonl").read_text(encoding="utf-8").splitlines()
     ]
     off, checked = [], 0
-    for row in rows:
+    for row in rows[::every]:
         tree = LexborHTMLParser(gzip.decompress((folder / row["html"]).read_bytes()))
         if tree.body is None:
             continue
@@ -99,10 +99,11 @@ def check_real_pages(folder: Path) -> tuple[float, int, int]:
     return statistics.median(off), len(off), checked
 
 
-def test_real_pages_lose_nine_tenths_and_no_protected_node(shared_pages: Path) -> None:
-    median, pages, checked = check_real_pages(shared_pages)
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])
+def test_real_pages_lose_nine_tenths_and_no_protected_node(shared_pages: Path, every: int) -> None:
+    median, pages, checked = check_real_pages(shared_pages, every)
     print(
         f"{median:.1%} of the tokens off at the median of {pages} pages, {checked} selectors of protected nodes hold"
     )
-    assert pages >= 860 and checked > 3000
+    assert pages >= 860 // every and checked > 3000 // every
     assert median >= 0.9, median
