@@ -6,7 +6,7 @@
 # %%
 from itertools import islice
 
-from newscrawler import Crawler, extract, open_store
+from newscrawler import Crawler, CrawlFailed, extract, open_store
 from newscrawler.store.base import StoreUnavailable
 
 # %% [markdown] ## Crawl As polite as `scrapy crawl news`: robots.txt, one fetch at a time and 2 s
@@ -15,13 +15,16 @@ from newscrawler.store.base import StoreUnavailable
 # %%
 crawler = Crawler(sites=["vnexpress.net", "dantri.com.vn"], limit=5)
 articles = []
-for article in crawler:
-    articles.append(article)
-    print(article.published, article.site, article.title)
+try:
+    for article in crawler:
+        articles.append(article)
+        print(article.published, article.site, article.title)
+except CrawlFailed as failed:  # no network, for example
+    print(failed)
 
 # %% [markdown]
 # ## Search what is stored
-# A run at which nothing is due reads what an earlier one stored.
+# A run that crawled nothing reads what an earlier one stored.
 
 # %%
 if not articles:
@@ -31,7 +34,7 @@ if not articles:
     except StoreUnavailable:
         pass
 if not articles:
-    raise SystemExit(f"No article is stored yet. {crawler.reason}")
+    raise SystemExit(f"No article is stored yet. {crawler.reason}".strip())
 with open_store() as store:
     print(len(store), "articles are stored")
     for hit in store.search(articles[0].title, limit=3):

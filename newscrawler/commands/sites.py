@@ -247,7 +247,10 @@ async def _ask(
             waiting = [site.id for site in chosen if site.id not in ended]
             cli.note(f"{len(ended)} of {len(chosen)} sites done; at work: {', '.join(waiting[:5])}")
 
-    cli.note(f"Asking {len(chosen)} sites, each at its own pace; Ctrl-C keeps what is learnt")
+    plural = "" if len(chosen) == 1 else "s"
+    cli.note(
+        f"Asking {len(chosen)} site{plural}, each at its own pace; Ctrl-C keeps what is learnt"
+    )
     talk = asyncio.ensure_future(progress())
     try:
         await first_contact.check(settings, chosen, again=again, told=told)

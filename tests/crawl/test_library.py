@@ -263,21 +263,24 @@ def test_a_crawl_with_nothing_due_says_when_the_next_visit_is(
     assert crawler.reason in caplog.text
 
 
-def test_the_example_says_that_nothing_is_stored(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("ends", "printed"), [("return iter(())", ""), ("raise newscrawler.CrawlFailed('dns')", "dns")]
+)
+def test_the_example_says_that_nothing_is_stored(tmp_path: Path, ends: str, printed: str) -> None:
     code = (
         "import newscrawler\n"
-        "class NothingDue:\n"
+        "class NothingCrawled:\n"
         "    reason = 'Nothing is due now.'\n"
         "    def __init__(self, **_): pass\n"
-        "    def __iter__(self): return iter(())\n"
-        "newscrawler.Crawler = NothingDue\n"
+        f"    def __iter__(self): {ends}\n"
+        "newscrawler.Crawler = NothingCrawled\n"
         "import examples.notebook\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60,
         env={**os.environ, "DATA_DIR": str(tmp_path / "data")},
     )  # fmt: skip
-    assert done.returncode == 1
+    assert done.returncode == 1 and done.stdout.strip() == printed
     assert done.stderr.strip() == "No article is stored yet. Nothing is due now."
 
 
