@@ -81,7 +81,7 @@ def test_a_signal_reaches_the_command_and_its_exit_code_comes_back(tmp_path: Pat
         try:
             until(lambda log=log: "http://127.0.0.1" in log.read_text(), "the address is printed")
             assert os.getsid(process.pid) == process.pid
-            of_the_run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+            of_the_run = os.getppid() if warm._SHARED in os.environ else os.getpid()
             assert parent_of(parent_of(process.pid)) == of_the_run, "one server for all processes"
             assert process.poll() is None
             with pytest.raises(subprocess.TimeoutExpired):
