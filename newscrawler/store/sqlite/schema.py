@@ -296,7 +296,8 @@ def translated(path: Path) -> Iterator[None]:
         ) from exc
     except (apsw.ReadOnlyError, apsw.PermissionsError) as exc:
         raise StoreUnavailable(
-            f"article store {path}: read-only; this user may not write there"
+            f"article store {path}: read-only; this user may not write there, which SQLite needs"
+            " for reading too (its -shm file)"
         ) from exc
     except apsw.CantOpenError as exc:
         raise StoreUnavailable(

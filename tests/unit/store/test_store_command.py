@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +22,7 @@ from newscrawler.store.base import Query, SearchResult
 from newscrawler.store.sqlite import LocalStore
 from tests import warm
 from tests.contract.articles import article, filler
+from tests.fixtures_disk import Disk
 
 Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
 ONE = article("a", "Giá vàng", filler(1))
@@ -227,3 +229,23 @@ def test_a_file_is_brought_up_to_date(run: Run, data: Path) -> None:
     done = run("migrate")
     assert done.returncode == 0 and b"today's version" in done.stderr
     assert faults(run("check", "--json")) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("search", "vàng"), ("store", "check"), ("article", ONE.url), ("trends",)],
+    ids=lambda words: words[0],
+)
+def test_a_data_folder_that_may_not_be_written_is_a_line(
+    data: Path, disk: Disk, words: tuple[str, ...]
+) -> None:
+    """SQLite needs a file beside the articles to read them."""
+    folder = disk.path / "data"
+    shutil.copytree(data, folder)
+    disk.becomes("ro")
+    env = {**os.environ, "DATA_DIR": str(folder), "ARTICLE_STORE": "", "RAW_STORE": ""}
+    done = warm.run(words, env=env, timeout=60, text=True)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 1 and not done.stdout
+    assert line.startswith(f"article store {folder}/articles.db: ")
+    assert "read-only" in line or "writable" in line
