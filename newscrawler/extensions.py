@@ -401,8 +401,9 @@ class MetricsExtension:
     """Heartbeats of this worker, and its counters as differences, to the fleet's
     registry in Redis. What the fleet asks of the worker comes with the answer to a heartbeat."""
 
-    #: Seconds between two writes of differences.
+    #: Seconds between two writes of differences, and between two looks at the sites' hours.
     EVERY_S = 1.0
+    RHYTHMS_S = 5.0
     #: Seconds that a worker in whose place another one starts gets to end in order; one whose lease
     #: loop stands still would never, and gets none.
     REPLACED_END_S = 10.0
@@ -424,6 +425,7 @@ class MetricsExtension:
         self._is_away = False
         self._knows_sites = False
         self._loop: Every | None = None
+        self._rhythms: Every | None = None
         self._end: asyncio.Task[None] | None = None
         crawler.signals.connect(self.spider_opened, signals.spider_opened)
         crawler.signals.connect(self.spider_closed, signals.spider_closed)
@@ -453,11 +455,14 @@ class MetricsExtension:
         self.meter = ProcessMeter(children=lambda: services.child_pids)
         logging.root.addHandler(self.last_error)
         self._loop = Every(self.EVERY_S, self.send, services.waits)
+        self._rhythms = Every(self.RHYTHMS_S, self.read_rhythms, services.waits)
 
     async def spider_closed(self, spider: Spider, reason: str) -> None:
         if self._loop is None or self.registry is None:
             return
         logging.root.removeHandler(self.last_error)
+        if self._rhythms is not None:
+            await self._rhythms.stop()
         await self._loop.stop()
         await self.send()
         try:
@@ -469,6 +474,10 @@ class MetricsExtension:
             )
         client: Any = self.registry.client
         await client.aclose()
+
+    async def read_rhythms(self) -> None:
+        """At which hours the sites publish whose lists were visited."""
+        await self.services.rhythms.refresh(self._now_ms())
 
     async def send(self) -> None:
         """Differences since the last time that worked, and a heartbeat when it is time."""

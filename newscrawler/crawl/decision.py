@@ -315,7 +315,13 @@ def _memory(page: Page) -> Memory:
 
 def _list_visit(page: Page, *, is_lead: bool) -> ListVisit:
     last_s = page.lease.last_visit_ms // 1000
-    return ListVisit(page.kind, page.now_ms // 1000, last_s, is_lead=is_lead or page.is_lead)
+    return ListVisit(
+        page.kind,
+        page.now_ms // 1000,
+        last_s,
+        is_lead=is_lead or page.is_lead,
+        rhythm=page.rhythm,
+    )
 
 
 def _list_planned(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from newscrawler.discovery.list_revisits import Leads
+    from newscrawler.discovery.rhythm import Rhythm
     from newscrawler.discovery.sites import Site
     from newscrawler.frontier.types import Lease
 
@@ -52,6 +53,7 @@ class Page:
     retry_after_s: float | None = None
     robots: frozenset[str] = frozenset()  # directives of the header
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)  # as received
+    rhythm: Rhythm | None = None  # of its site, for a list; None = not known
 
 
 def page_of(response: Response, lease: Lease, site: Site, leads: Leads, now_ms: int) -> Page:

@@ -26,6 +26,7 @@ from newscrawler.discovery import article_revisits, overlay
 from newscrawler.discovery.sites import Site, Sites, SitesError
 from newscrawler.fetch import address_guard
 from newscrawler.fetch.render import RenderRules
+from newscrawler.fleet.history import HistoryUnavailable
 from newscrawler.fleet.identity import is_dead_worker as is_dead_worker
 from newscrawler.fleet.identity import worker_id as worker_id
 from newscrawler.fleet.registry import WORKERS, RegistryUnavailable, order_key, worker_key
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from newscrawler.crawl.parse_process import ParseProcesses
     from newscrawler.crawl.processes import StoreProcess
     from newscrawler.crawl.render_lessons import RenderLessons
+    from newscrawler.crawl.rhythms import Rhythms
     from newscrawler.crawl.websub import Subscriptions
     from newscrawler.extraction.metadata_rules import MetadataRule
     from newscrawler.frontier.operator import Operator
@@ -500,6 +502,13 @@ class Services:
         return Announced(FoundSeeds(self.redis, lambda: self.frontier.layout))
 
     @cached_property
+    def rhythms(self) -> Rhythms:
+        """At which hours sites publish."""
+        from newscrawler.crawl.rhythms import Rhythms
+
+        return Rhythms(self.redis)
+
+    @cached_property
     def websub(self) -> Subscriptions | None:
         """Where hubs of feeds are noted; None: nobody could tell us, PUBLIC_URL is not set."""
         from newscrawler.crawl.websub import Subscriptions, public_url
@@ -658,7 +667,7 @@ def services_of(crawler: Crawler) -> Services:
 def is_redis_away(exc: Exception) -> bool:
     """Whether a call failed because Redis is away, full or loading, which is waited for;
     else the call is wrong."""
-    if isinstance(exc, RegistryUnavailable):
+    if isinstance(exc, (RegistryUnavailable, HistoryUnavailable)):
         return True
     try:
         with translated():

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import msgpack
 
+from newscrawler.discovery.rhythm import Rhythm
 from newscrawler.discovery.seeds import LONGEST_S, MANY_KNOWN, SHORTEST_S, next_interval
 from newscrawler.discovery.sitefile import Site
 from newscrawler.items import Kind, Link, Outcome
@@ -34,6 +35,8 @@ FIRST_S = {Kind.HOME: 300.0, Kind.FEED: 900.0, Kind.SITEMAP: 6 * 3600.0, Kind.SE
 #: twice the half of it: 95 % of the articles within ten minutes (docs/freshness.md has the figures
 #: behind both numbers).
 LEAD_LONGEST_S = 600.0
+#: The same at hours at which little or nothing is to be expected of its site (rhythm.py).
+QUIET_LONGEST_S = 900.0
 #: The same for a lead that had nothing for so long which another list had not shown in time. Half a
 #: day was too soon: in the evening of the measured day p95 rose to a quarter of an hour
 #: (docs/freshness.md).
@@ -133,6 +136,7 @@ class ListVisit:
     new: Iterable[Link] = ()  # those that the worker did not know
     is_lead: bool = False
     newest_s: float | None = None  # publication or change of its newest entry, where it tells
+    rhythm: Rhythm | None = None  # of its site; None = not known yet
 
 
 def digest_of(ids: Iterable[bytes]) -> bytes:
@@ -212,6 +216,8 @@ def _next(visit: ListVisit, memory: Memory, known: float, found: int) -> float:
         is_spare = visit.kind is not Kind.HOME and visit.now_s - memory.missed_s > SPARE_AFTER_S
         longest = SPARE_LEAD_LONGEST_S if is_spare else LEAD_LONGEST_S
         quiet = max(0, visit.now_s - memory.fresh_s) / QUIET_SHARE
+        if visit.rhythm is not None and not is_spare:
+            return _by_rhythm(visit, visit.rhythm, next_interval(known, interval), quiet, found)
         if found and not is_spare:
             return SHORTEST_S  # it yields: what comes next is not to wait
         return min(next_interval(known, interval), max(longest, quiet))
@@ -222,6 +228,18 @@ def _next(visit: ListVisit, memory: Memory, known: float, found: int) -> float:
     if found == 1 and known > MANY_KNOWN:
         return interval
     return next_interval(known, interval)
+
+
+def _by_rhythm(
+    visit: ListVisit, rhythm: Rhythm, interval: float, quiet: float, found: int
+) -> float:
+    """Of a lead whose site's hours are known: as long as a part of an article is to be expected.
+    After one that came at a quiet hour it is asked again soon, as more may follow. A site that has
+    been silent for longer than its hours let expect may wait for a part of its silence."""
+    usual = rhythm.wait_s(visit.now_s, SHORTEST_S, QUIET_LONGEST_S)
+    if found:
+        return min(usual, LEAD_LONGEST_S)
+    return min(interval, max(usual, quiet) if usual >= QUIET_LONGEST_S else usual)
 
 
 def _missed(found: list[Link], visit: ListVisit, memory: Memory) -> bool:

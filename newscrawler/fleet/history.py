@@ -16,7 +16,7 @@ of UTC and a week begins on Monday; days are those of READER_ZONE.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, tzinfo
 from typing import TYPE_CHECKING, Any, cast
@@ -234,6 +234,11 @@ class History:
     async def since(self) -> dict[str, int]:
         """site -> the first hour that is known of it."""
         return (await self._rows([SINCE]))[0]
+
+    async def first_hours(self, sites: Sequence[str]) -> dict[str, int]:
+        """The same of these sites; those of which nothing is known are left out."""
+        answer = await self._run(self.client.hmget(SINCE, list(sites))) if sites else []
+        return {site: int(one) for site, one in zip(sites, answer, strict=True) if one is not None}
 
     async def preload(self, counts: Mapping[str, Mapping[int, int]]) -> int:
         """Hours of the past, of what the article store has; an hour that was counted stays as it

@@ -335,6 +335,8 @@ class NewsSpider(Spider):
         page = page_of(response, lease, site, self.leads, self._now_ms())
         if page.kind is Kind.PAGE and self.services.link_learning.names_section(site, lease.url):
             page.kind, page.is_list = Kind.SECTION, True
+        if page.is_list and self.has_frontier:
+            page.rhythm = self.services.rhythms.of(site.id, page.now_ms)
         return page
 
     def _count(self, result: Result, visit: Visit) -> None:
