@@ -90,6 +90,37 @@ class PolitenessMiddleware:
             raise Refused("robots", f"robots.txt forbids it url={request.url}")
 
 
+class SecondAddress(Refused):
+    """``original``: the article's own address."""
+
+    def __init__(self, url: str, original: str) -> None:
+        super().__init__("twin", f"a second address, by a rule of the site url={url}")
+        self.original = original
+
+
+class SecondAddressMiddleware:
+    """Leaves what was queued before its site had shown by which rule second addresses lead to an
+    article's own: that one is offered instead (NewsSpider.failed)."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> SecondAddressMiddleware:
+        return cls(services_of(crawler))
+
+    def process_request(self, request: Request) -> None:
+        lease = request.meta.get("lease")
+        if lease is None or lease.kind not in (Kind.ARTICLE, Kind.PAGE):
+            return
+        if lease.last_visit_ms or lease.wanted or (lease.hint or {}).get("asked"):
+            return
+        site = self._services.site_of(lease)
+        original = self._services.link_learning.original(site, lease.url)
+        if original is not None:
+            raise SecondAddress(lease.url, original)
+
+
 class ConditionalGetMiddleware:
     """Asks for a page only if it changed since the visit whose digest the frontier holds."""
 

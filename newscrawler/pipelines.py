@@ -43,6 +43,11 @@ class _ArticlePipeline:
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(services_of(crawler))
 
+    def _learn_twin(self, article: Article) -> None:
+        """The text is stored from another address: by which rule this one leads to it."""
+        if other := canonical_duplicates.other_address(article):
+            self.services.link_learning.note_twin(article.site, article.url, other)
+
 
 class CleanPipeline:
     """Corrects what no store should have to see; an article of which nothing is left is none."""
@@ -75,6 +80,7 @@ class DeduplicatePipeline(_ArticlePipeline):
             return item
         stored_as = self.services.ingest.duplicate_of(item)
         if stored_as is not None:
+            self._learn_twin(item)
             raise _duplicate(item, stored_as)
         return item
 
@@ -121,10 +127,9 @@ class IndexPipeline(_ArticlePipeline):
             result = await self.services.ingest.put(item)
         except ingest.TakenDown as exc:
             raise VisitEnds(Outcome.REFUSED, exc.reason) from exc
-        other = canonical_duplicates.other_address(item)
-        if result.status == "twin" and other:
-            self.services.link_learning.note_twin(item.site, item.url, other)
-        elif result.status == "new" and other is None:
+        if result.status == "twin":
+            self._learn_twin(item)
+        elif result.status == "new" and canonical_duplicates.other_address(item) is None:
             self.services.link_learning.note_own(item.site, item.url)
         if result.status == "twin":
             raise _duplicate(item, result.twin_of)

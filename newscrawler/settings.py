@@ -573,6 +573,7 @@ NEWS_SPIDER: dict[str, object] = {
     },
     "DOWNLOADER_MIDDLEWARES": {
         "newscrawler.middlewares.PolitenessMiddleware": 100,
+        "newscrawler.middlewares.SecondAddressMiddleware": 110,
         "newscrawler.middlewares.ConditionalGetMiddleware": 300,
         "newscrawler.middlewares.VirusScanMiddleware": 570,
         "newscrawler.middlewares.ResponseGuardMiddleware": 580,

@@ -28,6 +28,7 @@ from newscrawler.crawl.decision import (
     HtmlRead,
     ListRead,
     NoAnswer,
+    Redirect,
     Result,
     RobotsRead,
     Unparsed,
@@ -276,7 +277,13 @@ class NewsSpider(Spider):
         lease: Lease = request.meta["lease"]
         page = unanswered(lease, self.services.site_of(lease), self._now_ms())
         error = failure.value or RuntimeError("no reason given")
-        visit = decide(page, NoAnswer(*judge_error(error)), self.rules)
+        result: Result = NoAnswer(*judge_error(error))
+        if (original := getattr(error, "original", None)) is not None:
+            found = self.services.sites.identify(
+                original, parent=lease.url_id, depth=lease.depth, hint=lease.hint
+            )
+            result = Redirect(original, found)
+        visit = decide(page, result, self.rules)
         self._scheduler.failed(request, visit)
 
     async def parse_robots(self, response: Response) -> None:

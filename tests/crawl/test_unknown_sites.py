@@ -120,3 +120,24 @@ def test_everything_that_a_home_page_announces_is_crawled(
     again = scrapy.run("seeds", "refresh", "--json")
     offered = [json.loads(line)["offered"] for line in again.stdout.splitlines()]
     assert len(offered) == SITES and min(offered) >= 6
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_second_addresses_that_wait_are_left_once_the_rule_is_known(
+    tmp_path: Path, newsweb: StartNewsweb, queue: Queue
+) -> None:
+    """All of them are queued with the first page of a list, before any was read."""
+    web = newsweb(
+        "ip", sites=0, unknown=3, seed=5, articles=40, **{**QUIET, "delay": 2}, factor=FACTOR
+    )
+    queue.set_clock(web.about["clock"])
+    done = crawler(tmp_path, web, REDIS_URL=queue.url).run("crawl", "news", timeout=240)
+    assert done.returncode == 0, done.stderr[-2000:]
+    truth, hits = web.truth(), web.hits()
+    found = judge.coverage(truth, stored(tmp_path / "data"), grace_s=0, age_limit=False)
+    assert found.missed == [] and found.unexpected == [] and len(found.found) > 100
+    assert judge.politeness(hits, truth) == []
+    # 14 here, of 35; 34 before what waits was left, and before a worker's own duplicates taught.
+    assert done.stat("page/reason/REDIRECTED(canonical)") <= 22
+    assert done.stat("page/outcome/REDIRECTED") >= 30
