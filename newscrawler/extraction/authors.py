@@ -13,7 +13,8 @@ from functools import cache, lru_cache
 
 from newscrawler.extraction import lexicon, personal
 
-MAX_NAMES = 8
+#: Of an article, at most: joint investigations have some twenty; more is a list of a staff.
+MAX_NAMES = 40
 MAX_WORDS = 6
 # One word of so many capitals is a wire service or a desk (ERBOL), not a given name.
 _ACRONYM_CHARS = 5

@@ -276,7 +276,7 @@ def marked_nodes(doc: Document, css: str) -> list[LexborNode]:
     """What one of ITEMPROP and REL selects, read once per document."""
     found = page_metadata.of(doc).marked
     if css not in found:
-        found[css] = doc.tree.css(css)[:12]
+        found[css] = doc.tree.css(css)[: authors.MAX_NAMES]
     nodes: list[LexborNode] = found[css]
     return nodes
 
@@ -305,7 +305,10 @@ def _marked(doc: Document, css: str) -> Iterator[str]:
 def _marked_names(node: LexborNode) -> list[str]:
     """The names that are marked in an author's element, or its text."""
     inner = node.css('[itemprop~="name"]')
-    return [one.attributes.get("content") or visible(one) for one in inner[:6] or [node]]
+    return [
+        one.attributes.get("content") or visible(one)
+        for one in inner[: authors.MAX_NAMES] or [node]
+    ]
 
 
 def _around(node: LexborNode) -> set[int]:
@@ -392,7 +395,9 @@ def _names_of_text(
 def _named_pieces(node: LexborNode, text: str) -> list[str]:
     """Texts of the elements within that are named after names or lead to an author's page, without
     who translated it."""
-    inner = [visible(piece) for piece in node.css(_NAME_CSS)[:8] if not _is_crumb(piece)]
+    inner = [
+        visible(piece) for piece in node.css(_NAME_CSS)[: authors.MAX_NAMES] if not _is_crumb(piece)
+    ]
     return [t for t in inner if t and not _TRANSLATOR.search(text.partition(t)[0][-40:])]
 
 

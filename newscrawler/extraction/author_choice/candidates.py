@@ -140,7 +140,9 @@ class _Search:
         """The names of a text as candidates; whether it has any."""
         place.chars = len(text)
         added = False
-        for piece, raw in enumerate(authors.parts(text, self.known, self.vietnamese)[:12]):
+        for piece, raw in enumerate(
+            authors.parts(text, self.known, self.vietnamese)[: authors.MAX_NAMES]
+        ):
             name = authors.trimmed(raw)
             key = authors.key(name)
             if not key or len(name) > _NAME_CHARS or "@" in name or not _LETTER.search(name):

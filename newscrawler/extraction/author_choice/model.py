@@ -16,6 +16,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
+from newscrawler.extraction import authors
 from newscrawler.extraction.author_choice.candidates import Candidate, Candidates
 from newscrawler.extraction.author_choice.features import RULES, Rules, describe
 
@@ -120,7 +121,7 @@ def select(rated: Sequence[tuple[Candidate, float]], bars: Bars) -> Chosen:
         for one, p in taken
         if not any(_is_part(one, p, other, q) for other, q in taken if other is not one)
     ]
-    chosen = taken[:8]
+    chosen = taken[: authors.MAX_NAMES]
     return Chosen(tuple(one for one, _ in chosen), min((p for _, p in chosen), default=0.0))
 
 
