@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from evaluation import scorer
@@ -118,6 +119,7 @@ def _sure(found: Extraction) -> dict[str, float]:
             ("title", found.title),
             ("published", found.published),
             ("authors", named),
+            ("content", found.content),
         )
         if value.value
     }
@@ -125,6 +127,11 @@ def _sure(found: Extraction) -> dict[str, float]:
 
 #: Lower edges of the bands of confidence in a calibration.
 BANDS = (0.0, 0.3, 0.5, 0.65, 0.8, 0.9)
+
+
+def band_edges() -> list[tuple[float, float]]:
+    """``(from, below)`` of each band; 1 is in the last one."""
+    return list(pairwise((*BANDS, 1.01)))
 
 
 def calibration(
@@ -137,13 +144,10 @@ def calibration(
     counts: dict[tuple[str, str], list[int]] = {}
     for g in gold:
         line = of_id.get(g["id"], {})
-        right = verdicts(score(g, line))
-        for verdict, name in (("title", "title"), ("day", "published"), ("authors", "authors")):
-            if verdict not in right:
-                continue
+        for name, is_right in verdicts_by_field(score(g, line)).items():
             for band in _bands(name, line):
                 pages, wrong = counts.get((name, band), [0, 0])
-                counts[name, band] = [pages + 1, wrong + (not right[verdict])]
+                counts[name, band] = [pages + 1, wrong + (not is_right)]
     order = [*map(str, BANDS), "nothing", "contested"]
     rows = sorted(counts.items(), key=lambda item: (item[0][0], order.index(item[0][1])))
     return [
@@ -156,6 +160,55 @@ def calibration(
         }
         for (name, band), (pages, wrong) in rows
     ]
+
+
+def verdicts_by_field(scored: Mapping[str, Any]) -> dict[str, bool]:
+    """Field with a confidence -> right; a publication is right by its day."""
+    found = verdicts(scored)
+    return {name: found[verdict] for name, verdict in _VERDICT_OF.items() if verdict in found}
+
+
+_VERDICT_OF = {"title": "title", "published": "day", "authors": "authors", "content": "content"}
+
+
+def reliability(
+    gold: Sequence[Mapping[str, Any]], lines: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Per field: values with a confidence, its mean, the share that is right, and the expected
+    error of the confidence."""
+    of_id = {line["id"]: line for line in lines}
+    points: dict[str, list[tuple[float, bool]]] = {}
+    for g in gold:
+        line = of_id.get(g["id"], {})
+        sure = line.get("sure") or {}
+        for name, is_right in verdicts_by_field(score(g, line)).items():
+            if name in sure:
+                points.setdefault(name, []).append((sure[name], is_right))
+    rows = []
+    for name, some in sorted(points.items()):
+        said, was = [s for s, _ in some], [r for _, r in some]
+        rows.append(
+            {
+                "field": name,
+                "pages": len(some),
+                "sure": round(sum(said) / len(said), 3),
+                "right": round(sum(was) / len(was), 3),
+                "expected_error": round(expected_error(said, was), 3),
+            }
+        )
+    return rows
+
+
+def expected_error(sure: Sequence[float], right: Sequence[bool], bands: int = 10) -> float:
+    """Mean distance of how sure a band is and how often it is right, weighted by its pages."""
+    total = 0.0
+    for band in range(bands):
+        inside = [i for i, s in enumerate(sure) if min(int(s * bands), bands - 1) == band]
+        if inside:
+            said = sum(sure[i] for i in inside) / len(inside)
+            was = sum(right[i] for i in inside) / len(inside)
+            total += abs(said - was) * len(inside) / len(sure)
+    return total
 
 
 def _bands(name: str, line: Mapping[str, Any]) -> Iterator[str]:

@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation import author_pages, scorer
+from evaluation.score_tables import expected_error
 from newscrawler.extraction import bylines, credits
 from newscrawler.extraction.author_choice import candidates
 from newscrawler.extraction.author_choice.candidates import Candidate
@@ -338,18 +339,6 @@ def calibration(points: Sequence[tuple[float, bool]]) -> list[tuple[float, float
         at = float(w[0] + w[1] * np.log(x / (1 - x)))
         curve.append((round(float(x), 3), round(1.0 / (1.0 + float(np.exp(-at))), 3)))
     return [(0.0, 0.0), *curve, (1.0, curve[-1][1])]
-
-
-def expected_error(sure: Sequence[float], right: Sequence[bool], bands: int = 10) -> float:
-    """Mean distance of how sure a band is and how often it is right, weighted by its pages."""
-    total = 0.0
-    for band in range(bands):
-        inside = [i for i, s in enumerate(sure) if min(int(s * bands), bands - 1) == band]
-        if inside:
-            said = sum(sure[i] for i in inside) / len(inside)
-            was = sum(right[i] for i in inside) / len(inside)
-            total += abs(said - was) * len(inside) / len(sure)
-    return total
 
 
 Points = list[tuple[float, float]]

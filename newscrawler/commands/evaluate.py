@@ -211,7 +211,8 @@ class Command(cli.Command):
         parser.add_argument(
             "--calibration",
             action="store_true",
-            help="how many values of each band of confidence are wrong",
+            help="how many values of each band of confidence are wrong, and how far confidence is"
+            " from the share that is right",
         )
         parser.add_argument(
             "--intervals", action="store_true", help="95 %% intervals, by drawing sites (bootstrap)"
@@ -319,6 +320,9 @@ def _print_more(
     if opts.calibration:
         bands = score_tables.calibration(gold, lines)
         cli.print_rows(bands, ("field", "band", "pages", "wrong", "share_wrong"), opts.as_json)
+        held = score_tables.reliability(gold, lines)
+        names = ("field", "pages", "sure", "right", "expected_error")
+        cli.print_rows(held, names, opts.as_json)
 
 
 def _print_changes(found: Mapping[str, Mapping[str, Sequence[str]]], as_json: bool) -> None:

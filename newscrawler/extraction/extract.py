@@ -11,6 +11,7 @@ from urllib.parse import urljoin
 from newscrawler.extraction import (
     agreement,
     authors,
+    calibration,
     credits,
     dates,
     field_conflicts,
@@ -52,6 +53,8 @@ _STATED = tuple(f for f in FIELDS if f.type in ("text", "code") and (f.meta or f
 
 #: Origins of a title that is not compared with the text.
 _GIVEN = ("selector:", metadata_rules.ORIGIN)
+#: Origins whose confidence stays as it is: calibration is measured on what rules read on pages.
+_NOT_MEASURED = (*_GIVEN, "feed")
 
 #: Fields of several values have rules of their own for what the places of a page state.
 _LISTS_STATED: dict[str, Callable[[Document], Iterable[tuple[str, Any]]]] = {
@@ -81,10 +84,18 @@ def article_values(found: Extraction) -> dict[str, Any]:
 
 
 def extract(
-    doc: Document, context: PageContext, selectors: selectors_.SelectorSet | None = None
+    doc: Document,
+    context: PageContext,
+    selectors: selectors_.SelectorSet | None = None,
+    *,
+    calibrated: bool = True,
 ) -> Extraction:
     """Never raises for any page. With a set that gives the content no generic chain runs:
-    it costs ten times more."""
+    it costs ten times more.
+
+    ``calibrated=False``: title, publication and text keep the confidence of the rules, which only
+        orders their answers.
+    """
     out = Extraction()
     defined = set() if selectors is None else _apply_set(out, doc, context, selectors)
     _apply_rules(out, doc, context)
@@ -112,7 +123,16 @@ def extract(
         out.pictures = pictures.find(doc, out.content)
         if not by_set:
             _doubt(out, doc, context)
+    if calibrated:
+        _calibrate(out)
     return out
+
+
+def _calibrate(out: Extraction) -> None:
+    for name in calibration.FIELDS:
+        value = getattr(out, name)
+        if value.value and not value.origin.startswith(_NOT_MEASURED):
+            setattr(out, name, calibration.calibrated(name, value, out.disagreements))
 
 
 def _apply_set(

@@ -22,7 +22,14 @@ from newscrawler.extraction import (
     text,
     title,
 )
-from newscrawler.extraction.blocks import BLOCK_TAGS, Block, block_list, ends_a_sentence, walk
+from newscrawler.extraction.blocks import (
+    BLOCK_TAGS,
+    Block,
+    block_list,
+    collapse,
+    ends_a_sentence,
+    walk,
+)
 from newscrawler.extraction.document import Document
 from newscrawler.items import FieldValue
 from newscrawler.utils.numbers import share
@@ -42,6 +49,16 @@ _NEAR = 12
 _NEAR_HEADLINE = 4
 # A teaser's words are no longer.
 _TEASER_CHARS = 300
+# A block of this weight is a paragraph.
+_RUNNING_WEIGHT = 80
+# A caption is no longer; so much of a credit may stand beside it.
+_CAPTION_CHARS, _CREDIT_CHARS = 400, 80
+_PICTURE_LEVELS, _MOST_PICTURES = 4, 200
+_WIDE_TAGS = ("body", "main", "article", "html")
+# A row of a table may have a picture of what it tells of.
+_NO_CAPTION_TAGS = (
+    "li", "h1", "h2", "h3", "h4", "blockquote", "body", "tr", "td", "th", "dt", "dd"
+)  # fmt: skip
 # F1 of the two readings below which they have read two different texts.
 _LEAST_AGREEMENT = 0.3
 # No child of these is a root of the text; and what is text between two blocks of the text.
@@ -125,7 +142,7 @@ def read(doc: Document) -> Reading:
         foreign = frozenset(i for i, block in enumerate(blocks) if elsewhere(block.node))
     bad = [cluttered(b.node) or regions.is_caption(b) for b in blocks]
     weights = [0.0 if c else paragraph_weight(b) for b, c in zip(blocks, bad, strict=True)]
-    for i in _teasers(blocks, weights):
+    for i in (*_teasers(blocks, weights), *_beside_pictures(body, blocks, weights)):
         bad[i], weights[i] = True, 0.0
     reading = Reading(blocks, [False] * len(blocks), bad, weights, None, foreign)
     total = sum(weights)
@@ -185,6 +202,67 @@ def _is_inside(before: Block, block: Block) -> bool:
             return False
         if node.mem_id == holder:
             return True
+        node = node.parent
+    return False
+
+
+def _beside_pictures(body: LexborNode, blocks: list[Block], weights: list[float]) -> list[int]:
+    """Positions of short texts that stand alone with a picture in an element between the
+    paragraphs: captions, whatever they are called.
+
+    None where they are much of the text (a gallery tells by its captions); none before the first
+    paragraph, where a summary may stand beside the main picture; none that is set as paragraphs of
+    the text are, which may have a picture each; no three in a row, which are steps or a list.
+    """
+    pictured = _around_pictures(body)
+    if not pictured:
+        return []
+    found: list[int] = []
+    begun = False
+    for i, block in enumerate(blocks):
+        if not begun:
+            begun = weights[i] > _RUNNING_WEIGHT
+        elif len(block.text) <= _CAPTION_CHARS and _is_beside_picture(block, pictured):
+            found.append(i)
+    if 5 * sum(weights[i] for i in found) >= sum(weights):
+        return []
+    alone = set(found)
+    texts = {
+        _shape(block)
+        for i, block in enumerate(blocks)
+        if weights[i] > _RUNNING_WEIGHT and i not in alone
+    }
+    return [i for i in found if _shape(blocks[i]) not in texts and not _is_in_row(i, alone)]
+
+
+def _is_in_row(i: int, among: set[int]) -> bool:
+    """Whether the position stands with two others of them side by side."""
+    return any({first, first + 1, first + 2} <= among for first in (i - 2, i - 1, i))
+
+
+def _around_pictures(body: LexborNode) -> set[int]:
+    """The elements that hold a picture, a few levels up."""
+    ids: set[int] = set()
+    for picture in body.css("img,amp-img")[:_MOST_PICTURES]:
+        node = picture.parent
+        for _ in range(_PICTURE_LEVELS):
+            if node is None or node.tag in _WIDE_TAGS:
+                break
+            ids.add(node.mem_id)
+            node = node.parent
+    return ids
+
+
+def _is_beside_picture(block: Block, pictured: set[int]) -> bool:
+    """Whether the nearest element around the block that holds a picture has no other text."""
+    if block.tag in _NO_CAPTION_TAGS:
+        return False
+    node = block.node if block.tag != "p" else block.node.parent
+    for _ in range(_PICTURE_LEVELS):
+        if node is None or node.tag in _WIDE_TAGS:
+            return False
+        if node.mem_id in pictured:
+            return len(collapse(node.text(deep=True))) <= len(block.text) + _CREDIT_CHARS
         node = node.parent
     return False
 

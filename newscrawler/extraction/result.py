@@ -20,7 +20,7 @@ class Extraction:
     why a page is not an article (:mod:`kinds`); "" when it is one.
     ``disagreements``: fields whose selector and metadata say different things (their confidence is
     at most 0.5), or that rules found and another good source on the page contradicts (their
-    confidence is halved).
+    confidence is lower for that).
     """
 
     title: FieldValue = field(default_factory=_none)

@@ -66,7 +66,7 @@ def make_sample(
     """None when the page is no article by the generic chain: it is no evidence
     of a template either."""
     doc = Document(body, url, content_type)
-    found = extract(doc, context, None)
+    found = extract(doc, context, None, calibrated=False)
     if not found.is_article:
         return None
     values = {name: getattr(found, name) for name in ("title", "content", "published", "authors")}

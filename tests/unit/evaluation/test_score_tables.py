@@ -403,5 +403,5 @@ def test_calibration_counts_what_is_wrong_in_each_band_of_confidence(folder: Pat
     }
     done = scrapy("evaluate", str(folder), "--calibration", "--json")
     bands = [row for row in map(json.loads, done.stdout.splitlines()) if "band" in row]
-    assert {row["field"] for row in bands} == {"title", "published", "authors"}
+    assert {row["field"] for row in bands} == {"title", "published", "authors", "content"}
     assert all(row["wrong"] <= row["pages"] for row in bands)

@@ -107,3 +107,62 @@ def test_short_boxes_of_links_between_long_parts_are_none() -> None:
         for n in range(4)
     )
     assert content(f"<article><h1>{HEAD}</h1>{parts}</article>") == lines(8)
+
+
+def pictured(text: str, name: str = "k1") -> str:
+    """A picture and a text in a box of their own, whose name says nothing."""
+    return f"<div class={name}><img src=/i/1.jpg alt=''><div><p>{text}</p></div></div>"
+
+
+SAID = (
+    "Engineers of the city look at the bridge from the northern bank, on the day before it opens."
+)
+
+
+def test_a_caption_whose_name_says_nothing_is_no_text() -> None:
+    body = f"{paragraphs(3)}{pictured(SAID)}{paragraphs(3, 3)}{pictured(SAID[::-1])}"
+    assert content(f"<article><h1>{HEAD}</h1>{body}{paragraphs(3, 6)}</article>") == lines(9)
+
+
+def test_a_text_beside_the_main_picture_may_be_the_summary() -> None:
+    body = f"{pictured(line(0))}{paragraphs(8, 1)}"
+    assert content(f"<article><h1>{HEAD}</h1>{body}</article>") == lines(9)
+
+
+def test_a_gallery_tells_by_its_captions() -> None:
+    body = paragraphs(1) + "".join(pictured(line(n)) for n in range(1, 9))
+    assert content(f"<article><h1>{HEAD}</h1>{body}</article>") == lines(9)
+
+
+def test_a_paragraph_that_holds_a_picture_with_others_is_text() -> None:
+    part = f"<div class=k1><img src=/i/1.jpg alt=''>{paragraphs(2, 3)}</div>"
+    body = f"{paragraphs(3)}{part}{paragraphs(4, 5)}"
+    assert content(f"<article><h1>{HEAD}</h1>{body}</article>") == lines(9)
+
+
+def test_a_row_of_a_table_with_a_picture_is_text() -> None:
+    """A wiki's table of things: a small picture, a name, what it is."""
+    rows = "".join(
+        f"<tr><td><img src=/i/{n}.png alt=''></td><td>Thing {n}</td><td>A drink that is made of"
+        f" fruit number {n}.</td></tr>"
+        for n in range(1, 5)
+    )
+    body = f"{paragraphs(6)}<table>{rows}</table>{paragraphs(3, 6)}"
+    held = content(f"<article><h1>{HEAD}</h1>{body}</article>")
+    assert [one for one in held if one.startswith("Thing ")] == [
+        f"Thing {n} A drink that is made of fruit number {n}." for n in range(1, 5)
+    ]
+
+
+def test_steps_that_each_have_a_picture_are_text() -> None:
+    """A workshop's page: what is set as the other paragraphs are is no caption."""
+    steps = "".join(f"<div class=k1><img src=/i/{n}.jpg alt=''>{line(n)}</div>" for n in (6, 7))
+    texts = "".join(f"<div class=k1>{line(n)}</div>" for n in range(6))
+    more = "".join(f"<div class=k1>{line(n)}</div>" for n in range(8, 12))
+    assert content(f"<article><h1>{HEAD}</h1>{texts}{steps}{more}</article>") == lines(12)
+
+
+def test_three_steps_in_a_row_are_text_however_they_are_set() -> None:
+    steps = "".join(pictured(line(n)) for n in (5, 6, 7))
+    body = f"{paragraphs(5)}{steps}{paragraphs(12, 8)}"
+    assert content(f"<article><h1>{HEAD}</h1>{body}</article>") == lines(20)
