@@ -479,7 +479,8 @@ def _row_of(path: Path | None, is_open_to_others: bool) -> dict[str, Any] | None
 def _replace(path: Path, row: Mapping[str, Any]) -> None:
     """The whole row or the one before, also on a disk that is full."""
     # Monitors of other users read it too.
-    files.write_whole(path, json.dumps(row).encode(), mode=0o644, is_durable=False)
+    data = json.dumps(row).encode()
+    files.write_whole(path, data, mode=0o644, is_durable=False, is_shared=True)
 
 
 def _alert(

@@ -48,6 +48,8 @@ def test_a_process_that_is_killed_leaves_the_old_file(path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
     assert done.returncode == -signal.SIGKILL
     assert path.read_text() == "old"
+    files.write_whole(path, b"new", mode=0o600)
+    assert list(path.parent.iterdir()) == [path], "what the killed one left is gone"
 
 
 def test_a_folder_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> None:
