@@ -8,6 +8,7 @@ here, no publisher.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 from selectolax.lexbor import LexborNode
@@ -129,10 +130,11 @@ def _short_parts(nodes: list[LexborNode], long: set[int]) -> set[int]:
     places = [at for at, node in enumerate(nodes) if node.mem_id in long]
     between = [n for n in nodes[places[0] : places[-1]] if n.mem_id not in long]
     said = [n.text(deep=True).strip() for n in between]
+    times = Counter(said)
     return {
         node.mem_id
         for node, line in zip(between, said, strict=True)
-        if said.count(line) == 1 and _is_part(node, len(line), _MOST_LINKED)
+        if times[line] == 1 and _is_part(node, len(line), _MOST_LINKED)
     }
 
 
