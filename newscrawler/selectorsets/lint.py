@@ -16,20 +16,29 @@ from newscrawler.selectorsets import css
 
 #: Rule -> what it says; the words of ``scrapy selectors lint``.
 RULES = {
-    "tag": "a lead is found under one tag alone: sites change h2 to p; name both, or the class",
+    "tag": "the article's own lead is found under one tag alone: sites change h2 to p; name the class",
+    "teasers": "a lead by a name that teasers of a list have too, under any tag: name a tag or more",
     "lead": "a form of the lead that the summary knows is not in the content root: it is lost",
     "lead-excluded": "the lead is excluded from the content",
     "caption": "no exclude takes captions out",
     "position": "a position: another element before it, and it finds something else",
-    "generated": "a name that a program made, or that says how it looks: it does not last",
+    "generated": "nothing but a name that a program made, or that says how it looks: it does not last",
 }
 _LEAD = lexicon.Pattern(r"\b(?:<class.standfirst>|<class.standfirst_above>)\b")
+#: Names of a lead that no teaser has ("detail-sapo"): it may stand under any tag. Of a name without
+#: them ("sapo") the tag is what keeps lists of other stories out of the text, which is worse than a
+#: lead that is lost.
+_OF_ARTICLE = re.compile(r"(?<![a-z])(?:article|details?|entry|single|content)(?![a-z])", re.I)
 _POSITION = re.compile(r":(?:nth|first|last|only)-")
 #: The last compound of a selector: tag, and what narrows it.
 _LAST = re.compile(r"([a-zA-Z][a-zA-Z0-9]*)?((?:[.#][\w-]+|\[[^\]]*\]|:not\([^)]*\))*)$")
 _NAMES = re.compile(r"[.#]([a-zA-Z_][\w-]*)")
 #: Tags that one class of a lead moves between.
 _TEXT_TAGS = frozenset({"p", "h2", "h3", "h4", "h5", "div", "span", "strong"})
+#: Of a lead or of a teaser, as a class of one word.
+_TEASER_NAMES = frozenset({"sapo", "description", "summary", "lead", "teaser", "intro", "desc"})
+#: A part of a row.
+_COLUMN = re.compile(r"col(?:-[a-z]{2})?(?:-\d{1,2})?")
 _CAPTION = re.compile(r"figure|caption|\.image|picture", re.I)
 
 
@@ -58,6 +67,7 @@ def _of_variant(variant: Variant) -> Iterator[tuple[str, str, str]]:
     roots = [part for root in variant.content_root for part in parts(root)]
     yield from (("content", "tag", part) for part in _of_one_tag(roots))
     yield from (("summary", "tag", part) for part in _of_one_tag(leads))
+    yield from (("content", "teasers", part) for part in roots if _may_be_teasers(part))
     if any(part in leads or _is_lead(part) for part in roots):
         yield from (("content", "lead", part) for part in leads if not _covered(part, roots))
     excluded = {part for one in variant.content_exclude for part in parts(one)}
@@ -67,7 +77,7 @@ def _of_variant(variant: Variant) -> Iterator[tuple[str, str, str]]:
     for field, selector in _all(variant):
         if _POSITION.search(selector):
             yield field, "position", selector
-        if not all(map(css.stable, _NAMES.findall(selector))):
+        if not all(map(_lasts, parts(selector))):
             yield field, "generated", selector
 
 
@@ -95,8 +105,28 @@ def _of_one_tag(selectors: list[str]) -> list[str]:
         for selector in selectors
         if (last := _last(selector))[0] in _TEXT_TAGS
         and _is_lead(selector)
+        and _is_of_article(last[1])
         and tags[last[1]] == {last[0]}
     ]
+
+
+def _may_be_teasers(selector: str) -> bool:
+    """A lead by a class alone that stands in lists of other stories as well."""
+    return selector.startswith(".") and selector[1:].lower() in _TEASER_NAMES
+
+
+def _is_of_article(rest: str) -> bool:
+    """Whether what narrows a compound says that it is the article's own: an id, or a name."""
+    return "#" in rest or any(map(_OF_ARTICLE.search, _NAMES.findall(rest)))
+
+
+def _lasts(selector: str) -> bool:
+    """Whether all names do; one of how it looks may pick the part of an element with a name."""
+    box, _, last = selector.rpartition(" ")
+    names, inner = _NAMES.findall(box), _NAMES.findall(last)
+    if names and all(map(css.stable, names)):
+        return all(css.stable(name) or _COLUMN.fullmatch(name) for name in inner)
+    return all(map(css.stable, [*names, *inner]))
 
 
 def _is_lead(selector: str) -> bool:

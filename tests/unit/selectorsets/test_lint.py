@@ -36,15 +36,33 @@ GOOD: dict[str, Any] = {
     ("changed", "told"),
     [
         ({}, set()),
-        ({"lead": ["p.sapo"], "root": ["p.sapo, div.text"]}, {("tag", "p.sapo")}),
-        ({"lead": ["h2.sapo, p.sapo"], "root": ["h2.sapo, p.sapo, div.text"]}, set()),
-        ({"lead": [".sapo"], "root": ["h2.sapo, div.text"]}, {("tag", "h2.sapo"), ("lead", ".sapo")}),
         (
-            {"lead": [".sapo", ".descArt"], "root": [".sapo, div.text"]},
+            {"lead": ["p.detail-sapo"], "root": ["p.detail-sapo, div.text"]},
+            {("tag", "p.detail-sapo")},
+        ),
+        ({"lead": ["h2#sapo"], "root": ["h2#sapo, div.text"]}, {("tag", "h2#sapo")}),
+        (
+            {
+                "lead": ["h2.detail-sapo, p.detail-sapo"],
+                "root": ["h2.detail-sapo, p.detail-sapo, div.text"],
+            },
+            set(),
+        ),
+        ({"lead": ["p.sapo"], "root": ["p.sapo, div.text"]}, set()),  # teasers may be .sapo too
+        ({"lead": [".sapo"], "root": [".sapo, div.text"]}, {("teasers", ".sapo")}),
+        (
+            {"lead": [".sapo"], "root": ["h2.detail-sapo, div.text"]},
+            {("tag", "h2.detail-sapo"), ("lead", ".sapo")},
+        ),
+        (
+            {"lead": [".detail-sapo", ".descArt"], "root": [".detail-sapo, div.text"]},
             {("lead", ".descArt")},
         ),
         (
-            {"lead": [".sapo", ".sapo[role=doc]"], "root": [".sapo, div.text"]},
+            {
+                "lead": [".detail-sapo", ".detail-sapo[role=doc]"],
+                "root": [".detail-sapo, div.text"],
+            },
             set(),  # the class alone finds what is narrower
         ),
         ({"lead": [".sapo"], "root": ["div.text"]}, set()),  # it may stand in the text
@@ -57,6 +75,9 @@ GOOD: dict[str, Any] = {
         ({"title": "div.top > h1:first-child"}, {("position", "div.top > h1:first-child")}),
         ({"title": "h1.sc-bdvvtL"}, {("generated", "h1.sc-bdvvtL")}),
         ({"when": "div.col-md-8"}, {("generated", "div.col-md-8")}),
+        ({"when": ".headline .col-md-8"}, set()),  # a part of what has a name
+        ({"when": ".headline .sc-bdvvtL"}, {("generated", ".headline .sc-bdvvtL")}),
+        ({"when": ".row .col-md-8"}, {("generated", ".row .col-md-8")}),
         ({"root": ["#text_83921, .news-sapo"]}, {("generated", "#text_83921")}),
     ],
 )  # fmt: skip
