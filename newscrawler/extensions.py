@@ -33,6 +33,7 @@ from newscrawler.crawl.log_files import JsonLogHandler
 from newscrawler.crawl.services import Services, services_of
 from newscrawler.crawl.waits import QUEUE_GONE, REDIS, Waits
 from newscrawler.fleet import freshness, progress
+from newscrawler.fleet.judgement import Patience, end_s
 from newscrawler.fleet.machine import MachineMeter
 from newscrawler.fleet.minutes import LOOK_S, Minutes
 from newscrawler.fleet.registry import (
@@ -404,14 +405,15 @@ class MetricsExtension:
     #: Seconds between two writes of differences, and between two looks at the sites' hours.
     EVERY_S = 1.0
     RHYTHMS_S = 5.0
-    #: Seconds that a worker in whose place another one starts gets to end in order; one whose lease
-    #: loop stands still would never, and gets none.
-    REPLACED_END_S = 10.0
 
     def __init__(self, crawler: Crawler, services: Services) -> None:
         self.crawler = crawler
         self.services = services
-        self.stuck_turn_s = crawler.settings.getfloat("FLEET_STUCK_TURN_S")
+        self.patience = Patience(
+            crawler.settings.getfloat("FLEET_STUCK_TURN_S"),
+            crawler.settings.getfloat("FLEET_STUCK_S"),
+        )
+        self.drain_s = crawler.settings.getfloat("FLEET_DRAIN_S")
         self.registry: Registry | None = None
         self.meter = ProcessMeter()
         self.machine = MachineMeter()
@@ -535,8 +537,8 @@ class MetricsExtension:
         """Its leases are another worker's now: what cannot be ended in order ends without it."""
         assert self.registry is not None
         lease_loop = self._lease_loop()
-        is_stuck = lease_loop is not None and lease_loop.progress().turn_s >= self.stuck_turn_s > 0
-        await asyncio.sleep(0 if is_stuck else self.REPLACED_END_S)
+        row = asdict(lease_loop.progress()) if lease_loop is not None else {}
+        await asyncio.sleep(end_s(row, self.patience, self.drain_s))
         logger.error("The crawl does not end in order, its process is ended")
         with contextlib.suppress(RegistryUnavailable):
             await self.registry.leave(self.services.worker)

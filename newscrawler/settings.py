@@ -474,9 +474,10 @@ FLEET_START_S = 180.0
 # stored first. Then it is killed, and what it held is fetched again. Above DOWNLOAD_TIMEOUT, twice.
 FLEET_DRAIN_S = 120.0
 # A worker that beats and does nothing is given up, and another one started. Seconds since its lease
-# loop last went round; it does so each second, and each call to Redis has a time-out. Three times
-# as long for a worker without fellows to compare with. 0 = never.
-FLEET_STUCK_TURN_S = 10.0
+# loop last went round; it does so each second, and each call to Redis has a time-out. Above two
+# time-outs of 10 s (a connection, then a call): one shard of a cluster may be away. Three times as
+# long for a worker without fellows to compare with. 0 = never.
+FLEET_STUCK_TURN_S = 30.0
 # The same for one that holds URLs and of whose visits none has ended for so many seconds while
 # others' end, or whose store alone is away for so long; three times as long without fellows.
 # 0 = never. Above the slowest honest visit: a robots.txt of five redirects with a delay between.

@@ -66,6 +66,9 @@ IDLE_S = 5.0
 IDLE_DOMAINS = 300
 #: Pages in hand while the processes that read them are not ready yet.
 FEW = 4
+#: Redis is away: each call ends in its time-out, so the loop goes round, if slowly. What takes
+#: longer than this is no wait for Redis, seconds.
+REDIS_TURN_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +76,12 @@ class Progress:
     """What a heartbeat tells of it, seconds: the watch of the fleet finds by it a worker that beats
     and does nothing.
 
-    :param turn_s: since the lease loop last went round, also in vain; 0 = it has ended
+    :param turn_s: since the lease loop last went round, also in vain; 0 = it has ended, or waits
+        for a Redis that is away; of one that goes round 0.1 at least
     :param held_s: since a visit ended, or something came into hand; 0 = there is nothing in hand,
-        or a store is waited for
+        or a store or the virus scanner is waited for
     :param ended_s: since a visit last ended; -1 = none has
-    :param waits_s: that a store has been waited for; 0 = it is not
+    :param waits_s: that a store or the virus scanner has been waited for; 0 = neither is
     """
 
     turn_s: float
@@ -227,16 +231,23 @@ class LeaseLoop:
     def progress(self) -> Progress:
         now = time.monotonic()
         engine = self.crawler.engine
-        waits_s = self.waits.lasts_s(ARTICLES, RAW_PAGES)
+        waits_s = self.waits.lasts_s(ARTICLES, RAW_PAGES, SCANNER)
         if not self.inflight or waits_s or self._stopping or engine is None or engine.paused:
             self._held_since = now
-        is_running = self._task is not None and not self._stopping
         return Progress(
-            turn_s=round(now - self._turned, 1) if is_running else 0.0,
+            turn_s=self._turn_s(now),
             held_s=round(now - self._held_since, 1),
             ended_s=round(now - self._ended_at, 1) if self._ended_at > 0 else -1.0,
             waits_s=round(waits_s, 1),
         )
+
+    def _turn_s(self, now: float) -> float:
+        if self._task is None or self._stopping:
+            return 0.0
+        turn_s = now - self._turned
+        if turn_s < REDIS_TURN_S and self.waits.is_failing(REDIS):
+            return 0.0
+        return max(0.1, round(turn_s, 1))
 
     # -- notes from the Scheduler's signals
     def note(self, request: Request, outcome: Outcome, reason: str) -> None:
@@ -387,6 +398,7 @@ class LeaseLoop:
             self._turned = time.monotonic()
             try:
                 await self._wait(pause)
+                self._turned = time.monotonic()  # the pause is none of the call's time
                 with self.waits.slow(REDIS):
                     if not self._opened.is_set():
                         await self._open()

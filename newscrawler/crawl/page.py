@@ -54,6 +54,7 @@ class Page:
     robots: frozenset[str] = frozenset()  # directives of the header
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)  # as received
     rhythm: Rhythm | None = None  # of its site, for a list; None = not known
+    is_pushed: bool = False  # a feed that its hub has sent: there are no headers of the site
 
 
 def page_of(response: Response, lease: Lease, site: Site, leads: Leads, now_ms: int) -> Page:

@@ -97,7 +97,7 @@ class PageParser:
     async def _feed(self, page: Page, feed: Feed) -> Result:
         if feed.error and not feed.entries:
             return NoList(f"feed: {feed.error}")
-        if self._services.websub is not None:
+        if self._services.websub is not None and not page.is_pushed:
             await self._note_hub(self._services.websub, page, feed)
         result = ListRead(self._entry_links(page, feed.entries), feed.entries)
         self._services.link_learning.note_list(page, result, ())

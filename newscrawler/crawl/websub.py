@@ -40,6 +40,8 @@ _HAD = "{fleet}:hub:had:"
 
 #: Subscriptions of a fleet; bodies that wait for a worker; and seconds that a body is remembered.
 MOST_FEEDS, MOST_PUSHED, HAD_S = 5_000, 100, 86_400
+#: A worker notes the hub of a feed again after so many seconds: others may have ended it meanwhile.
+TOLD_S = 3_600.0
 #: Seconds of a subscription that are believed at most.
 LONGEST_LEASE_S = 30 * 86_400
 #: A subscription is renewed when this share of it is over.
@@ -87,6 +89,10 @@ class Subscription:
             return now_s >= self.expires_s - self.lease_s * (1 - RENEWED_AT)
         return self.state != "asked" or now_s >= self.asked_s + ANSWER_S
 
+    def is_meant(self, hub: str, topic: str) -> bool:
+        """One that is being ended is none: it is begun anew."""
+        return (self.hub, self.topic) == (hub, topic) and self.state != "leaving"
+
     def has_asked(self, now_s: float) -> bool:
         """Whether the hub may come back with its question."""
         return bool(self.asked_s) and now_s < self.asked_s + max(ANSWER_S, LONGEST_AGAIN_S)
@@ -106,16 +112,17 @@ class Subscriptions:
     def __init__(self, client: Redis, clock: Callable[[], float] = time.time) -> None:
         self.client: Any = client
         self.clock = clock
-        self._told: dict[str, tuple[str, str]] = {}
+        self._told: dict[str, tuple[str, str, float]] = {}  # feed -> hub, topic, real seconds
 
     # ------------------------------------------------------------------ workers
     async def note(self, site: str, feed: str, hub: str, topic: str) -> None:
         """A feed was read; ``hub`` "" = it names none."""
-        if self._told.get(feed) == (hub, topic):
+        *told, told_s = self._told.get(feed, ("", "", 0.0))
+        if told == [hub, topic] and self.clock() < told_s + TOLD_S:
             return
         with translated():
             known = await self._get(feed)
-            if hub and (known is None or (known.hub, known.topic) != (hub, topic)):
+            if hub and (known is None or not known.is_meant(hub, topic)):
                 await self._begin(known, Subscription(feed, site, hub, topic))
             elif not hub and known is not None and known.state != "leaving":
                 known.state, known.next_s, known.tries = "leaving", 0.0, 0
@@ -123,7 +130,7 @@ class Subscriptions:
                 await self._put(known)
         if len(self._told) > MOST_FEEDS:
             self._told.clear()
-        self._told[feed] = (hub, topic)
+        self._told[feed] = (hub, topic, self.clock())
 
     async def _begin(self, known: Subscription | None, new: Subscription) -> None:
         if known is None and await self.client.hlen(FEEDS) >= MOST_FEEDS:

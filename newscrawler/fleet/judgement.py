@@ -19,6 +19,8 @@ ABSENT_PART = 3
 #: Without fellows that get on it cannot be told whether a standstill is the worker's fault: it is
 #: waited for so many times as long.
 ALONE_TIMES = 3
+#: Seconds that a worker none of whose visits ends gets to give back what it holds.
+STUCK_END_S = 10.0
 
 
 class Fate(StrEnum):
@@ -71,7 +73,8 @@ def stuck(
     fellows = [other for other in others if other["id"] != row["id"] and other["alive"]]
     if limit := patience.turn_s:
         turn_s = row.get("turn_s", 0)
-        gets_on = any(one.get("turn_s", limit) < limit / 2 for one in fellows)
+        # 0: it has no loop to compare with, or waits for Redis itself.
+        gets_on = any(0 < one.get("turn_s", 0) < limit / 2 for one in fellows)
         if turn_s >= limit * (1 if gets_on else ALONE_TIMES):
             return Verdict(
                 Fate.STUCK, f"it beats, but its lease loop stands still for {turn_s:.0f} s"
@@ -92,6 +95,19 @@ def stuck(
         text = f"{row.get('waits_for')}, which {len(elsewhere)} others need not"
         return Verdict(Fate.STUCK, text, is_of_place=True)
     return None
+
+
+def end_s(row: Mapping[str, Any], patience: Patience, drain_s: float) -> float:
+    """Seconds that a worker in whose place another one starts gets to end in order.
+
+    :param row: what its own heartbeat would say now
+    :param drain_s: of one that gets on, FLEET_DRAIN_S
+    """
+    if row.get("turn_s", 0) >= patience.turn_s > 0:
+        return 0.0  # the end waits for its lease loop
+    if row.get("held_s", 0) >= patience.visit_s > 0:
+        return min(STUCK_END_S, drain_s)
+    return drain_s
 
 
 def row_of(job: Job, rows: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:

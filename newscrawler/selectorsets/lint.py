@@ -30,8 +30,9 @@ _LEAD = lexicon.Pattern(r"\b(?:<class.standfirst>|<class.standfirst_above>)\b")
 #: lead that is lost.
 _OF_ARTICLE = re.compile(r"(?<![a-z])(?:article|details?|entry|single|content)(?![a-z])", re.I)
 _POSITION = re.compile(r":(?:nth|first|last|only)-")
-#: The last compound of a selector: tag, and what narrows it.
-_LAST = re.compile(r"([a-zA-Z][a-zA-Z0-9]*)?((?:[.#][\w-]+|\[[^\]]*\]|:not\([^)]*\))*)$")
+#: A compound of a selector: tag, and what narrows it. Nothing is read twice.
+_COMPOUND = re.compile(r"([a-zA-Z][a-zA-Z0-9]*+)?((?:[.#][\w-]++|\[[^\[\]]*+\]|:not\([^()]*+\))*+)")
+_BRACKETS = re.compile(r"[(\[)\],]")
 _NAMES = re.compile(r"[.#]([a-zA-Z_][\w-]*)")
 #: Tags that one class of a lead moves between.
 _TEXT_TAGS = frozenset({"p", "h2", "h3", "h4", "h5", "div", "span", "strong"})
@@ -83,7 +84,15 @@ def _of_variant(variant: Variant) -> Iterator[tuple[str, str, str]]:
 
 def parts(selector: str) -> list[str]:
     """The selectors of a list, at commas outside of brackets."""
-    return [part.strip() for part in re.split(r",(?![^(\[]*[)\]])", selector) if part.strip()]
+    found, start, depth = [], 0, 0
+    for match in _BRACKETS.finditer(selector):
+        if match[0] == "," and depth == 0:
+            found.append(selector[start : match.start()])
+            start = match.end()
+        elif match[0] != ",":
+            depth = depth + 1 if match[0] in "([" else max(0, depth - 1)
+    found.append(selector[start:])
+    return [part.strip() for part in found if part.strip()]
 
 
 def _all(variant: Variant) -> Iterator[tuple[str, str]]:
@@ -147,5 +156,9 @@ def _narrows(lead: str, root: str) -> bool:
 
 
 def _last(selector: str) -> tuple[str, str]:
-    match = _LAST.search(selector)
-    return (match[1] or "", match[2]) if match else ("", "")
+    """The last compound: tag, and what narrows it; "" where it ends in something else."""
+    tag, rest = "", ""
+    for match in _COMPOUND.finditer(selector):
+        if match[0] and match.end() == len(selector):
+            tag, rest = match[1] or "", match[2]
+    return tag, rest

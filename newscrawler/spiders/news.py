@@ -236,7 +236,7 @@ class NewsSpider(Spider):
         if site is None or not site.enabled or not isinstance(link, Link):
             return None
         page = unanswered(unfenced_lease(link, site_id), site, self._now_ms())
-        page.status, page.outcome, page.body = 200, Outcome.DONE, body
+        page.status, page.outcome, page.body, page.is_pushed = 200, Outcome.DONE, body, True
         result = await self.parser.parse(page)
         if not isinstance(result, ListRead):
             return None

@@ -116,7 +116,7 @@ def test_a_worker_that_beats_and_does_nothing_is_replaced(
     began = hang(tmp_path, rows[0]["pid"], "loop")
     took_s = until_replaced(cluster, seen, rows[0], began)
     print(f"its lease loop stood still: another one was started after {took_s:.1f} s")
-    assert took_s < promised_s(20)
+    assert took_s < promised_s(40)  # FLEET_STUCK_TURN_S, 30 s, is part of it
 
     # Its scrapyd was started anew and cannot end it: it ends when its heartbeat is answered.
     rows = seen.until_healed("two workers to run")
@@ -126,7 +126,7 @@ def test_a_worker_that_beats_and_does_nothing_is_replaced(
     began = hang(tmp_path, rows[0]["pid"], "loop")
     took_s = until_replaced(cluster, seen, rows[0], began)
     print(f"and its scrapyd did not know it: after {took_s:.1f} s")
-    assert took_s < promised_s(25)
+    assert took_s < promised_s(45)
 
     finish(cluster, web, tmp_path / "data")
 

@@ -261,6 +261,24 @@ def test_what_is_wanted_no_more_is_unsubscribed(server: Server, why: str) -> Non
     assert server.hub.requests[-1]["hub.mode"] == "unsubscribe"
 
 
+def test_a_subscription_that_is_being_ended_begins_anew_when_its_hub_is_named_again(
+    server: Server,
+) -> None:
+    before = server.subscribed()
+    now_s = [time.time()]
+
+    async def one_worker(subs: Subscriptions) -> None:
+        subs.clock = lambda: now_s[0]
+        await subs.note("bao.vn", FEED, server.hub.url, FEED)
+        await Subscriptions(subs.client).note("bao.vn", FEED, "", FEED)  # another worker
+        now_s[0] += websub.TOLD_S + 1
+        await subs.note("bao.vn", FEED, server.hub.url, FEED)
+
+    server.ask(one_worker)
+    now = server.one()
+    assert now is not None and now.state == "wanted" and now.token != before.token
+
+
 def test_another_hub_gets_another_address_and_secret(server: Server) -> None:
     before = server.subscribed()
     server.note(server.hub.url + "?2")

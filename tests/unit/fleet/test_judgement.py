@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from newscrawler.fleet.judgement import KNOWN_MS, Fate, Patience, judge, row_of, stuck
+from newscrawler.fleet.judgement import KNOWN_MS, Fate, Patience, end_s, judge, row_of, stuck
 from newscrawler.fleet.ledger import Job, State
 from newscrawler.fleet.nodes import NodeView
 
@@ -113,6 +113,7 @@ PATIENCE = Patience(turn_s=10, visit_s=100)
         ({"turn_s": 10}, [IDLE], "its lease loop stands still"),  # an idle one's loop goes round
         ({"turn_s": 29}, [], ""),  # alone: it may be Redis that is slow
         ({"turn_s": 29}, [{**BUSY, "turn_s": 29}], ""),
+        ({"turn_s": 29}, [{**BUSY, "turn_s": 0.0}], ""),  # it waits for Redis, or has ended
         ({"turn_s": 30}, [], "its lease loop stands still"),
         ({"held_s": 99}, [BUSY], ""),
         ({"held_s": 100}, [BUSY], "no visit ended for 100 s"),
@@ -142,3 +143,18 @@ def test_a_worker_of_an_older_version_is_not_judged_by_what_it_does_not_say() ->
     row = {"id": "me", "alive": True, "node": "a"}
     assert stuck(row, [{**BUSY, "id": "w"}], PATIENCE) is None
     assert stuck({**row, "turn_s": 10**6, "held_s": 10**6}, [], Patience()) is None, "switched off"
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        (BUSY, 120.0),
+        (AWAY_S, 120.0),
+        ({}, 120.0),
+        ({**BUSY, "held_s": 100.0}, 10.0),
+        ({**BUSY, "turn_s": 10.0}, 0.0),
+    ],
+)
+def test_a_replaced_worker_that_gets_on_ends_in_order(said: dict[str, Any], seconds: float) -> None:
+    assert end_s(said, PATIENCE, 120.0) == seconds
+    assert end_s(said, Patience(), 120.0) == 120.0, "switched off"
