@@ -25,6 +25,9 @@ from newscrawler.api.tokens import Issued, TokenFileError
 from newscrawler.store.base import Query
 
 FORMS = {"rss": "RSS", "atom": "Atom", "json": "JSON Feed"}
+#: Seconds in which a reader gets the same token again: each new one is a line of the audit log,
+#: which keeps the last ones.
+_LEAST_AGE_S = 60
 Words = Annotated[str, Parameter(max_length=2_000)]
 Sites = Annotated[list[str] | None, Parameter()]
 Labels = Annotated[tuple[tuple[str, str], ...], Depends(chosen_labels)]
@@ -60,22 +63,22 @@ def add_follow(app: FastAPI, reader: DataReader, build_query: Callable[..., Quer
     async def make_addresses(
         request: Request, q: Words = "", site: Sites = None, labels: Labels = ()
     ) -> Response:
-        """New addresses; those of before end."""
+        """New addresses; those of before end. Those of the last minute are shown again."""
         who = guard.principal_of(request, "reader")
         asked = asked_of(q, site, labels)
         if not _may_have(access, who) or access.book is None:
             raise HTTPException(409, "This server hands out no tokens for feeds.")
-        reader.deps.audit.note(who, "token.feed", who.id)
         now = int(clock())
-        try:
-            before = _kept(access, who, now)
-            if before is not None:
-                access.book.revoke(before.id, now)
-            own = access.book.known(who.id)
-            if own is not None:
-                access.book.add(FEED_ROLE, now, own.expires, "feeds of this reader", who.id)
-        except TokenFileError as exc:
-            raise HTTPException(503, str(exc)) from exc
+        own, before = access.book.known(who.id), _kept(access, who, now)
+        is_new = before is None or now - before.created >= _LEAST_AGE_S
+        if own is not None and is_new:
+            reader.deps.audit.note(who, "token.feed", who.id)
+            try:
+                access.book.renew(
+                    own, FEED_ROLE, now, "feeds of this reader", least_age=_LEAST_AGE_S
+                )
+            except TokenFileError as exc:
+                raise HTTPException(503, str(exc)) from exc
         return RedirectResponse(asked.at("/follow"), 303)
 
 

@@ -14,8 +14,9 @@ import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from newscrawler.utils import files
 
@@ -44,6 +45,9 @@ class Issued:
         if self.revoked:
             return "revoked"
         return "active" if self.expires > now else "expired"
+
+
+_FIELDS = frozenset(one.name for one in fields(Issued))
 
 
 class TokenBook:
@@ -90,13 +94,32 @@ class TokenBook:
     ) -> Issued:
         """Raises TokenFileError."""
         issued = Issued(secrets.token_hex(6), role, created, expires, note, made_by=made_by)
-        with self._changing() as known:
+        with self._changing(created) as known:
+            known[issued.id] = issued
+        return issued
+
+    def renew(self, parent: Issued, role: str, now: int, note: str, *, least_age: int) -> Issued:
+        """The one token that ends with ``parent``: a new one, and those of before are gone, or the
+        last one where it is younger than ``least_age`` seconds. Raises TokenFileError."""
+        with self._changing(now) as known:
+            before = [
+                one
+                for one in known.values()
+                if one.made_by == parent.id and one.state(now) == "active"
+            ]
+            if before and now - before[-1].created < least_age:
+                return before[-1]
+            for one in before:
+                known[one.id] = replace(one, revoked=now)
+            issued = Issued(
+                secrets.token_hex(6), role, now, parent.expires, note, made_by=parent.id
+            )
             known[issued.id] = issued
         return issued
 
     def revoke(self, token_id: str, now: int) -> Issued | None:
         """What is known of it now; None: no token has this id. Raises TokenFileError."""
-        with self._changing() as known:
+        with self._changing(now) as known:
             found = known.get(token_id)
             if found is not None and not found.revoked:
                 found = known[token_id] = replace(found, revoked=now)
@@ -125,38 +148,50 @@ class TokenBook:
                 raise TokenFileError(
                     f"{self.path} is of schema {data['schema']}, this program reads {_SCHEMA}"
                 )
-            return {row["id"]: Issued(**row) for row in data["tokens"]}
+            made_by = dict(data.get("made_by", {}))
+            return {row["id"]: _issued(row, made_by) for row in data["tokens"]}
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, KeyError, TypeError) as exc:
             raise TokenFileError(_fault(self.path, exc)) from exc
 
     @contextmanager
-    def _changing(self) -> Iterator[dict[str, Issued]]:
-        """The entries, to be changed: one process at a time, and in one step."""
+    def _changing(self, now: int) -> Iterator[dict[str, Issued]]:
+        """The entries, to be changed: one process at a time, and in one step. Those that end with
+        another one are let go of when they are over: a reader makes as many as they like."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.with_suffix(".lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 known = self._read()
                 yield known
-                self._write(known)
+                self._write([one for one in known.values() if not _is_over(one, known, now)])
         except OSError as exc:
             raise TokenFileError(_fault(self.path, exc)) from exc
 
-    def _write(self, known: dict[str, Issued]) -> None:
-        # Without what is empty: a program of before knows no tokens that end with others.
-        rows = [_row(one) for one in known.values()]
-        text = json.dumps({"schema": _SCHEMA, "tokens": rows}, ensure_ascii=False, indent=1)
+    def _write(self, known: list[Issued]) -> None:
+        rows = [asdict(one) for one in known]
+        # Beside the rows: a program of before refuses the whole file for a field it does not know.
+        made_by = {row["id"]: parent for row in rows if (parent := row.pop("made_by"))}
+        data = {"schema": _SCHEMA, "tokens": rows, "made_by": made_by}
+        text = json.dumps(data, ensure_ascii=False, indent=1)
         # Ids are no secrets, but nobody else has to know who may do what.
         files.write_whole(self.path, f"{text}\n".encode(), mode=0o600)
 
 
-def _row(one: Issued) -> dict[str, object]:
-    row = asdict(one)
+def _issued(row: dict[str, Any], made_by: dict[str, str]) -> Issued:
+    """Of a row, without what a later program has put into it. Before the map was written, the
+    parent stood in the row."""
+    values = {name: value for name, value in row.items() if name in _FIELDS}
+    parent = made_by.get(row["id"])
+    return Issued(**values | ({"made_by": parent} if parent else {}))
+
+
+def _is_over(one: Issued, known: dict[str, Issued], now: int) -> bool:
     if not one.made_by:
-        del row["made_by"]
-    return row
+        return False
+    parent = known.get(one.made_by)
+    return one.state(now) != "active" or (parent is not None and bool(parent.revoked))
 
 
 def _fault(path: Path, exc: Exception) -> str:

@@ -66,6 +66,7 @@ def alone_in_fleet(settings: BaseSettings, say: Say) -> Iterator[Held]:
         try:
             held.take()
         except (RedisError, RedisClusterException) as exc:
+            held.give_up()  # those that it has already
             say(f"only this machine is locked, as Redis does not answer: {exc}")
             held = Held(None, [], "")
         try:

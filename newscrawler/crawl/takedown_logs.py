@@ -14,41 +14,135 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import urlsplit
+
+from newscrawler.web.urls import canonicalize
 
 _MASK = b"taken-down"
 _BLOCK = 8 * 1024 * 1024
 #: Bytes of an address at most; what is longer is masked up to there.
 _LONGEST = 4096
-#: What ends an address in a line: text around it, or the end of a JSON string.
-_END = rb"(?=[\s\"'<>\\,;)}\]]|$)"
-_REST = rb"[^\s\"'<>\\]"
+#: No letter, digit or sign of an address follows, also no sign of a sentence that goes on with
+#: them: "a-1.html5", "a-1.html.bak", "example.vn.other.com". A byte of a letter beyond ASCII is one
+#: of an address as well; \xe2\x80 begins quotation marks, dashes and dots.
+_END = rb"(?![\w/%-])(?![.:~=+@$!*(]+[\w/%-])(?!(?!\xe2\x80)[\x80-\xff])"
+_SIGN = rb"[^\s\"'<>\\]"
+#: Up to a list's next address.
+_REST = rb"(?:(?![,;|]https?://)%b)*" % _SIGN
+_SCHEME = rb"(?i:https?:)?//(?:[^\s\"'<>\\/@]*@)?"
+#: Bytes before a host that are looked at for its scheme, user and names of hosts below it.
+_BEFORE = 600
 
 
 class Addresses:
-    """:param urls: they, with any query or fragment
+    """:param urls: they, with any fragment and with parameters that only tell where a reader came
+        from; by any scheme, user and port, or by none
     :param domain: all addresses of it and of what is below it, "" = none"""
 
     def __init__(self, urls: Iterable[str], domain: str = "") -> None:
-        exact = sorted({url.encode("utf-8", "replace") for url in urls}, key=len, reverse=True)
-        ways = []
-        if exact:
-            every = b"|".join(map(re.escape, exact))
-            ways.append(rb"(?:%b)(?:[?#]%b*)?%b" % (every, _REST, _END))
-        if domain:
-            host = re.escape(domain.encode("idna" if not domain.isascii() else "ascii"))
-            ways.append(rb"https?://(?:[\w-]+\.)*%b(?::\d+)?(?:[/?#]%b*)?%b" % (host, _REST, _END))
-        self._pattern = re.compile(b"|".join(ways)) if ways else None
+        self._looks = [_Exact(url) for url in sorted(set(urls))]
+        self._domain = _Domain(domain) if domain else None
 
     def places(self, data: bytes) -> Iterator[tuple[int, int]]:
-        if self._pattern is not None:
-            for found in self._pattern.finditer(data):
-                yield found.span()
+        """In their order; none lies in another one."""
+        found = {place for look in self._looks for place in look.places(data)}
+        if self._domain is not None:
+            found |= set(self._domain.places(data))
+        end = 0
+        for start, stop in sorted(found, key=lambda place: (place[0], -place[1])):
+            if start >= end:
+                yield start, stop
+                end = stop
 
     def masked(self, data: bytes) -> tuple[bytes, int]:
         """With every address masked, and how many there were."""
-        if self._pattern is None:
-            return data, 0
-        return self._pattern.subn(lambda found: _mask(len(found[0])), data)
+        out, done = bytearray(data), 0
+        for start, end in self.places(data):
+            out[start:end] = _mask(end - start)
+            done += 1
+        return bytes(out), done
+
+    def is_in(self, data: bytes) -> bool:
+        """A look of its own for the bare host and path, which knows nothing of what stands before
+        and little of what follows: it finds also what :meth:`places` has overlooked."""
+        looks: list[_Exact | _Domain] = [*self._looks]
+        looks += [self._domain] if self._domain is not None else []
+        return any(look.is_in(data) for look in looks)
+
+
+def _near(data: bytes, at: int) -> bytes:
+    """What may belong to an address whose host begins there."""
+    near = data[max(0, at - _BEFORE) : at]
+    return near[max(near.rfind(one) for one in (b" ", b'"', b"\n", b"'")) + 1 :]
+
+
+class _Exact:
+    def __init__(self, url: str) -> None:
+        self._canonical = canonicalize(url) or url
+        parts = urlsplit(url)
+        host, _, port = parts.netloc.rpartition("@")[2].partition(":")
+        tail = url.partition("//")[2].partition("/")
+        path = (tail[1] + tail[2]).encode("utf-8", "replace")
+        self._site = f"{parts.scheme}://{parts.netloc}"
+        name = rb"(?i:%b)%b" % (
+            re.escape(host.encode("utf-8", "replace")),
+            rb":" + port.encode() if port else rb"(?::\d+)?",
+        )
+        more = rb"(?!&)" if parts.query else b""
+        at = rb"%b(?P<path>%b" % (name, re.escape(path))
+        self._place = re.compile(rb"%b(?:[?#]%b)?)%b%b" % (at, _REST, more, _END))
+        self._wide = re.compile(
+            rb"(?<![\w.-])%b(?:[?#][^\s\"'<>\\`|]*)?)(?![\w/%%-]|[.:=+~@$]\w|(?!\xe2\x80)[\x80-\xff])%b"
+            % (at, more)
+        )
+        self._before = re.compile(rb"(?:%b)\Z" % _SCHEME)
+
+    def places(self, data: bytes) -> Iterator[tuple[int, int]]:
+        for found in self._place.finditer(data):
+            at = found.start()
+            before = self._before.search(_near(data, at))
+            if before is not None:
+                at -= len(before[0])
+            elif re.match(rb"[\w.@-]", data[at - 1 : at] if at else b""):
+                continue  # the end of another host, or of a name in a mail address
+            if self._is_it(found["path"]):
+                yield at, found.end()
+
+    def is_in(self, data: bytes) -> bool:
+        return any(self._is_it(found["path"]) for found in self._wide.finditer(data))
+
+    def _is_it(self, path: bytes) -> bool:
+        """Other parameters are another address."""
+        text = path.decode("utf-8", "replace").rstrip(".,:;!)]}|`")
+        return canonicalize(self._site + text) == self._canonical or b"?" not in path
+
+
+class _Domain:
+    def __init__(self, domain: str) -> None:
+        self._host = domain.lower().encode("idna" if not domain.isascii() else "ascii")
+        host = re.escape(self._host)
+        ends = rb"(?:[/?#]%b)?%b" % (_REST, _END)
+        self._place = re.compile(rb"(?i:%b)(?::\d+)?%b" % (host, ends))
+        self._wide = re.compile(
+            rb"(?i)(?://(?:[^\s\"'<>\\/@]*@)?|(?<![\w./@-]))(?:[\w-]+\.)*%b"
+            rb"(?:(?::\d+)?/|(?<=//%b)(?![\w-]|[.@:]\w))" % (host, host)
+        )
+        below = rb"(?:[\w-]+\.)*\Z"
+        self._before = re.compile(_SCHEME + below)
+        self._bare = re.compile(rb"(?<![\w./@-])" + below)
+
+    def places(self, data: bytes) -> Iterator[tuple[int, int]]:
+        for found in self._place.finditer(data):
+            at = found.start()
+            near = _near(data, at)
+            before = self._before.search(near)
+            if before is None and b"/" in found[0]:  # else a name, and no address
+                before = self._bare.search(near)
+            if before is not None:
+                yield at - len(before[0]), found.end()
+
+    def is_in(self, data: bytes) -> bool:
+        return self._host in data.lower() and self._wide.search(data) is not None
 
 
 def _mask(length: int) -> bytes:
@@ -56,15 +150,13 @@ def _mask(length: int) -> bytes:
 
 
 def mask(folder: Path, addresses: Addresses) -> int:
-    """Masks them in every file below a folder; how many.
-
-    :raises OSError: a file cannot be read or written
-    """
+    """Masks them in every file below a folder; how many. A file that cannot be read or written
+    stays as it is, and :func:`left` names it."""
     return sum(_mask_file(path, addresses) for path in _files(folder))
 
 
 def left(folder: Path, addresses: Addresses) -> list[Path]:
-    """Files that still have one."""
+    """Files that still have one, and those that cannot be read."""
     return [path for path in _files(folder) if _has(path, addresses)]
 
 
@@ -79,7 +171,7 @@ def _mask_file(path: Path, addresses: Addresses) -> int:
         return (
             _mask_packed(path, addresses) if path.suffix == ".gz" else _mask_open(path, addresses)
         )
-    except FileNotFoundError:  # turned over meanwhile, and gone
+    except OSError:  # also: turned over meanwhile, and gone
         return 0
 
 
@@ -111,9 +203,7 @@ def _mask_packed(path: Path, addresses: Addresses) -> int:
     try:
         with gzip.open(path) as file:
             data, done = addresses.masked(file.read())
-    except (OSError, EOFError, zlib.error) as exc:
-        if isinstance(exc, FileNotFoundError):
-            raise
+    except (gzip.BadGzipFile, EOFError, zlib.error):
         return 0  # damaged: nobody can read an address in it, `scrapy logs` neither
     if done:
         partial = path.with_name(path.name + ".masked")
@@ -130,8 +220,10 @@ def _has(path: Path, addresses: Addresses) -> bool:
     try:
         if path.suffix == ".gz":
             with gzip.open(path) as packed:
-                return any(True for _, data in _blocks(packed) for _ in addresses.places(data))
+                return any(addresses.is_in(data) for _, data in _blocks(packed))
         with path.open("rb") as file:
-            return any(True for _, data in _blocks(file) for _ in addresses.places(data))
+            return any(addresses.is_in(data) for _, data in _blocks(file))
     except (FileNotFoundError, EOFError, zlib.error, gzip.BadGzipFile):
         return False
+    except OSError:  # nobody can say that it has none
+        return True

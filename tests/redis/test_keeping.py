@@ -79,14 +79,22 @@ def test_folders_are_each_machines_own(machine: Any, r: Any, redis_server: str) 
         refused(machine("a", REDIS_URL=""), "is at work here")
 
 
+def locks(client: Any) -> list[bytes]:
+    return [key for key in client.scan_iter("{fleet}:keeping:*") if not key.endswith(b":token")]
+
+
 def test_who_slept_too_long_changes_nothing_more(
     machine: Any, redis_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "LASTS_MS", 200)
-    monkeypatch.setattr(keeping, "RENEW_S", 60.0)
-    with alone_in_fleet(machine("a"), nothing) as sleeper:
+    monkeypatch.setattr(keeping, "RENEW_S", 60.0)  # stopped: nobody renews
+    with (
+        redis.Redis.from_url(redis_server) as client,
+        alone_in_fleet(machine("a"), nothing) as sleeper,
+    ):
         sleeper.still()
-        time.sleep(0.3)  # stopped: nobody renews
+        assert len(locks(client)) == 2
+        assert all(0 < client.pttl(key) <= keeping.LASTS_MS for key in locks(client)), "run out"
+        client.delete(*locks(client))  # as when their time is over
         with alone_in_fleet(machine("b"), nothing) as other:
             with pytest.raises(RawStoreUnavailable, match="another one is at work"):
                 sleeper.still()
@@ -98,19 +106,37 @@ def test_who_slept_too_long_changes_nothing_more(
 def test_a_lock_is_renewed_and_that_of_a_killed_one_runs_out(
     machine: Any, redis_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "LASTS_MS", 300)
     monkeypatch.setattr(keeping, "RENEW_S", 0.05)
+    half = keeping.LASTS_MS // 2
     with redis.Redis.from_url(redis_server) as client:
         with alone_in_fleet(machine("a"), nothing):
-            time.sleep(0.8)
+            for key in locks(client):
+                assert client.pexpire(key, half)
+            deadline = time.monotonic() + 30
+            while min(client.pttl(key) for key in locks(client)) <= half:
+                assert time.monotonic() < deadline, "nobody renews"
+                time.sleep(0.02)
             refused(machine("b"), "on the same store")
             assert len(list(client.scan_iter("{fleet}:keeping:*"))) == 4
         killed = keeping._shared_stores(machine("a"))[0]
-        client.set(killed, "7 of-a-dead-one", px=200)
+        client.set(killed, "7 of-a-dead-one", px=keeping.LASTS_MS)
         refused(machine("b"), "of-a-dead-one")
-        time.sleep(0.25)
+        client.pexpire(killed, 0)
         with alone_in_fleet(machine("b"), nothing):
             pass
+
+
+def test_an_error_between_two_locks_leaves_neither(machine: Any, redis_server: str) -> None:
+    said: list[str] = []
+    with redis.Redis.from_url(redis_server) as client:
+        first, second = keeping._shared_stores(machine("a"))
+        client.rpush(second, "what no lock can be")
+        with alone_in_fleet(machine("a"), said.append):
+            assert len(said) == 1 and "only this machine is locked" in said[0]
+            assert client.get(first) is None, "nobody would renew it"
+            client.delete(second)
+            with alone_in_fleet(machine("b"), nothing):
+                pass
 
 
 def test_without_redis_the_machine_is_locked_and_that_is_said(machine: Any) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from newscrawler.api.access import COOKIE, Access, make_token
 from newscrawler.api.app import create_app
+from newscrawler.api.audit import FILE as AUDIT_FILE
 from newscrawler.api.audit import AuditLog
 from newscrawler.api.deps import Deps
 from newscrawler.api.server import start_in_thread
@@ -141,15 +142,28 @@ def test_a_wrong_query_is_an_error_and_no_feed(client: httpx.Client) -> None:
 SECRET = "0123456789abcdef" * 2
 
 
+class Clock:
+    """The time of the server, in seconds after NOW."""
+
+    later = 0.0
+
+    def __call__(self) -> float:
+        return NOW.timestamp() + self.later
+
+
 @pytest.fixture
-def guarded(filled_folder: Path, tmp_path: Path) -> Iterator[tuple[str, TokenBook]]:
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def guarded(filled_folder: Path, tmp_path: Path, clock: Clock) -> Iterator[tuple[str, TokenBook]]:
     """The address of a server that asks for tokens, and those that it knows."""
     book = TokenBook(tmp_path)
     access = Access(SECRET, host="0.0.0.0", book=book)
-    audit = AuditLog(tmp_path, NOW.timestamp)
+    audit = AuditLog(tmp_path, clock)
     deps = Deps(
-        store=open_store("", filled_folder), access=access, sites=SITES, audit=audit,
-        clock=NOW.timestamp,
+        store=open_store("", filled_folder), access=access, sites=SITES, audit=audit, clock=clock,
     )  # fmt: skip
     running = start_in_thread(create_app(deps))
     yield running.url, book
@@ -175,7 +189,7 @@ def shown(page: httpx.Response) -> list[str]:
 
 
 def test_who_is_logged_in_is_given_addresses_that_a_feed_reader_can_use(
-    guarded: tuple[str, TokenBook],
+    guarded: tuple[str, TokenBook], clock: Clock
 ) -> None:
     url, book = guarded
     with logged_in(url, book) as (client, token_id):
@@ -193,6 +207,7 @@ def test_who_is_logged_in_is_given_addresses_that_a_feed_reader_can_use(
             elsewhere = httpx.URL(url).copy_with(path="/api/search", query=httpx.URL(address).query)
             assert httpx.get(elsewhere).status_code == 401, "it reads feeds and nothing else"
         assert shown(client.get("/follow", params=asked)) == addresses, "as long as they are good"
+        clock.later = 60
         again = shown(client.post("/follow", params=asked))
         assert httpx.get(addresses[0]).status_code == 401 and httpx.get(again[0]).status_code == 200
         (entry,) = [one for one in book.made_by(token_id) if not one.revoked]
@@ -200,6 +215,21 @@ def test_who_is_logged_in_is_given_addresses_that_a_feed_reader_can_use(
         assert own is not None and entry.expires == own.expires
         book.revoke(token_id, int(NOW.timestamp()))
         assert httpx.get(again[0]).status_code == 401, "it ends with the token of its reader"
+
+
+def test_a_reader_fills_neither_the_tokens_nor_the_audit_log(
+    guarded: tuple[str, TokenBook], clock: Clock
+) -> None:
+    url, book = guarded
+    asked = {"q": "bóng đá"}
+    with logged_in(url, book) as (client, token_id):
+        pages = []
+        for clock.later in range(0, 120, 10):
+            pages.append(shown(client.post("/follow", params=asked)))
+    assert len({page[0] for page in pages}) == 2, "one a minute"
+    assert len(book.entries()) == 2 and len(book.made_by(token_id)) == 1
+    log = (book.path.parent / AUDIT_FILE).read_text().splitlines()
+    assert len(log) == 2, log
 
 
 def test_a_token_for_feeds_makes_no_others(guarded: tuple[str, TokenBook]) -> None:

@@ -53,7 +53,15 @@ def test_a_signed_token_that_nobody_has_handed_out_is_refused(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"schema": 9, "tokens": []}', '{"schema": 1, "tokens": [{"id": 1}]}']
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"schema": 9, "tokens": []}',
+        '{"schema": 1, "tokens": [{"id": 1}]}',
+        '{"schema": 1, "tokens": [], "made_by": 3}',
+    ],
 )
 def test_a_file_that_cannot_be_read_lets_nobody_in(tmp_path: Path, text: str) -> None:
     access = Access(SECRET, book=TokenBook(tmp_path))
@@ -68,6 +76,46 @@ def test_a_file_that_cannot_be_read_lets_nobody_in(tmp_path: Path, text: str) ->
     (tmp_path / FILE).unlink()
     with pytest.raises(TokenError, match="has not handed out"):
         access.principal(token, clock=clock)
+
+
+def made(book: TokenBook) -> tuple[str, str]:
+    parent = book.add("reader", NOW, NOW + 86_400, "Lan")
+    return parent.id, book.renew(parent, "feed", NOW, "feeds", least_age=60).id
+
+
+def test_a_program_of_before_reads_the_file_with_tokens_for_feeds(tmp_path: Path) -> None:
+    """It makes an entry of each row, of these fields and no other one."""
+    parent, feed = made(TokenBook(tmp_path))
+    data = json.loads((tmp_path / FILE).read_text())
+    known = {"id", "role", "created", "expires", "note", "revoked"}
+    assert data["schema"] == 1 and all(set(row) == known for row in data["tokens"])
+    assert data["made_by"] == {feed: parent}
+    assert [one.id for one in TokenBook(tmp_path).made_by(parent)] == [feed]
+
+
+def test_a_file_of_a_later_program_and_one_with_the_parent_in_the_row(tmp_path: Path) -> None:
+    parent, feed = made(TokenBook(tmp_path))
+    data = json.loads((tmp_path / FILE).read_text())
+    del data["made_by"]
+    data["tokens"][0]["colour"] = "of a later program"
+    data["tokens"][1]["made_by"] = parent
+    (tmp_path / FILE).write_text(json.dumps(data | {"more": 1}))
+    book = TokenBook(tmp_path)
+    assert [one.id for one in book.made_by(parent)] == [feed] and book.refusal(feed) == ""
+    book.revoke(parent, NOW)
+    assert "handed out" in book.refusal(feed) and "revoked" in book.refusal(parent)
+
+
+def test_tokens_that_end_with_others_do_not_pile_up(tmp_path: Path) -> None:
+    book = TokenBook(tmp_path)
+    parent = book.add("reader", NOW, NOW + 86_400)
+    made = [book.renew(parent, "feed", NOW + n, "", least_age=60).id for n in range(0, 600, 20)]
+    assert len(set(made)) == 10, "one a minute"
+    assert [one.id for one in book.entries()] == [parent.id, made[-1]]
+    assert book.refusal(made[-1]) == "" != book.refusal(made[0])
+    late = book.add("reader", NOW + 90_000, NOW + 100_000)
+    assert [one.id for one in book.entries()] == [parent.id, late.id], "the operator's stay"
+    assert book.revoke(parent.id, NOW + 90_000) is not None
 
 
 def test_after_a_change_of_the_secret_tokens_of_before_are_good(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
+import subprocess
 import threading
 from pathlib import Path
 
@@ -19,7 +21,7 @@ ONE = "https://a.vn/tin-1.htm"
     ("text", "is_masked"),
     [
         (ONE, True),
-        (f"{ONE}?utm=x#top", True),
+        (f"{ONE}?utm_source=x#top", True),
         (f"url={ONE} site=a", True),
         (f'{{"url":"{ONE}","n":1}}', True),
         (f"[{ONE}, b]", True),
@@ -51,6 +53,126 @@ def test_a_domain_and_what_is_below_it(url: str, is_masked: bool) -> None:
     masked, many = Addresses([], "a.vn").masked(line)
     assert (many == 1) == is_masked and len(masked) == len(line)
     assert masked.endswith(b" site=s\n")
+
+
+PAGE = "https://example.vn/a-1.html"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{PAGE}: read timeout",
+        f"{PAGE}.",
+        f"Not stored: {PAGE}. Asked again",
+        f"`{PAGE}`",
+        f"{PAGE}|",
+        f"**{PAGE}**",
+        f"\u201c{PAGE}\u201d",
+        f"{PAGE}\u2026",
+        f"{PAGE},200,3",
+        f"{PAGE}?utm_source=x.",
+        f"https://b.vn/?u={PAGE}&x=1",
+        "https://example.vn:443/a-1.html",
+        "http://example.vn/a-1.html",
+        "HTTPS://Example.VN/a-1.html",
+        "https://user:word@example.vn/a-1.html",
+        "//example.vn/a-1.html",
+        "GET example.vn/a-1.html 200",
+    ],
+)
+def test_an_address_is_found_however_it_is_written(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.log"
+    path.write_text(f"before {text} after\n{text}\n")
+    size = path.stat().st_size
+    addresses = Addresses([PAGE])
+    assert logs.left(tmp_path, addresses) == [path]
+    assert logs.mask(tmp_path, addresses) == 2
+    assert "a-1.html" not in path.read_text().lower() and path.stat().st_size == size
+    assert logs.left(tmp_path, addresses) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{PAGE}?x=2",
+        f"{PAGE}5",
+        f"{PAGE}.bak",
+        f"{PAGE}:8",
+        f"{PAGE}-2",
+        f"{PAGE}%20x",
+        f"{PAGE}\u1ebft",
+        "https://myexample.vn/a-1.html",
+        "https://m.example.vn/a-1.html",
+        "https://example.vn.other.com/a-1.html",
+        "https://example.vn/A-1.html",
+    ],
+)
+def test_a_longer_address_and_another_host_stay(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.log"
+    path.write_text(f"before {text} after\n{text}\n")
+    addresses = Addresses([PAGE])
+    assert logs.left(tmp_path, addresses) == [] and logs.mask(tmp_path, addresses) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "is_masked"),
+    [
+        ("https://Example.vn/a", True),
+        ("https://user@example.vn/a", True),
+        ("https://example.vn: no answer", True),
+        ("https://example.vn.", True),
+        ("//example.vn/a", True),
+        ("GET m.example.vn/a 200", True),
+        ("https://myexample.vn/a", False),
+        ("https://example.vn.other.com/a", False),
+        ("https://example.vn@other.com/a", False),
+        ("https://example.vn-x.com/a", False),
+        ("selectors/example.vn/set.json", False),
+        ("site=example.vn mail=desk@example.vn", False),
+    ],
+)
+def test_a_domain_is_found_however_it_is_written(
+    tmp_path: Path, text: str, is_masked: bool
+) -> None:
+    path = tmp_path / "x.log"
+    path.write_text(f"before {text} after\n{text}\n")
+    addresses = Addresses([], "example.vn")
+    assert logs.left(tmp_path, addresses) == [path] * is_masked
+    assert logs.mask(tmp_path, addresses) == 2 * is_masked
+    assert ("example.vn" not in path.read_text().lower()) == is_masked
+    assert logs.left(tmp_path, addresses) == []
+
+
+def test_of_a_list_only_the_domains_own_are_masked() -> None:
+    text = b"[https://example.vn/a,https://b.vn/x|https://example.vn/b]"
+    masked, many = Addresses([], "example.vn").masked(text)
+    assert many == 2 and b",https://b.vn/x|" in masked and len(masked) == len(text)
+
+
+def test_what_is_overlooked_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proof looks in its own way: were the masker blind, it would be told."""
+    path = tmp_path / "x.log"
+    path.write_text(f"{PAGE}: read timeout\n")
+    monkeypatch.setattr(Addresses, "places", lambda self, data: iter(()))
+    for addresses in (Addresses([PAGE]), Addresses([], "example.vn")):
+        assert logs.mask(tmp_path, addresses) == 0 and logs.left(tmp_path, addresses) == [path]
+
+
+def test_a_file_that_cannot_be_written_is_named_and_the_others_are_masked(tmp_path: Path) -> None:
+    """A program that runs cannot be opened for writing, whoever asks."""
+    for name in ("a.log", "z.log"):
+        (tmp_path / name).write_text(f"{ONE}\n")
+    busy = tmp_path / "busy"
+    shutil.copy(shutil.which("sleep") or "/bin/sleep", busy)
+    with busy.open("ab") as file:
+        file.write(f"\n{ONE}\n".encode())
+    process = subprocess.Popen([busy, "60"])
+    try:
+        assert logs.mask(tmp_path, Addresses([ONE])) == 2
+        assert logs.left(tmp_path, Addresses([ONE])) == [busy]
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_every_file_keeps_its_lines(tmp_path: Path) -> None:
