@@ -656,15 +656,23 @@ class PushedFeeds:
         if self._loop is not None:
             await self._loop.stop()
 
+    def _crawls(self, site_id: str) -> bool:
+        site = self.services.sites.get(site_id)
+        return site is not None and site.enabled
+
     async def look(self) -> None:
         subscriptions = self.services.websub
         spider: Any = self.crawler.spider
         scheduler: Any = self.crawler.engine.scheduler
         for _ in range(self.AT_ONCE):
             pushed = await subscriptions.pop() if subscriptions is not None else None
-            if pushed is None:
+            if subscriptions is None or pushed is None:
                 return
-            site, feed, body = pushed
+            site, feed, body, _ = pushed
+            if not self._crawls(site):
+                if not await subscriptions.give_back(pushed):
+                    logger.warning("A pushed feed is read by no worker site=%s url=%s", site, feed)
+                return  # others have a turn first
             links = await spider.read_pushed(site, feed, body)
             if links is None:
                 logger.warning("A pushed feed is not read site=%s url=%s", site, feed)

@@ -30,6 +30,11 @@ class Limits:
     listeners: int = 32  # of /api/events at once
     per_minute: int = 0  # requests of one token; 0 = any number
 
+    def is_told(self, path: str) -> bool:
+        """Whether the route is to learn of a body that is announced as too large: a push, of which
+        the operator is told."""
+        return path.startswith("/websub/")
+
     def body_of(self, path: str) -> int:
         return self.login_bytes if path == "/login" else self.body_bytes
 
@@ -67,6 +72,7 @@ class Turns:
 
 class BodyTooLarge(HTTPException):
     def __init__(self, most: int) -> None:
+        self.most = most
         super().__init__(413, f"the body of this request may have {most:,} bytes")
 
 
@@ -111,7 +117,8 @@ class BodyLimit:
 
         announced = Headers(scope=scope).get("content-length", "")
         # The HTTP parser let only ASCII digits through.
-        if is_digits(announced) and whole_number(announced, most) is None:
+        is_early = not self.limits.is_told(scope["path"]) and is_digits(announced)
+        if is_early and whole_number(announced, most) is None:
             await refuse(closing, 413, BodyTooLarge(most).detail)
             return
         await self.app(scope, counted, closing)

@@ -14,6 +14,7 @@ from fastapi.responses import PlainTextResponse, Response
 from starlette.datastructures import QueryParams
 
 from newscrawler.api.data import DataReader
+from newscrawler.api.limits import BodyTooLarge
 from newscrawler.api.rate import Rate
 from newscrawler.crawl.websub import Subscription, Subscriptions, is_signed, public_url
 from newscrawler.utils.numbers import whole_number
@@ -63,7 +64,12 @@ class Callback:
     async def take(self, token: str, request: Request) -> None:
         """A wrong signature is answered like a right one (WebSub 7.1), and nothing is done."""
         subscriptions, sub = await self.known(token)
-        body = await request.body()
+        try:
+            body = await request.body()
+        except BodyTooLarge as exc:
+            logger.warning("A push is too large feed=%s most=%d", sub.feed, exc.most)
+            await subscriptions.too_large(sub, exc.most)
+            raise
         if not sub.is_active(subscriptions.clock()):
             raise HTTPException(410, "the subscription is over")
         if not is_signed(body, sub.secret, request.headers.get("x-hub-signature", "")):

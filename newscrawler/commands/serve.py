@@ -189,9 +189,14 @@ def _together(*works: Beside | None) -> Beside | None:
         return None
 
     async def run(end: asyncio.Event) -> None:
-        results = await asyncio.gather(*(work(end) for work in wanted), return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                logger.error("Work beside the page failed error=%s", result)
+        await asyncio.gather(*(_told(work, end) for work in wanted))
 
     return run
+
+
+async def _told(work: Beside, end: asyncio.Event) -> None:
+    """Says at once, not at the end of all, that a work failed."""
+    try:
+        await work(end)
+    except Exception as exc:
+        logger.exception("Work beside the page failed error=%s", exc)

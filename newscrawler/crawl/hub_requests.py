@@ -13,7 +13,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
@@ -45,7 +45,8 @@ class Subscriber:
     """Asks hubs, beside the page.
 
     :param callback: the public address, to which the token is added
-    :param is_wanted: whether the site with this id is crawled
+    :param wanted: ids of the sites that are crawled; asked in a thread, once a look, as it reads
+        files
     """
 
     def __init__(
@@ -53,13 +54,13 @@ class Subscriber:
         subscriptions: Subscriptions,
         client: HttpClient,
         callback: str,
-        is_wanted: Callable[[str], bool],
+        wanted: Callable[[], Container[str]],
         headers: Mapping[str, str],
     ) -> None:
         self._subs = subscriptions
         self._client = client
         self._callback = callback
-        self._is_wanted = is_wanted
+        self._wanted = wanted
         self._headers = [*headers.items(), ("Content-Type", "application/x-www-form-urlencoded")]
         self._name = secrets.token_hex(8)
         self._asked: dict[str, float] = {}  # hub -> monotonic seconds
@@ -70,6 +71,8 @@ class Subscriber:
                 await self.look()
             except FrontierUnavailable as exc:
                 logger.warning("Hubs are asked later error=%s", exc)
+            except Exception:  # a site file in the midst of an edit, a row of another version
+                logger.exception("Hubs could not be asked, goes on")
             try:
                 async with asyncio.timeout(LOOK_S):
                     await end.wait()
@@ -81,13 +84,21 @@ class Subscriber:
         does it at a time."""
         if not await self._has_turn():
             return 0
-        asked = 0
-        for sub in await self._subs.all():
-            if sub.state != "leaving" and not self._is_wanted(sub.site):
+        asked, rows = 0, await self._subs.all()
+        wanted = await asyncio.to_thread(self._wanted) if rows else ()
+        for row in rows:
+            is_over = row.state != "leaving" and row.site not in wanted
+            if not (is_over or row.is_due(self._subs.clock())) or not await self._has_turn():
+                continue
+            # The hubs before it may have taken minutes: a worker or a hub may have changed it.
+            sub = await self._subs.current(row)
+            if sub is None:
+                continue
+            if is_over:
                 sub.state, sub.next_s, sub.tries = "leaving", 0.0, 0
                 sub.reason = "the site is crawled no more"
                 await self._subs.save(sub)
-            if sub.is_due(self._subs.clock()) and await self._has_turn():
+            if sub.is_due(self._subs.clock()):
                 await self._ask(sub)
                 asked += 1
         return asked
@@ -123,7 +134,7 @@ class Subscriber:
             answer = await self._posted(sub)
             reason = "" if 200 <= answer.status < 300 else _reason(answer)
         except FetchError as exc:
-            reason = f"{exc.reason}: {urlsplit(sub.hub).hostname}"
+            reason = f"{exc.reason}: {_host(sub.hub)}"
         if reason:
             known = await self._subs.of_token(sub.token)
             if known is not None:
@@ -135,6 +146,13 @@ class Subscriber:
         )  # fmt: skip
 
     async def _posted(self, sub: Subscription) -> Answer:
+        """:raises FetchError: no whole answer, or an address that is none"""
+        try:
+            return await self._posted_to(sub.hub, sub)
+        except ValueError as exc:  # of urlsplit or urljoin: a publisher and a hub write these
+            raise FetchError(sub.hub, f"no address: {exc}", "address") from exc
+
+    async def _posted_to(self, url: str, sub: Subscription) -> Answer:
         form = {
             "hub.callback": f"{self._callback}/websub/{sub.token}",
             "hub.mode": _mode(sub),
@@ -142,7 +160,7 @@ class Subscriber:
         }
         if sub.state != "leaving":
             form |= {"hub.lease_seconds": str(LEASE_S), "hub.secret": sub.secret}
-        body, url = urlencode(form).encode(), sub.hub
+        body = urlencode(form).encode()
         for _ in range(_MOST_HOPS + 1):
             _check_hub(url)
             await self._pause(url)
@@ -163,6 +181,13 @@ class Subscriber:
 
 def _mode(sub: Subscription) -> str:
     return "unsubscribe" if sub.state == "leaving" else "subscribe"
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return url[:100]
 
 
 def _check_hub(url: str) -> None:
@@ -196,14 +221,13 @@ def beside(settings: BaseSettings) -> Callable[[asyncio.Event], Any] | None:
     async def run(end: asyncio.Event) -> None:
         client, http = connect(services.redis_url(settings), single=False), HttpClient(rules)
 
-        def is_wanted(site: str) -> bool:
-            found = services.all_sites(settings).get(site)
-            return found is not None and found.enabled
+        def wanted() -> set[str]:
+            return {site.id for site in services.all_sites(settings).enabled()}
 
         headers = {"User-Agent": str(settings["USER_AGENT"]), "Accept": "*/*"}
         try:
             subscriptions = Subscriptions(client)
-            await Subscriber(subscriptions, http, callback, is_wanted, headers).run(end)
+            await Subscriber(subscriptions, http, callback, wanted, headers).run(end)
         finally:
             await http.close()
             await client.aclose()

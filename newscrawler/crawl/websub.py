@@ -10,7 +10,8 @@ costs nothing but time.
 
     {fleet}:hub:feeds           hash  address of a feed -> Subscription as JSON
     {fleet}:hub:tokens          hash  token of a callback's address -> address of the feed
-    {fleet}:hub:pushed          list  JSON of a feed's address and site, a line end, the body
+    {fleet}:hub:pushed          list  JSON of a site, the feed's address and when it came (real
+                                      seconds), a line end, the body
     {fleet}:hub:had:<digest>    text  a body that came lately
 """
 
@@ -23,7 +24,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from redis.asyncio import Redis
@@ -42,6 +43,8 @@ _HAD = "{fleet}:hub:had:"
 MOST_FEEDS, MOST_PUSHED, HAD_S = 5_000, 100, 86_400
 #: A worker notes the hub of a feed again after so many seconds: others may have ended it meanwhile.
 TOLD_S = 3_600.0
+#: A worker that does not crawl the site leaves what came to others for so many seconds.
+BACK_S = 60.0
 #: Seconds of a subscription that are believed at most.
 LONGEST_LEASE_S = 30 * 86_400
 #: A subscription is renewed when this share of it is over.
@@ -49,6 +52,16 @@ RENEWED_AT = 0.8
 #: Seconds within which a hub has to come back with its question, and after which one that said no,
 #: or was away, is asked again: doubling four times each, a day at most.
 ANSWER_S, AGAIN_S, LONGEST_AGAIN_S = 600.0, 60.0, 86_400.0
+#: A body is remembered only when it waits for a worker: otherwise the hub, which was told that it
+#: failed, would send it again in vain. KEYS: digest, list; ARGV: packed body, most that wait, for
+#: how many seconds the digest is kept.
+_TAKE = """
+if redis.call('EXISTS', KEYS[1]) == 1 then return 'known' end
+if redis.call('LLEN', KEYS[2]) >= tonumber(ARGV[2]) then return 'full' end
+redis.call('RPUSH', KEYS[2], ARGV[1])
+redis.call('SET', KEYS[1], 1, 'EX', ARGV[3])
+return 'taken'
+"""
 _METHODS = {
     "sha1": hashlib.sha1,
     "sha256": hashlib.sha256,
@@ -106,6 +119,15 @@ class Subscription:
             self.state = "leaving" if self.state == "leaving" else "failed"
 
 
+class Pushed(NamedTuple):
+    """A body that a hub has sent. ``came_s``: real seconds."""
+
+    site: str
+    feed: str
+    body: bytes
+    came_s: float
+
+
 class Subscriptions:
     """:param client: its answers are bytes. Every coroutine may raise FrontierUnavailable."""
 
@@ -146,15 +168,24 @@ class Subscriptions:
         if stored is not None:  # another worker may have been sooner
             await self.client.hset(TOKENS, stored.token, new.feed)
 
-    async def pop(self) -> tuple[str, str, bytes] | None:
-        """Site, address of the feed, and a body that its hub has sent; None: there is none."""
+    async def pop(self) -> Pushed | None:
+        """None: there is none."""
         with translated():
             packed = await self.client.lpop(PUSHED)
         if packed is None:
             return None
         head, _, body = packed.partition(b"\n")
-        site, feed = json.loads(head)
-        return site, feed, body
+        site, feed, *came_s = json.loads(head)
+        return Pushed(site, feed, body, came_s[0] if came_s else 0.0)
+
+    async def give_back(self, pushed: Pushed) -> bool:
+        """By a worker that does not crawl the site: another may, with ``-a sites=`` or ``urls=``.
+        False: nobody has taken it for too long."""
+        if self.clock() >= pushed.came_s + BACK_S:
+            return False
+        with translated():
+            await self.client.rpush(PUSHED, _packed_push(pushed))
+        return True
 
     # ------------------------------------------------------------------ the callback
     async def of_token(self, token: str) -> Subscription | None:
@@ -181,6 +212,14 @@ class Subscriptions:
             await self._put(sub)
         return True
 
+    async def too_large(self, sub: Subscription, most: int) -> None:
+        """The hub has sent more bytes than are taken: said with the subscription."""
+        with translated():
+            now = await self._get(sub.feed)
+            if now is not None and now.token == sub.token:
+                now.reason = f"a push had more than {most:,} bytes: the feed is visited only"
+                await self._put(now)
+
     async def denied(self, sub: Subscription, reason: str) -> None:
         sub.state, sub.next_s = "denied", self.clock() + LONGEST_AGAIN_S
         sub.reason = reason[:200]
@@ -191,13 +230,11 @@ class Subscriptions:
         """Takes a body whose signature is right: "taken", "known" (it came before) or "full"."""
         digest = hashlib.sha256(sub.token.encode() + body).hexdigest()
         with translated():
-            if not await self.client.set(_HAD + digest, 1, nx=True, ex=HAD_S):
-                return "known"
-            if await self.client.llen(PUSHED) >= MOST_PUSHED:
-                await self.client.delete(_HAD + digest)
-                return "full"
-            head = json.dumps([sub.site, sub.feed]).encode()
-            await self.client.rpush(PUSHED, head + b"\n" + body)
+            packed = _packed_push(Pushed(sub.site, sub.feed, body, self.clock()))
+            keys = (_HAD + digest, PUSHED)
+            became = await self.client.eval(_TAKE, 2, *keys, packed, MOST_PUSHED, HAD_S)
+            if became != b"taken":
+                return str(became.decode())
             now = await self._get(sub.feed)  # it may have been renewed meanwhile
             if now is not None:
                 now.pushes, now.pushed_s = now.pushes + 1, self.clock()
@@ -209,6 +246,13 @@ class Subscriptions:
         with translated():
             rows = await self.client.hgetall(FEEDS)
         return sorted(map(_read, rows.values()), key=lambda sub: (sub.site, sub.feed))
+
+    async def current(self, sub: Subscription) -> Subscription | None:
+        """As it stands now; None: it is gone, another one, or in another state than ``sub``."""
+        with translated():
+            now = await self._get(sub.feed)
+        is_same = now is not None and (now.token, now.state) == (sub.token, sub.state)
+        return now if is_same else None
 
     async def save(self, sub: Subscription) -> None:
         with translated():
@@ -229,6 +273,11 @@ class Subscriptions:
 
 def _packed(sub: Subscription) -> str:
     return json.dumps(asdict(sub))
+
+
+def _packed_push(pushed: Pushed) -> bytes:
+    head = json.dumps([pushed.site, pushed.feed, pushed.came_s]).encode()
+    return head + b"\n" + pushed.body
 
 
 def _read(row: bytes) -> Subscription:

@@ -16,13 +16,16 @@ from newscrawler.selectorsets import css
 
 #: Rule -> what it says; the words of ``scrapy selectors lint``.
 RULES = {
-    "tag": "the article's own lead is found under one tag alone: sites change h2 to p; name the class",
-    "teasers": "a lead by a name that teasers of a list have too, under any tag: name a tag or more",
+    "tag": "the article's own lead is found under one tag alone: sites change h2 to p;"
+    " name the class",
+    "teasers": "a lead by a name that teasers of a list have too, under any tag:"
+    " name a tag or more",
     "lead": "a form of the lead that the summary knows is not in the content root: it is lost",
     "lead-excluded": "the lead is excluded from the content",
     "caption": "no exclude takes captions out",
     "position": "a position: another element before it, and it finds something else",
-    "generated": "nothing but a name that a program made, or that says how it looks: it does not last",
+    "generated": "nothing but a name that a program made, or that says how it looks:"
+    " it does not last",
 }
 _LEAD = lexicon.Pattern(r"\b(?:<class.standfirst>|<class.standfirst_above>)\b")
 #: Names of a lead that no teaser has ("detail-sapo"): it may stand under any tag. Of a name without

@@ -6,10 +6,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -20,13 +22,18 @@ from newscrawler.api.access import Access
 from newscrawler.api.app import create_app
 from newscrawler.api.deps import Deps
 from newscrawler.api.server import bind, start_in_thread
-from newscrawler.crawl import websub
+from newscrawler.commands.serve import _together
+from newscrawler.crawl import hub_requests, websub
 from newscrawler.crawl.hub_requests import Subscriber, beside
 from newscrawler.crawl.websub import Subscription, Subscriptions, is_signed
 from newscrawler.discovery.feeds import header_links, parse_feed
+from newscrawler.discovery.sitefile import SitesError
+from newscrawler.discovery.sites import Sites
+from newscrawler.extensions import PushedFeeds
 from newscrawler.fetch.address_guard import parse_networks
 from newscrawler.fetch.client import FetchRules, HttpClient
 from newscrawler.fleet.registry import Registry
+from newscrawler.frontier.types import FrontierError
 from newscrawler.store import open_store
 from tests.unit.api.test_schema import crawl_settings
 from tests.websub_hub import Hub
@@ -45,6 +52,8 @@ class Server:
     public: str = ""
     now: float = 0.0
     wanted: set[str] = field(default_factory=lambda: {"bao.vn"})
+    reads: int = 0  # of the sites' files
+    read_in: set[bool] = field(default_factory=set)  # whether that was in the main thread
 
     def ask(self, work: Callable[[Subscriptions], Any]) -> Any:
         async def run() -> Any:
@@ -52,6 +61,11 @@ class Server:
                 return await work(Subscriptions(client, lambda: time.time() + self.now))
 
         return asyncio.run(run())
+
+    def wanted_now(self) -> set[str]:
+        self.reads += 1
+        self.read_in.add(threading.current_thread() is threading.main_thread())
+        return self.wanted
 
     def note(self, hub: str | None = None, feed: str = FEED) -> None:
         self.ask(lambda subs: subs.note("bao.vn", feed, self.hub.url if hub is None else hub, feed))
@@ -61,8 +75,7 @@ class Server:
             client = HttpClient(FetchRules(allowed=parse_networks(allowed)))
             await subs.client.delete("{fleet}:hub:look")
             try:
-                is_wanted = self.wanted.__contains__
-                return await Subscriber(subs, client, self.public, is_wanted, {}).look()
+                return await Subscriber(subs, client, self.public, self.wanted_now, {}).look()
             finally:
                 await client.close()
 
@@ -90,7 +103,7 @@ class Server:
         async def run(subs: Subscriptions) -> list[Any]:
             found = []
             while (one := await subs.pop()) is not None:
-                found.append(one)
+                found.append(one[:3])
             return found
 
         return list(self.ask(run))
@@ -160,6 +173,8 @@ def test_the_same_body_again_is_dropped(server: Server) -> None:
 def test_a_huge_body_is_refused_and_a_flood_is_slowed(server: Server) -> None:
     server.subscribed()
     assert server.send(b"x" * 1_200_000) in (413, 0)  # 0: the connection was closed first
+    sub = server.one()
+    assert sub is not None and sub.reason.startswith("a push had more than 1,000,000 bytes")
     answers = [server.send(BODY + b" " * number) for number in range(70)]
     assert answers.count(429) >= 5
     assert len(server.queued()) <= 60
@@ -277,6 +292,129 @@ def test_a_subscription_that_is_being_ended_begins_anew_when_its_hub_is_named_ag
     server.ask(one_worker)
     now = server.one()
     assert now is not None and now.state == "wanted" and now.token != before.token
+
+
+def test_the_sites_are_read_once_a_look_and_not_by_the_event_loop(server: Server) -> None:
+    assert server.look() == 0 and server.reads == 0, "there are no subscriptions"
+    for number in range(5):
+        server.note(feed=f"{FEED}/{number}")
+        sub = server.one(f"{FEED}/{number}")
+        assert sub is not None
+        sub.next_s = time.time() + 900
+        server.ask(lambda subs, sub=sub: subs.save(sub))
+    server.look()
+    assert server.reads == 1 and server.read_in == {False}
+
+
+@pytest.mark.parametrize("wrong", ["https://[hub.vn/", "https://hub.vn:99999999/"])
+def test_an_address_that_is_none_keeps_no_other_hub_from_being_asked(
+    server: Server, wrong: str
+) -> None:
+    server.note(wrong, FEED + "/0")
+    server.note()
+    assert server.look() == 2
+    server.until("active")
+    sub = server.one(FEED + "/0")
+    assert sub is not None and sub.state == "failed" and sub.reason
+
+
+async def test_a_site_file_in_the_midst_of_an_edit_ends_no_asking(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, end = [], asyncio.Event()
+
+    async def look(self: Subscriber) -> int:
+        looks.append(1)
+        if len(looks) == 2:
+            end.set()
+            return 0
+        raise SitesError("sites.json", "", "", "cannot be read")
+
+    monkeypatch.setattr(Subscriber, "look", look)
+    monkeypatch.setattr(hub_requests, "LOOK_S", 0.01)
+    nothing: Any = None
+    subscriber = Subscriber(nothing, nothing, "https://a.vn", set, {})
+    await asyncio.wait_for(subscriber.run(end), 10)
+    assert len(looks) == 2 and "cannot be read" in caplog.text
+
+
+async def test_a_work_beside_the_page_that_fails_is_told_at_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fails(end: asyncio.Event) -> None:
+        raise RuntimeError("no disk")
+
+    async def lasts(end: asyncio.Event) -> None:
+        await end.wait()
+
+    run, end = _together(fails, None, lasts), asyncio.Event()
+    assert run is not None
+    running = asyncio.ensure_future(run(end))  # type: ignore[arg-type]
+    await asyncio.sleep(0.05)
+    assert "no disk" in caplog.text and not running.done()
+    end.set()
+    await running
+
+
+def test_a_push_that_redis_did_not_take_may_come_again(server: Server) -> None:
+    sub = server.subscribed()
+
+    async def fails(subs: Subscriptions) -> None:
+        await subs.client.set(websub.PUSHED, "no list")
+        with pytest.raises(FrontierError):
+            await subs.push(sub, BODY)
+        await subs.client.delete(websub.PUSHED)
+        assert await subs.push(sub, BODY) == "taken"
+        assert await subs.push(sub, BODY) == "known"
+
+    server.ask(fails)
+    assert len(server.queued()) == 1
+
+
+def test_what_changed_while_other_hubs_were_asked_is_not_written_over(server: Server) -> None:
+    server.note()
+    sub = server.one()
+    assert sub is not None
+
+    async def run(subs: Subscriptions) -> Any:
+        rows = await subs.all()
+        await subs.note("bao.vn", FEED, "https://moi.vn/hub", FEED)  # while a look is under way
+        subs.all = lambda: asyncio.sleep(0, rows)  # type: ignore[method-assign]
+        return await Subscriber(subs, nothing, server.public, server.wanted_now, {}).look()
+
+    nothing: Any = None
+    assert server.ask(run) == 0
+    now = server.one()
+    assert now is not None and now.token != sub.token
+    assert (now.hub, now.state) == ("https://moi.vn/hub", "wanted")
+
+
+def test_a_push_for_another_workers_site_is_left_to_that_worker(server: Server) -> None:
+    server.subscribed()
+    assert server.send() == 202
+
+    async def other(subs: Subscriptions) -> None:
+        """A worker that does not know the site."""
+        scheduler: Any = None
+        services = SimpleNamespace(websub=subs, sites=Sites([]))
+        engine = SimpleNamespace(scheduler=scheduler)
+        self: Any = PushedFeeds.__new__(PushedFeeds)
+        self.services, self.crawler = services, SimpleNamespace(engine=engine, spider=Reader())
+        await self.look()
+
+    server.ask(other)
+    assert server.queued() == [("bao.vn", FEED, BODY)]
+    assert server.send(BODY + b" ") == 202
+    server.now = websub.BACK_S + 1
+    server.ask(other)
+    assert server.queued() == [], "nobody has taken it"
+
+
+class Reader:
+    """Of a worker that crawls other sites."""
+
+    async def read_pushed(self, *_: Any) -> None:
+        return None
 
 
 def test_another_hub_gets_another_address_and_secret(server: Server) -> None:
