@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import logging
 import os
+import platform
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
@@ -62,7 +63,7 @@ class Command(cli.Command):
             type=int,
             default=1,
             metavar="N",
-            help="that answer at this address, for many readers on many processors (default: 1)",
+            help="that answer at this address, for many readers (default: 1; more: Linux only)",
         )
         parser.add_argument(
             "--token", action="store_true", help="print a bearer token made with API_TOKEN_SECRET"
@@ -107,6 +108,11 @@ class Command(cli.Command):
         if not 1 <= opts.processes <= MOST_PROCESSES:
             raise UsageError(
                 f"--processes {opts.processes}: must be 1 to {MOST_PROCESSES}", print_help=False
+            )
+        if opts.processes > 1 and platform.system() != "Linux":
+            raise UsageError(
+                f"--processes {opts.processes}: on Linux only; else several behind a proxy",
+                print_help=False,
             )
         self._serve(settings, access, host, port, opts.processes)
 

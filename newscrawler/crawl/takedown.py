@@ -120,13 +120,28 @@ class Report:
 def target_of(text: str) -> tuple[str, bool]:
     """In the form in which it is kept, and whether it is a domain.
 
-    :raises TakeDownRefused: it is neither a URL nor a domain
+    :raises TakeDownRefused: it is neither a URL nor a domain, or one below which many have theirs
     """
     is_domain = not is_http(text)
     canonical = text.strip().lower().rstrip("/") if is_domain else canonicalize(text)
     if not canonical or (is_domain and ("/" in canonical or "." not in canonical)):
         raise TakeDownRefused(f"{text!r} is neither a URL (http://...) nor a domain")
+    if is_domain and _is_public_suffix(canonical):
+        raise TakeDownRefused(
+            f"{canonical} is a public suffix: it would block every domain below it; name them"
+        )
     return canonical, is_domain
+
+
+def _is_public_suffix(domain: str) -> bool:
+    """By the list that comes with the package; nothing is fetched."""
+    import tldextract  # only here: it costs a command 0.1 s of CPU
+
+    suffixes = tldextract.TLDExtract(
+        cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True
+    )
+    found = suffixes(domain.strip("."))
+    return bool(found.suffix) and not found.domain
 
 
 @asynccontextmanager

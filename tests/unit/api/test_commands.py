@@ -7,12 +7,16 @@ import os
 import re
 import signal
 import socket
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+from scrapy.settings import Settings
 
+from newscrawler.cli import UsageError
+from newscrawler.commands.serve import Command
 from tests.crawl.harness import Running, Scrapy, until
 
 SECRET = "0123456789abcdef" * 2
@@ -128,6 +132,17 @@ def test_wrong_use_of_serve(scrapy: Scrapy, arguments: list[str], code: int, tex
     done = scrapy.run("serve", *arguments)
     assert (done.returncode, text in done.stderr) == (code, True), done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_several_processes_are_refused_where_the_system_cannot(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    command = Command()
+    command.settings = Settings({"DATA_DIR": str(tmp_path), "API_PORT": 0})
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    given = Namespace(token=False, host=None, port=0, processes=2)
+    with pytest.raises(UsageError, match="on Linux only"):
+        command.run([], given)
 
 
 def test_a_token_of_the_command_opens_the_server(scrapy: Scrapy) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -347,6 +349,9 @@ def test_take_downs_are_the_admins(fleet: Fleet, role: str, path: str) -> None:
     ("body", "said"),
     [
         ({"target": "not a target", "reason": "asked"}, "neither a URL"),
+        ({"target": "com.vn", "reason": "asked", "confirm": True}, "public suffix"),
+        ({"target": "blogspot.com", "reason": "asked", "confirm": True}, "public suffix"),
+        ({"target": "vnexpress.net", "reason": "asked"}, "confirm"),
         ({"target": PAGE, "reason": " "}, "reason"),
         ({"target": PAGE}, "reason"),
         ({"target": PAGE, "reason": "asked", "yes": True}, "yes"),
@@ -363,6 +368,37 @@ def test_a_take_down_that_is_asked_wrongly_changes_nothing(
     )
 
 
+def test_all_processes_of_a_server_know_of_a_take_down(fleet: Fleet, filled_folder: Path) -> None:
+    """A second application over the same DATA_DIR, as that of another process."""
+    stored_article(fleet)
+    settings = crawl_settings(fleet.folder, fleet.redis_url)
+    access = Access(SECRET, host="0.0.0.0", book=TokenBook(fleet.folder))
+    audit = AuditLog(fleet.folder, time.time)
+    store = open_store("", filled_folder)
+    running = start_in_thread(
+        create_app(Deps(store=store, access=access, settings=settings, audit=audit, sites=SITES))
+    )
+    other = replace(fleet, url=running.url)
+    body = {"target": PAGE, "reason": "asked"}
+    try:
+        with (fleet.folder / "takedown-runs.lock").open("ab") as held:  # as who is at work does
+            fcntl.flock(held, fcntl.LOCK_EX)
+            for one in (fleet, other):
+                refused = one.ask("admin", "POST", "/api/takedown", json=body)
+                assert refused.status_code == 409 and "one at a time" in refused.text
+        assert fleet.ask("admin", "POST", "/api/takedown", json=body).status_code == 202
+        assert taken_down(other)["state"] == "done"
+        rows = [one.ask("admin", "GET", "/api/takedown").json() for one in (fleet, other)]
+        assert rows[0] == rows[1] and len(rows[0]) == 1
+        path = fleet.folder / "takedown-runs.pending"
+        assert path.stat().st_mode & 0o777 == 0o600
+        killed = rows[0][0] | {"state": "running", "ended": None, "report": None}
+        path.write_text(json.dumps([killed]))
+        assert taken_down(other)["state"] == "interrupted", "nobody holds the lock"
+    finally:
+        running.stop()
+
+
 def test_one_take_down_at_a_time_and_what_fails_is_said(fleet: Fleet) -> None:
     stored_article(fleet)
     body = {"target": PAGE, "reason": "asked"}
@@ -371,7 +407,9 @@ def test_one_take_down_at_a_time_and_what_fails_is_said(fleet: Fleet) -> None:
         failed = taken_down(fleet)
     assert failed["state"] == "failed" and "at work here" in failed["said"]
     assert fleet.ask("admin", "POST", "/api/takedown", json=body).status_code == 202
-    other = fleet.ask("admin", "POST", "/api/takedown", json={**body, "target": "b.vn"})
+    other = fleet.ask(
+        "admin", "POST", "/api/takedown", json={**body, "target": "b.vn", "confirm": True}
+    )
     assert other.status_code in (202, 409), other.text
     if other.status_code == 409:
         assert "one at a time" in other.text
