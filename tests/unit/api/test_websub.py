@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -301,7 +302,7 @@ def test_the_sites_are_read_once_a_look_and_not_by_the_event_loop(server: Server
         sub = server.one(f"{FEED}/{number}")
         assert sub is not None
         sub.next_s = time.time() + 900
-        server.ask(lambda subs, sub=sub: subs.save(sub))
+        server.ask(partial(Subscriptions.save, sub=sub))
     server.look()
     assert server.reads == 1 and server.read_in == {False}
 
@@ -349,7 +350,7 @@ async def test_a_work_beside_the_page_that_fails_is_told_at_once(
 
     run, end = _together(fails, None, lasts), asyncio.Event()
     assert run is not None
-    running = asyncio.ensure_future(run(end))  # type: ignore[arg-type]
+    running = asyncio.ensure_future(run(end))
     await asyncio.sleep(0.05)
     assert "no disk" in caplog.text and not running.done()
     end.set()

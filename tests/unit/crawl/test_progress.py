@@ -37,7 +37,7 @@ def loop() -> Loop:
     crawler: Any = SimpleNamespace(
         settings=settings, stats=None, engine=SimpleNamespace(paused=False)
     )
-    made = Loop(crawler, parts, SimpleNamespace(), idle_s=1)  # type: ignore[arg-type]
+    made = Loop(crawler, parts, SimpleNamespace(), idle_s=1)
     made._opened.set()
     return made
 
