@@ -76,12 +76,20 @@ CREATE TABLE IF NOT EXISTS letter(
 CREATE TABLE IF NOT EXISTS band(
     key INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(key, n)
 ) WITHOUT ROWID;
--- Keys on their way into band (bands.py): how far the position had come when they joined.
+-- Keys on their way into band (bands.py). seq counts new articles and never comes again.
 CREATE TABLE IF NOT EXISTS band_fresh(
-    n INTEGER PRIMARY KEY, at INTEGER NOT NULL, keys BLOB NOT NULL -- int64, little-endian
+    seq INTEGER PRIMARY KEY, n INTEGER NOT NULL UNIQUE, keys BLOB NOT NULL -- int64, little-endian
 );
-CREATE TABLE IF NOT EXISTS band_round(position INTEGER NOT NULL, forgotten INTEGER NOT NULL);
-INSERT INTO band_round SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM band_round);
+CREATE TABLE IF NOT EXISTS band_round(position INTEGER NOT NULL); -- the last seq
+INSERT INTO band_round SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM band_round);
+-- Programs of schema 7 that had the file open before its conversion go on writing, and take the
+-- keys of what they change or purge out of band alone.
+CREATE TRIGGER IF NOT EXISTS band_fresh_changed AFTER UPDATE OF digest ON article BEGIN
+    DELETE FROM band_fresh WHERE n = OLD.n;
+END;
+CREATE TRIGGER IF NOT EXISTS band_fresh_purged AFTER DELETE ON article BEGIN
+    DELETE FROM band_fresh WHERE n = OLD.n;
+END;
 """
 #: After a file of an earlier version has its numbers.
 _INDEXES = """

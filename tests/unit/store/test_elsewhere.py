@@ -70,6 +70,7 @@ async def test_keys_of_an_earlier_version_are_made_anew(tmp_path: Path) -> None:
         texts = {1: text("a"), 2: text("b")}
         right = sorted((k, n) for n, of in texts.items() for k in candidate_keys(shingles_of(of)))
         assert len(right) >= 2 * BANDS  # and the keys by which excerpts are found
+        db.execute("DROP TRIGGER band_fresh_changed; DROP TRIGGER band_fresh_purged")
         db.execute("INSERT INTO band VALUES(5, 1); DROP TABLE band_fresh; DROP TABLE band_round")
         db.execute("DROP INDEX article_change; DROP INDEX article_order; DROP TABLE history")
         db.execute("ALTER TABLE article RENAME COLUMN change TO row")
