@@ -68,6 +68,12 @@ def main() -> None:
     settings.setmodule("newscrawler.settings", priority="project")
     for name in ("DOWNLOADER_MIDDLEWARES", "RETRY_ENABLED", "HTTPERROR_ALLOW_ALL"):
         settings.set(name, settings["NEWS_SPIDER"][name], priority="spider")
+    settings["DOWNLOADER_MIDDLEWARES"].set(
+        # asks what the frontier has learned of a site
+        "newscrawler.middlewares.SecondAddressMiddleware",
+        None,
+        priority="cmdline",
+    )
     settings.update(OFF, priority="cmdline")
     for argument in sys.argv[1:]:
         name, _, value = argument.partition("=")

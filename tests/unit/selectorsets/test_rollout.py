@@ -56,7 +56,10 @@ class Changing(Site):
             text = _magazine(text)
             text = re.sub(r'class="(\w+)"', r'class="x-\1"', text) if "magazine" in mine else text
         elif "author" in mine:
-            text = text.replace('<p class="byline">', '<p class="writer">')
+            # no paragraph any more either, which a set has behind the byline's name
+            text = re.sub(
+                r'<p class="byline">(.*?)</p>', r'<div class="writer">\1</div>', text, flags=re.S
+            )
         return Filled(text.encode(), made.truth)
 
 
