@@ -120,7 +120,7 @@ def extract(
         out.language = language.find(out.title.value, out.content.value, out.language)
         out.keywords = keywords.find(doc, context, out)
         out.subheadings = subheadings.find(doc, out.content.value or "")
-        out.pictures = pictures.find(doc, out.content)
+        out.pictures = pictures.find(doc, out.content, selectors)
         if not by_set:
             _doubt(out, doc, context)
     if calibrated:

@@ -219,10 +219,11 @@ def _beside_pictures(body: LexborNode, blocks: list[Block], weights: list[float]
         return []
     found: list[int] = []
     begun = False
+    lengths: dict[int, int] = {}
     for i, block in enumerate(blocks):
         if not begun:
             begun = weights[i] > _RUNNING_WEIGHT
-        elif len(block.text) <= _CAPTION_CHARS and _is_beside_picture(block, pictured):
+        elif len(block.text) <= _CAPTION_CHARS and _is_beside_picture(block, pictured, lengths):
             found.append(i)
     if 5 * sum(weights[i] for i in found) >= sum(weights):
         return []
@@ -253,8 +254,9 @@ def _around_pictures(body: LexborNode) -> set[int]:
     return ids
 
 
-def _is_beside_picture(block: Block, pictured: set[int]) -> bool:
-    """Whether the nearest element around the block that holds a picture has no other text."""
+def _is_beside_picture(block: Block, pictured: set[int], lengths: dict[int, int]) -> bool:
+    """Whether the nearest element around the block that holds a picture has no other text.
+    ``lengths`` of texts are kept: many short blocks may stand in one element."""
     if block.tag in _NO_CAPTION_TAGS:
         return False
     node = block.node if block.tag != "p" else block.node.parent
@@ -262,7 +264,9 @@ def _is_beside_picture(block: Block, pictured: set[int]) -> bool:
         if node is None or node.tag in _WIDE_TAGS:
             return False
         if node.mem_id in pictured:
-            return len(collapse(node.text(deep=True))) <= len(block.text) + _CREDIT_CHARS
+            if node.mem_id not in lengths:
+                lengths[node.mem_id] = len(collapse(node.text(deep=True)))
+            return lengths[node.mem_id] <= len(block.text) + _CREDIT_CHARS
         node = node.parent
     return False
 

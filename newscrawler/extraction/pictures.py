@@ -7,7 +7,8 @@ in one box. Pictures without a word are not, as nothing tells them from ornament
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import islice
 from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborNode
@@ -27,10 +28,14 @@ _CREDITS = (
     '[class*="redit"],[class*="opyright"],[class*="hotographer"],[class*="source"],'
     '[class*="author"],[itemprop=copyrightHolder],[itemprop=author],cite,small'
 )
-_IMAGES = "img,amp-img,source"
+# A source by itself may be a film or a sound.
+_IMAGES = "img,amp-img,picture source"
 # Where lazy pages keep the address; a placeholder stands in src then.
 _ADDRESSES = ("data-src", "data-original", "data-lazy-src", "data-srcset", "src", "srcset")
 _PICTURE_FILE = re.compile(r"\.(?:jpe?g|png|webp|gif|avif)\b", re.I)
+# Sites write "/a.jpg 480w,/b.jpg 800w" as well; an address may have commas.
+_SRCSET_COMMA = re.compile(r"(?<=\d[wx]),\s*|,\s+")
+_DESCRIPTOR = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)[wx]")
 _LEVELS = 4
 _MOST_CAPTIONS = 150
 _TOP_TAGS = ("body", "html", "main", "article")
@@ -44,11 +49,13 @@ _MOST_LABEL_WORDS = 3
 _EDGES = " \t|/–-,;"
 
 
-def find(doc: Document, content: FieldValue) -> FieldValue:
+def find(
+    doc: Document, content: FieldValue, selectors: selectors_.SelectorSet | None = None
+) -> FieldValue:
     """A list of ``{"url", "caption", "credit"}`` in page order, absolute addresses, each once;
     texts may be "". ``content`` is the article's text with its origin: where a selector set found
-    it, pictures are looked for in the set's own element."""
-    nodes = _captions(doc, content)
+    it, pictures are looked for in the elements of ``selectors``, the set."""
+    nodes = _captions(doc, content, selectors)
     found: dict[str, dict[str, str]] = {}
     for node in nodes:
         picture = _picture(doc, node)
@@ -63,23 +70,67 @@ def find(doc: Document, content: FieldValue) -> FieldValue:
     return FieldValue(listed, "caption", 0.8) if listed else FieldValue([])
 
 
-def _captions(doc: Document, content: FieldValue) -> Iterable[LexborNode]:
+def _captions(
+    doc: Document, content: FieldValue, selectors: selectors_.SelectorSet | None
+) -> Iterator[LexborNode]:
     """Elements that hold the words of a picture of the article."""
     by_set = content.origin.removeprefix("selector:")
     if by_set != content.origin:
-        root = doc.tree.css_first(selectors_.cheap(by_set))
-        if root is not None:
-            yield from root.css(_CAPTIONS)[:_MOST_CAPTIONS]
+        yield from _captions_of_set(doc, by_set, selectors)
         return
     parts = regions.of(doc)
     elsewhere: dict[int, bool] = {}  # what stands in one element is asked once
-    for node in doc.tree.css(_CAPTIONS)[:_MOST_CAPTIONS]:
+    for node in _innermost(doc.tree.css(_CAPTIONS)[:_MOST_CAPTIONS]):
         box = node if node.tag != "figcaption" or node.parent is None else node.parent
         above = 0 if box.parent is None else box.parent.mem_id
         if above not in elsewhere:
             elsewhere[above] = regions.foreign(box, byline_text.FOREIGN, parts, allow=_PICTURE_BOX)
         if not elsewhere[above]:
             yield node
+
+
+def _captions_of_set(
+    doc: Document, root: str, selectors: selectors_.SelectorSet | None
+) -> Iterator[LexborNode]:
+    """Those below what ``root`` finds, the lead beside the text, outside of the boxes of other
+    stories that the set excludes. What else it excludes may be the pictures' own boxes."""
+    roots = selectors_.outermost(doc.tree.css(selectors_.cheap(root)))
+    every = (node for one in roots for node in one.css(_CAPTIONS))
+    nodes = list(_innermost(list(islice(every, _MOST_CAPTIONS))))
+    if not nodes:
+        return
+    variants = selectors.variants if selectors is not None else ()
+    used = (variant for variant in variants if root in variant.content_root)
+    others = {
+        css
+        for variant in used
+        for css in variant.content_exclude
+        if byline_text.FOREIGN.search(css) and not _PICTURE_BOX.search(css)
+    }
+    left_out = {n.mem_id for css in others for n in doc.tree.css(selectors_.cheap(css))}
+    yield from (node for node in nodes if not left_out or not _is_below(node, left_out))
+
+
+def _is_below(node: LexborNode | None, tops: set[int]) -> bool:
+    """Whether the node is one of ``tops`` or stands in one."""
+    while node is not None and node.mem_id not in tops:
+        node = node.parent
+    return node is not None
+
+
+def _innermost(nodes: list[LexborNode]) -> Iterator[LexborNode]:
+    """Without boxes that hold another caption: their words are those of several pictures. What is
+    marked as a caption by its tag may have a part that is named so."""
+    tags = {node.mem_id: node.tag for node in nodes}
+    holders: set[int] = set()
+    for node in nodes:
+        one = node.parent
+        while one is not None and one.mem_id not in holders:
+            of_tag = tags.get(one.mem_id)
+            if of_tag and (of_tag != "figcaption" or node.tag == "figcaption"):
+                holders.add(one.mem_id)
+            one = one.parent
+    return (node for node in nodes if node.mem_id not in holders)
 
 
 # Names of a picture's own box, whatever else they are.
@@ -89,6 +140,8 @@ _PICTURE_BOX = re.compile(r"caption|figure|image|photo|picture|gallery|slide", r
 def _picture(doc: Document, caption: LexborNode) -> dict[str, str] | None:
     """The picture that a caption stands with; None where there is none, or where it announces
     another page."""
+    if len(_written(caption)) > LONGEST + LONGEST_CREDIT:
+        return None
     for box in _boxes(caption):
         for node in box.css(_IMAGES)[:8]:
             url = _address(doc, node)
@@ -131,9 +184,18 @@ def _address(doc: Document, node: LexborNode) -> str:
 
 
 def _largest(srcset: str) -> str:
-    """The last of a list of addresses, which is the widest as sites write them."""
-    parts = [part.split() for part in srcset.split(", ") if part.strip()]
-    return parts[-1][0].rstrip(",") if parts else ""
+    """The widest of a list of addresses by what stands behind each; of equal ones the last."""
+    widest, found = -1.0, ""
+    for part in map(str.split, _SRCSET_COMMA.split(srcset)):
+        if part and (width := _width(part[-1])) >= widest:
+            widest, found = width, part[0].rstrip(",")
+    return found
+
+
+def _width(descriptor: str) -> float:
+    """ "800w" or "2x" as a number; of another text 0."""
+    match = _DESCRIPTOR.fullmatch(descriptor.rstrip(","))
+    return float(match[1]) if match else 0.0
 
 
 def _announces(node: LexborNode, box: LexborNode) -> bool:
@@ -155,12 +217,22 @@ def _words(caption: LexborNode, box: LexborNode) -> tuple[str, str]:
         if credit and len(credit) <= LONGEST_CREDIT:
             if credit == said and not _LABEL.match(said):
                 continue
-            rest = said.removesuffix(credit) if said.endswith(credit) else said.replace(credit, " ")
-            return collapse(rest).rstrip(_EDGES), _unlabelled(credit)
+            return _without(caption, said, node, credit).rstrip(_EDGES), _unlabelled(credit)
     for sign in _LABEL_SIGN.finditer(said, max(0, len(said) - LONGEST_CREDIT)):
         if len(said) - sign.end() > 1 and (begin := _begin_of_label(said, sign)) is not None:
             return said[:begin].rstrip(_EDGES + "(["), _unlabelled(said[begin:])
     return said, ""
+
+
+def _without(caption: LexborNode, said: str, node: LexborNode, credit: str) -> str:
+    """``said``, the caption's text, without the credit: by its element, or at the end. Its letters
+    elsewhere are of other words."""
+    if node.mem_id != caption.mem_id and _is_below(node, {caption.mem_id}):
+        texts = (one for one in caption.traverse(include_text=True) if one.tag == "-text")
+        own = (one.text_content or "" for one in texts if not _is_below(one, {node.mem_id}))
+        return text.one_line(" ".join(own))
+    rest = said.removesuffix(credit)
+    return said if rest[-1:].isalnum() else collapse(rest)
 
 
 def _begin_of_label(said: str, sign: re.Match[str]) -> int | None:

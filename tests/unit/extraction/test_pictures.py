@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from newscrawler.extraction import generic
+from newscrawler.extraction import pictures as pictures_
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import article_values, extract
@@ -16,24 +18,33 @@ SET = SelectorSet.from_dict(
         "title": [{"css": "h1"}], "content": {"root": ["div.body"], "exclude": ["figure"]},
     }}]}
 )  # fmt: skip
+LEAD_SET = SelectorSet.from_dict(
+    {"domain": "example.com", "state": "active", "variants": [{"template": "article", "fields": {
+        "title": [{"css": "h1"}],
+        "content": {"root": ["h2.lead, div.body"], "exclude": ["figure", ".related-news"]},
+    }}]}
+)  # fmt: skip
 
 
 def pictures(body: str, selectors: SelectorSet | None = None) -> list[tuple[str, str, str]]:
     """``(url, caption, credit)`` of each."""
     page = (
         f"<html lang=en><head><title>{HEAD}</title></head><body><article><h1>{HEAD}</h1>"
-        f"<div class=body>{paragraphs(4)}{body}{paragraphs(4, 4)}</div></article></body></html>"
+        f"<h2 class=lead>{LEAD}</h2><div class=body>{paragraphs(4)}{body}{paragraphs(4, 4)}</div></article></body></html>"
     )
     found = extract(Document(page.encode(), URL), PageContext(), selectors)
     values = article_values(found)
     return [(one["url"], one["caption"], one["credit"]) for one in values["pictures"]]
 
 
+LEAD = "What the story of the new bridge is about is said here in one sentence."
 BRIDGE = "https://www.example.com/i/bridge.jpg"
 SAID = "The new bridge on the day of its opening."
 
 
-@pytest.mark.parametrize("selectors", [None, SET], ids=["generic", "set"])
+@pytest.mark.parametrize(
+    "selectors", [None, SET, LEAD_SET], ids=["generic", "set", "lead and text"]
+)
 @pytest.mark.parametrize(
     ("markup", "credit"),
     [
@@ -55,6 +66,10 @@ SAID = "The new bridge on the day of its opening."
          "Minh An"),
         ("<figure><picture><source srcset='/i/small.jpg 300w, /i/bridge.jpg 900w'></picture>"
          f"<figcaption>{SAID}</figcaption></figure>", ""),
+        ("<figure><picture><source srcset='/i/bridge.jpg 900w,/i/small.jpg 300w'></picture>"
+         f"<figcaption>{SAID}</figcaption></figure>", ""),
+        ("<figure><picture><source srcset='/i/a,b/s.jpg, /i/bridge.jpg 2x'></picture>"
+         f"<figcaption>{SAID}</figcaption></figure>", ""),
         (f"<figure><a href=/i/large.jpg><img src=/i/bridge.jpg></a><figcaption>{SAID}</figcaption>"
          "</figure>", ""),
     ],
@@ -75,7 +90,9 @@ def test_a_picture_that_is_shown_twice_is_listed_once() -> None:
     assert pictures(figure * 2) == [(BRIDGE, SAID, "")]
 
 
-@pytest.mark.parametrize("selectors", [None, SET], ids=["generic", "set"])
+@pytest.mark.parametrize(
+    "selectors", [None, SET, LEAD_SET], ids=["generic", "set", "lead and text"]
+)
 @pytest.mark.parametrize(
     "markup",
     [
@@ -85,11 +102,53 @@ def test_a_picture_that_is_shown_twice_is_listed_once() -> None:
         "</figure>",  # announces another page
         f"<figure><img src='data:image/gif;base64,R0lG'><figcaption>{SAID}</figcaption></figure>",
         f"<figure><img src=/i/a.jpg><figcaption>{SAID * 40}</figcaption></figure>",
+        f"<figure><video><source src=/i/a.mp4></video><figcaption>{SAID}</figcaption></figure>",
+        f"<figure><audio><source src=/i/a.mp3></audio><figcaption>{SAID}</figcaption></figure>",
         "<p>A caption stands below a picture, says <b class=name>Jane Doe</b>.</p>",
     ],
 )
 def test_what_is_none(markup: str, selectors: SelectorSet | None) -> None:
     assert pictures(markup, selectors) == []
+
+
+SUMMIT = "JAPAN hosts the APEC leaders on its MAP"
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        f"<figcaption>{SUMMIT}</figcaption><small>AP</small>",
+        f"<figcaption>{SUMMIT} <span class=credit>AP</span></figcaption>",
+        f"<figcaption><span class=credit>AP</span> {SUMMIT}</figcaption>",
+        f"<figcaption>{SUMMIT} AP</figcaption><small>AP</small>",
+    ],
+)
+def test_a_credit_is_not_cut_out_of_words(inner: str) -> None:
+    assert pictures(f"<figure><img src=/i/bridge.jpg>{inner}</figure>") == [(BRIDGE, SUMMIT, "AP")]
+
+
+@pytest.mark.parametrize("selectors", [None, SET, LEAD_SET], ids=["generic", "set", "lead"])
+def test_a_box_of_several_pictures_is_no_caption(selectors: SelectorSet | None) -> None:
+    one = "<div><img src=/i/{0}.jpg><p class=caption>Picture {0} of the opening day.</p></div>"
+    found = pictures(f"<div class=captions>{one.format(1)}{one.format(2)}</div>", selectors)
+    assert [caption for _, caption, _ in found] == [
+        "Picture 1 of the opening day.", "Picture 2 of the opening day."
+    ]  # fmt: skip
+
+
+def test_what_a_set_excludes_as_other_stories_has_no_picture_of_the_article() -> None:
+    figure = f"<figure><img src=/i/bridge.jpg><figcaption>{SAID}</figcaption></figure>"
+    other = f"<div class=related-news>{figure.replace('bridge', 'other')}</div>"
+    assert pictures(figure + other, LEAD_SET) == [(BRIDGE, SAID, "")]
+
+
+def test_nested_captions_cost_no_square_of_their_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    written = pictures_._written
+    monkeypatch.setattr(pictures_, "_written", lambda node: read.append(1) or written(node))
+    figure = f"<figure><img src=/i/bridge.jpg><figcaption>{SAID}</figcaption></figure>"
+    found = pictures(f"{'<div class=caption>' * 100}{figure}{'</div>' * 100}", SET)
+    assert found == [(BRIDGE, SAID, "")] and len(read) < 10
 
 
 def test_boxes_of_other_stories_are_not_the_articles() -> None:
@@ -99,3 +158,16 @@ def test_boxes_of_other_stories_are_not_the_articles() -> None:
         f"</article><aside>{figure}</aside><div class=related>{figure}</div></body></html>"
     )
     assert extract(Document(page.encode(), URL), PageContext()).pictures.value == []
+
+
+def test_the_text_of_one_element_is_folded_once_for_all_its_short_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folded: list[int] = []
+    collapse = generic.collapse
+    monkeypatch.setattr(
+        generic, "collapse", lambda said: folded.append(len(said)) or collapse(said)
+    )
+    gallery = "<div><img src=/i/a.jpg>" + "<div>A short line of it</div>" * 300 + "</div>"
+    pictures(gallery)
+    assert sum(size > 300 * 10 for size in folded) < 10
