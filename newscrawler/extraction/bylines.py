@@ -47,8 +47,10 @@ _REVERSED = re.compile(r"^([^\W\d_][^\s,;]*),\s+([^\W\d_][^,;]{1,30})$")
 _IN_BRACKETS = re.compile(r"(?<!\s)\s*+[(<](?=[^\s()<>./@]*+[./@])[^\s()<>]++[)>]")
 _PATH = re.compile(r"[\w./%~+-]{4,200}")  # of an author's page; it becomes part of a selector
 _NETWORK = re.compile(r"(?:facebook|twitter|instagram|linkedin|youtube|google|wikipedia|x)\.\w+$")
+_AUTHOR_PATHS = ("author", "autor", "auteur", "tac-gia")
 _AUTHOR_PAGE = re.compile(r"/(?:authors?|autor(?:en|es)?|auteurs?|tac-gia)/[^/?#]+/?$")
 _VCARD = re.compile(r"\b(?:vcard|fn)(?:\s|$)")
+_META = re.compile(r"meta|info|byline|credit|sign", re.I)
 _CLASSES = (
     "author", "Author", "byline", "Byline", "autor", "Autor", "writer", "journalist", "tacgia",
     "tac-gia",
@@ -61,6 +63,7 @@ _NAME_CSS = (
     'a[href*="author"],a[href*="autor"],a[href*="/profile"],a[href*="tac-gia"]'
 )
 _CLASSES_CSS = "h1," + ",".join(f'[class*="{w}"],[id*="{w}"]' for w in _CLASSES)
+_LINKS_CSS = "h1,h2," + ",".join(f'a[href*="/{word}"]' for word in _AUTHOR_PATHS)
 NO_BYLINE_TAGS = ("body", "html", "main", "article", "form", "img", "nav", "footer")
 # What readers do not see, and elements that set their text apart from the one before.
 _UNSEEN_TAGS = ("script", "style", "noscript", "button")
@@ -251,7 +254,7 @@ def visible_names(
     """What a reader sees, best place first; lazy, as the last one reads the whole page.
     ``sites``: the site's names."""
     sites = title.site_names(doc, context.site_name) if sites is None else sites
-    for source in (_from_marked, _from_classes, byline_text.find):
+    for source in (_from_marked, _from_classes, _from_names, _from_links, byline_text.find):
         yield from source(doc, context, sites)
 
 
@@ -435,6 +438,48 @@ def _is_crumb(node: LexborNode) -> bool:
             return True
         parent = parent.parent
     return False
+
+
+def _from_names(
+    doc: Document, context: PageContext, sites: list[str]
+) -> Iterator[byline_text.Named]:
+    """A node classed "name" in the line of date and author."""
+    parts = regions.of(doc)
+    for node in doc.tree.css('[class~="name"]')[:20]:
+        parent = node.parent
+        around = (parent.attributes.get("class") or "") if parent is not None else ""
+        if not _META.search(around) or foreign(
+            node, byline_text.FOREIGN, parts, byline_text.FOREIGN_TAGS, byline_text.OWN
+        ):
+            continue
+        names = [
+            n for n in agreement.clean(doc, context, [visible(node)], sites) if len(n.split()) > 1
+        ]
+        if names:
+            yield names, "byline", 0.72
+
+
+def _from_links(
+    doc: Document, context: PageContext, sites: list[str]
+) -> Iterator[byline_text.Named]:
+    """The first link to an author's page behind the headline, and those beside it."""
+    parts = regions.of(doc)
+    below, near = parts.first is None, set[int]()
+    raw: list[str] = []
+    for node in doc.tree.css(_LINKS_CSS)[:80]:
+        below = below or node.mem_id == parts.first
+        if not below or node.tag != "a" or not _leads_to_author(node):
+            continue
+        if foreign(node, byline_text.FOREIGN, parts, byline_text.FOREIGN_TAGS, byline_text.OWN):
+            continue
+        around = _around(node)
+        if raw and not near & around:
+            break  # another article's
+        near |= around
+        raw.append(visible(node))
+    names = [n for n in agreement.clean(doc, context, raw, sites) if len(n.split()) > 1]
+    if names:
+        yield names, "byline:link", 0.72
 
 
 def visible(node: LexborNode) -> str:
