@@ -57,6 +57,10 @@ class LLMError(Exception):
         self.retry_after_s = retry_after_s
 
 
+#: How long a length that a server refused is kept.
+LENGTH_KEPT_S = 86_400.0
+
+
 @dataclass
 class Usage:
     """What one question cost: every HTTP attempt counts, answered or not. ``unread``: attempts
@@ -124,7 +128,8 @@ class LLM:
         self.mode = MODES[0]  # the strictest; only goes down
         #: Characters of a question, system prompt included, that this server took no more of; None
         #: until it refused one.
-        self.most_chars: int | None = None
+        self._most_chars: int | None = None
+        self._learned_at = 0.0
         self._api_key = api_key
         self._backoff_s = backoff_s
         self._clock = clock
@@ -133,6 +138,13 @@ class LLM:
         self._failures = 0
         self._open_until = 0.0
         self._client: Any = None
+
+    @property
+    def most_chars(self) -> int | None:
+        """Forgotten after a day: the server may have another model by then."""
+        if self._clock() - self._learned_at > LENGTH_KEPT_S:
+            self._most_chars = None
+        return self._most_chars
 
     @property
     def configured(self) -> bool:
@@ -239,7 +251,8 @@ class LLM:
         if limit and asked and int(asked[1]) > 0:
             tokens = max(int(limit[1]) - max_tokens, int(limit[1]) // 2)
             fits = min(int(_CUT * chars * tokens / int(asked[1])), int(_CUT * chars))
-        self.most_chars = min(fits, self.most_chars or fits)
+        self._most_chars = min(fits, self.most_chars or fits)
+        self._learned_at = self._clock()
 
     def _note_failure(self) -> None:
         self._failures += 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,8 @@ def rewrite_all(config: pytest.Config, modules: list[Path]) -> None:
     """Rewrites those that pytest's cache does not hold, or holds of another text, on every
     processor."""
     global _CONFIG
+    if rewrite.assertstate_key not in config.stash:  # --assert=plain
+        return
     missing = [path for path in modules if rewrite._read_pyc(path, _cached(path)) is None]
     if not missing or sys.dont_write_bytecode:
         return
@@ -71,8 +74,11 @@ def rewrite_all(config: pytest.Config, modules: list[Path]) -> None:
     if len(missing) <= _PORTION:
         list(map(_rewrite, missing))
         return
-    with ProcessPoolExecutor(os.cpu_count() or 1, get_context("fork")) as pool:
-        list(pool.map(_rewrite, missing, chunksize=_PORTION))
+    try:
+        with ProcessPoolExecutor(os.cpu_count() or 1, get_context("fork")) as pool:
+            list(pool.map(_rewrite, missing, chunksize=_PORTION))
+    except BrokenProcessPool:  # it is only a saving: the others rewrite what is missing
+        return
 
 
 def _cached(path: Path) -> Path:

@@ -26,6 +26,7 @@ from newscrawler.extraction.extract import (
     Extraction,
     PageContext,
     article_values,
+    calibrate,
     extract,
 )
 from newscrawler.extraction.grounding import (
@@ -159,7 +160,8 @@ class ModelExtractor:
             rules=self.services.metadata_rules,
         )
         doc = Document(raw.body, raw.url, raw.content_type, language=context.language).composed()
-        found = extract(doc, context, self.services.selectors.active(waiting.domain))
+        selectors = self.services.selectors.active(waiting.domain)
+        found = extract(doc, context, selectors, calibrated=False)  # grounding asks the rules
         page = Visible.of(doc)
         why = ""
         if not found.is_article:
@@ -185,7 +187,7 @@ class ModelExtractor:
             if not spent.attempts:
                 await self.queue.unreserve(waiting.domain)
         try:
-            if asked.cut:
+            if asked.cut and (read.found.content.value is None or read.found.reason == "stub"):
                 _check_end(asked, answer)
             await asyncio.to_thread(ground, read.doc, read.context, read.found, answer)
         except NotGrounded as exc:
@@ -216,6 +218,7 @@ class ModelExtractor:
 
     async def _store(self, waiting: Waiting, found: Extraction, raw: Any) -> str:
         """ "" when it is stored, else why not."""
+        calibrate(found)
         link = self.services.sites.identify(waiting.url, kind=Kind.ARTICLE)
         if not isinstance(link, Link):
             return "offsite"
@@ -249,8 +252,8 @@ def _check_end(asked: Question, answer: Mapping[str, Any]) -> None:
     """:raises NotGrounded: the text ends where the page was cut for the model, or nothing was shown
     of it: what is stored would be the beginning of an article"""
     paragraphs = answer.get("paragraphs")
-    last = str(paragraphs[-1]) if isinstance(paragraphs, list) and paragraphs else ""
-    if not asked.last or one_line(last) in asked.last:
+    last = one_line(str(paragraphs[-1])) if isinstance(paragraphs, list) and paragraphs else ""
+    if not asked.last or (last and one_line(asked.last).endswith(last)):
         raise NotGrounded("content", "the text ends where the page was cut for the model")
 
 

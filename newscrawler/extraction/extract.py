@@ -54,7 +54,7 @@ _STATED = tuple(f for f in FIELDS if f.type in ("text", "code") and (f.meta or f
 #: Origins of a title that is not compared with the text.
 _GIVEN = ("selector:", metadata_rules.ORIGIN)
 #: Origins whose confidence stays as it is: calibration is measured on what rules read on pages.
-_NOT_MEASURED = (*_GIVEN, "feed")
+_NOT_MEASURED = (*_GIVEN, "feed", "llm")
 
 #: Fields of several values have rules of their own for what the places of a page state.
 _LISTS_STATED: dict[str, Callable[[Document], Iterable[tuple[str, Any]]]] = {
@@ -124,11 +124,12 @@ def extract(
         if not by_set:
             _doubt(out, doc, context)
     if calibrated:
-        _calibrate(out)
+        calibrate(out)
     return out
 
 
-def _calibrate(out: Extraction) -> None:
+def calibrate(out: Extraction) -> None:
+    """Once, behind everything that asks how sure the rules are."""
     for name in calibration.FIELDS:
         value = getattr(out, name)
         if value.value and not value.origin.startswith(_NOT_MEASURED):

@@ -41,12 +41,15 @@ class Model(Protocol):
     model: str
     base_url: str
     mode: str
-    most_chars: int | None  # of a question, where the server has refused a longer one
 
     @property
     def configured(self) -> bool: ...
 
     def start_from(self, mode: str) -> None: ...
+
+    @property
+    def most_chars(self) -> int | None:
+        """Of a question, where the server has refused a longer one."""
 
     async def ask(
         self,

@@ -197,7 +197,7 @@ def test_first_json_object_is_bounded() -> None:
     ],
 )
 async def test_too_long_a_question_says_what_fits(
-    llm: LLM, scripted_llm: ScriptedLLM, said: str
+    llm: LLM, scripted_llm: ScriptedLLM, said: str, clock: Clock
 ) -> None:
     scripted_llm.context_chars, scripted_llm.too_long = 9_000, said
     usage = Usage()
@@ -208,3 +208,5 @@ async def test_too_long_a_question_says_what_fits(
     most = 7_200 if "{limit}" in said else 10_050  # a chars/3 tokens, 600 of them for the answer
     assert most * 0.85 < llm.most_chars <= most
     assert llm.mode == "json_schema", "a long question is no refused form"
+    clock.now += 86_401
+    assert llm.most_chars is None, "the server may have another model by then"

@@ -51,3 +51,9 @@ def test_the_asserts_of_all_modules_are_rewritten_once(tmp_path: Path) -> None:
     assert "6 failed" in done.stdout and "assert 5 == 6" in done.stdout, done.stdout
     assert "test_1.py is rewritten again" in done.stdout, "it is said where tests are run"
     assert "test_0.py is rewritten again" not in done.stdout
+
+
+def test_a_run_without_rewriting_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "test_0.py").write_text("def test_it():\n    assert True\n")
+    done = run(tmp_path, "-n", "1", "--assert=plain")
+    assert "1 passed" in done.stdout, done.stdout + done.stderr

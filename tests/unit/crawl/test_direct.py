@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,14 +20,21 @@ import pytest
 from newscrawler import metrics
 from newscrawler.crawl.announce import Direct
 from newscrawler.crawl.ingest import Ingest
-from newscrawler.crawl.model_extraction import ModelExtractor
+from newscrawler.crawl.model_extraction import ModelExtractor, _check_end
 from newscrawler.discovery.sites import Sites
 from newscrawler.extraction.document import Document
-from newscrawler.extraction.grounding import Visible
+from newscrawler.extraction.extract import extract
+from newscrawler.extraction.grounding import NotGrounded, Visible
 from newscrawler.llm import BREAKER_FAILURES, LLM
 from newscrawler.rawstore import RawStore
 from newscrawler.selectorsets.jobs import Jobs, Limits
-from newscrawler.selectorsets.model_queue import DirectLimits, ModelQueue, Waiting, system_prompt
+from newscrawler.selectorsets.model_queue import (
+    DirectLimits,
+    ModelQueue,
+    Question,
+    Waiting,
+    system_prompt,
+)
 from newscrawler.selectorsets.store import SelectorStore
 from newscrawler.store import open_store
 from newscrawler.store.events import STREAM, EventStream
@@ -293,3 +301,31 @@ async def test_text_that_ends_where_the_page_was_cut_is_refused(
     assert await bench.run(story_page()) == "not_grounded"
     assert LINES[1] in scripted_llm.prompt() and LINES[2] not in scripted_llm.prompt()
     assert await bench.articles() == []
+
+
+@pytest.mark.parametrize(
+    ("last", "paragraphs", "refused"),
+    [
+        ("It rained. It snowed.", ["It snowed."], True),
+        ("It rained. It snowed.", ["It rained."], False),
+        ("It rained.", [""], False),
+        ("", ["It rained."], True),
+    ],
+)
+def test_the_ends_of_answer_and_question_are_compared(
+    last: str, paragraphs: list[str], refused: bool
+) -> None:
+    asked = Question("", "", 1, True, last)
+    with pytest.raises(NotGrounded) if refused else nullcontext():
+        _check_end(asked, {"paragraphs": paragraphs})
+
+
+async def test_grounding_asks_for_the_figures_of_the_rules(bench: Bench) -> None:
+    waiting = bench.stored(story_page(headline=True))
+    jobs = Jobs(bench.client, bench.budget, clock=lambda: bench.clock)
+    reader = ModelExtractor(
+        bench.services, jobs, bench.queue(), bench.llm, 9_000, Stats().inc_value
+    )
+    read = reader._read(waiting, bench.services.raw.read(waiting.ref))
+    raw = extract(read.doc, read.context, calibrated=False)
+    assert read.found.title.value and read.found.title.confidence == raw.title.confidence
