@@ -96,7 +96,7 @@ def until_replaced(cluster: Cluster, seen: Watched, row: dict[str, Any], began: 
     return newest / 1000 - began
 
 
-@pytest.mark.long
+@pytest.mark.chaos
 @pytest.mark.timeout(900)
 def test_a_worker_that_beats_and_does_nothing_is_replaced(
     cluster: Cluster, newsweb: Any, tmp_path: Path
@@ -131,7 +131,7 @@ def test_a_worker_that_beats_and_does_nothing_is_replaced(
     finish(cluster, web, tmp_path / "data")
 
 
-@pytest.mark.long
+@pytest.mark.chaos
 @pytest.mark.timeout(900)
 def test_a_worker_that_waits_rightly_is_let_alone(
     cluster: Cluster, newsweb: Any, tmp_path: Path
