@@ -67,7 +67,7 @@ def _with_example(responses: dict[str, Any], name: str) -> None:
     example = EXAMPLES.get(name)
     if example is None:
         return
-    for status in ("200", "201"):
+    for status in ("200", "201", "202"):
         content = responses.get(status, {}).get("content", {}).get("application/json")
         if content is not None:
             content["example"] = example

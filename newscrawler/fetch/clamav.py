@@ -13,6 +13,8 @@ import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from newscrawler.utils.numbers import whole_number
+
 #: Bytes of an answer: a name of a signature and some words.
 _ANSWER = 4096
 #: Pages that are scanned at once by one worker; clamd has ten threads by default, for all.
@@ -44,12 +46,13 @@ def parse_address(text: str) -> str | tuple[str, int]:
         return path
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+    number = whole_number(port, 65_535)
+    if not host or not number:
         raise ValueError(
             f"CLAMAV={text}: it must be the path of clamd's socket (/run/clamav/clamd.ctl) or"
             " host:port"
         )
-    return host, int(port)
+    return host, number
 
 
 class ClamAV:

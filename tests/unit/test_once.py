@@ -28,7 +28,12 @@ def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
         f"[pytest]\npythonpath = {ROOT}\naddopts = -p no:cacheprovider\n"
     )
     (folder / "conftest.py").write_text(CONFTEST)
-    env = {name: v for name, v in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        # this test may itself be in a process of a run
+        if name != "PYTHONDONTWRITEBYTECODE" and not name.startswith("PYTEST_")
+    }
     command = [sys.executable, "-m", "pytest", "-q", *options]
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=240)
 

@@ -156,7 +156,8 @@ async def test_stock_monitors_run_over_the_fleet(
     settings.set("SPIDERMON_UNWANTED_HTTP_CODES", {"500": 2}, priority="cmdline")
     now = int((await r.time())[0]) * 1000
     stats = {"article/new": 2, "page/status/500": 3, "page/status/200": 9}
-    await Registry(r).add(stats, {"a.vn": SiteDelta(pages=12, new=2)}, now)
+    delta = SiteDelta(pages=12, new=2, last_fetch_ms=now)
+    await Registry(r).add(stats, {"a.vn": delta}, now)
     report = await monitor_of(settings, r).round()
     assert len(report.open) == 2 and {one.kind for one in report.open} == {"monitor"}
     reasons = " ".join(one.reason for one in report.open)

@@ -11,6 +11,7 @@ from scrapy.settings import Settings
 
 from newscrawler.commands import store as command
 from newscrawler.crawl import retention
+from newscrawler.crawl.keeping import Held
 from newscrawler.rawstore import READER, RawStore
 from newscrawler.rawstore.record import RawPage
 
@@ -46,7 +47,7 @@ def test_prune_goes_on_behind_a_damaged_file(tmp_path: Path) -> None:
     def keep(ref: str, page: RawPage) -> bool:
         return page.url.endswith("3")
 
-    retention._prune_raw(raw, keep, done, said.append, False)  # type: ignore[arg-type]
+    retention._prune_raw(raw, keep, done, said.append, False, Held(None, [], ""))  # type: ignore[arg-type]
     assert (done.raw_pages, done.raw_damaged) == (3, 1)
     assert path.read_bytes() == damaged and any(path.name in line for line in said)
     assert refs[3] in {ref for ref, _ in raw.scan()}
