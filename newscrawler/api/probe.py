@@ -39,6 +39,17 @@ def listening(host: str, port: int) -> bool:
     return False
 
 
+def can_be_taken(host: str, port: int) -> bool:
+    """Whether a server may listen there. A port on which nobody answers may still be in use, as
+    the near end of a connection that another program has made."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with contextlib.suppress(OSError), socket.socket(family) as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as a server does
+        tried.bind((host, port))
+        return True
+    return False
+
+
 def _healthz(url: str) -> dict[str, object]:
     try:
         with urllib.request.urlopen(f"{url}/healthz", timeout=3) as answer:

@@ -18,7 +18,7 @@ from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli, metrics
-from newscrawler.api.probe import Owner, listening, owner
+from newscrawler.api.probe import Owner, can_be_taken, listening, owner
 from newscrawler.commands.crawl import check
 from newscrawler.crawl import services
 from newscrawler.discovery import contact
@@ -235,7 +235,7 @@ class SearchPage:
             return whose
         for port in range(first + 1, min(first + self.PORTS, cli.LAST_PORT) + 1):
             whose = owner(self.host, port, self.mark)
-            if whose in ("free", "ours"):
+            if whose == "ours" or (whose == "free" and can_be_taken(self.host, port)):
                 cli.note(f"Port {first} serves another data folder; this one is on port {port}")
                 self.port = port
                 return whose

@@ -21,7 +21,9 @@ from typing import Any
 from redis.asyncio import Redis
 
 from newscrawler.frontier.errors import translated
+from newscrawler.frontier.taken import URL, Taken
 from newscrawler.items import Link
+from newscrawler.web.urls import domain_of
 
 SITES = "{links}:sites"
 #: Bytes of a url id: of 2,000 pages with 50 links one in ten thousand sites has a wrong line.
@@ -76,12 +78,16 @@ class LinkNotes:
     """What a worker found, written together.
 
     :param pages: of a site that are kept; 0 = nothing is noted
+    :param taken: what was taken down is not noted; None: nothing was taken down
     """
 
-    def __init__(self, client: Redis, pages: int) -> None:
+    def __init__(self, client: Redis, pages: int, taken: Taken | None = None) -> None:
         self.client: Any = client
         self.pages = pages
+        self._taken = taken
         self._found: dict[str, dict[bytes, bytes]] = {}
+        #: First bytes of the url id -> url id and address, of what is noted.
+        self._named: dict[bytes, tuple[bytes, str]] = {}
         self._count = 0
         self._next = 0.0
 
@@ -91,6 +97,7 @@ class LinkNotes:
         if self.pages:
             page = pack(now_s, url, title, links)
             self._found.setdefault(site, {})[url_id[:ID_BYTES]] = page
+            self._named[url_id[:ID_BYTES]] = url_id, url
             self._count += 1
 
     async def flush(self, *, is_last: bool = False) -> None:
@@ -102,7 +109,11 @@ class LinkNotes:
         if not self._count or not is_due:
             return
         found, self._found, self._count = self._found, {}, 0
+        named, self._named = self._named, {}
         self._next = time.monotonic() + FLUSH_S
+        found = _without_pages(found, await self._taken_down(named))
+        if not found:
+            return
         pipe = self.client.pipeline(transaction=False)
         pipe.sadd(SITES, *found)
         for site, pages in found.items():
@@ -113,6 +124,15 @@ class LinkNotes:
             for site, size in zip(found, answers[2::2], strict=True):
                 await self._trim(site_key(site), size - self.pages)
 
+    async def _taken_down(self, named: Mapping[bytes, tuple[bytes, str]]) -> set[bytes]:
+        """A page that was in flight when it was taken down. Asked just before it is written: what
+        is written in between is found by the look that ends a take-down."""
+        if self._taken is None or not await self._taken.has_any():
+            return set()
+        ids = list(named)
+        asked = [(f"{URL}{url_id.hex()}", domain_of(url)) for url_id, url in named.values()]
+        return {ids[place] for place in await self._taken.which(asked)}
+
     async def _trim(self, key: str, over: int) -> None:
         """Drops the oldest of ten times as many, drawn at random."""
         most = min(over, FLUSH_PAGES)
@@ -122,6 +142,17 @@ class LinkNotes:
                 zip(sample[::2], sample[1::2], strict=True), key=lambda pair: pair[1][:4]
             )
             await self.client.hdel(key, *(page_id for page_id, _ in pairs[:most]))
+
+
+def _without_pages(
+    found: Mapping[str, Mapping[bytes, bytes]], gone: set[bytes]
+) -> dict[str, dict[bytes, bytes]]:
+    """The notes of each site but for these pages; sites without any other page are left out."""
+    kept = {
+        site: {page_id: data for page_id, data in pages.items() if page_id not in gone}
+        for site, pages in found.items()
+    }
+    return {site: pages for site, pages in kept.items() if pages}
 
 
 # ---------------------------------------------------------------- reading

@@ -527,8 +527,11 @@ class Services:
     @cached_property
     def link_notes(self) -> LinkNotes:
         from newscrawler.crawl.link_graph import LinkNotes
+        from newscrawler.frontier.taken import Taken
 
-        return LinkNotes(self.frontier.client, self.settings.getint("LINK_GRAPH_PAGES"))
+        client = self.frontier.client
+        taken = Taken(client, self.settings.getint("FRONTIER_SHARDS"))
+        return LinkNotes(client, self.settings.getint("LINK_GRAPH_PAGES"), taken)
 
     @cached_property
     def link_learning(self) -> LinkLearning:

@@ -360,10 +360,15 @@ class TakeDown:
                     gone += await self.client.xdel(STREAM, one)
         self._count(plan, "events", gone)
         needles = looking.Needles([*plan.texts, *plan.urls, *plan.articles.values()])
-        for place in await looking.search_redis(self.client, needles):
-            if place.key.startswith(_REMOVABLE):
-                await looking.remove(self.client, place)
-                self._count(plan, "remembered answers and samples", 1)
+        await self._remove_remembered(plan, await looking.search_redis(self.client, needles))
+
+    async def _remove_remembered(self, plan: Plan, places: list[looking.Place]) -> bool:
+        """Whether any of these was a remembered answer, or a reference, and is gone."""
+        removable = [place for place in places if place.key.startswith(_REMOVABLE)]
+        for place in removable:
+            await looking.remove(self.client, place)
+        self._count(plan, "remembered answers and samples", len(removable))
+        return bool(removable)
 
     async def _linked_pages(self, domain: str) -> set[bytes]:
         found = set()
@@ -493,6 +498,8 @@ class TakeDown:
                 report.left += await self.store.scrub(rewrite=True)
                 files = await self._held(needles)
             keys = await looking.search_redis(self.client, needles)
+        written_again = await self._remove_remembered(plan, keys)
+        keys = [place for place in keys if not place.key.startswith(_REMOVABLE)]
         ids = sorted(plan.ids | set(plan.articles))
         stored = await self.store.states(ids)
         again = await self._out_of_raw(plan)
@@ -503,7 +510,7 @@ class TakeDown:
         report.looked_at = {
             "texts": len(plan.texts), "files": _number_of_files(self.data), "addresses": len(ids),
         }  # fmt: skip
-        return bool(stored or again)
+        return bool(stored or again or written_again)
 
     async def _of_these_alone(self, plan: Plan) -> list[str]:
         """Of the texts those that no other stored article has: copies elsewhere, and sentences that

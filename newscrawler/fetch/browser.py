@@ -91,6 +91,7 @@ class Browser:
         self._playwright: Playwright | None = None
         self._browser: PlaywrightBrowser | None = None
         self._driver_pid = 0
+        self._main_pid = 0  # of the browser itself, the parent of its processes
         self._served = 0
         self._at_work = 0
         self._watch: asyncio.Task[None] | None = None
@@ -156,6 +157,7 @@ class Browser:
             first = (str(exc) or type(exc).__name__).strip().splitlines()[0]
             raise BrowserUnavailable(f"{self._executable} does not start: {first}") from exc
         self.version = self._browser.version
+        self._main_pid = next(filter(_is_main, _children(self._driver_pid)), 0)
         self.starts += 1
         self._served, self.killed_for = 0, ""
         if self.starts > 1:
@@ -173,12 +175,15 @@ class Browser:
         with contextlib.suppress(Exception):
             if playwright is not None:
                 await asyncio.wait_for(playwright.stop(), _CLOSE_S)
-        self._driver_pid = 0
+        self._driver_pid = self._main_pid = 0
         _kill(pid for pid in pids if _is_ours(pid))
 
     def _is_alive(self) -> bool:
-        """Playwright does not notice the end of its own driver."""
+        """Playwright does not notice the end of its own driver, and that of the browser only when
+        the driver, which gives way to everything, has told it."""
         if self._browser is None or not self._browser.is_connected():
+            return False
+        if self._main_pid and not _is_main(self._main_pid):
             return False
         return not self._driver_pid or _is_driver(self._driver_pid)
 
@@ -246,6 +251,11 @@ def _command(pid: int) -> bytes:
 
 def _is_driver(pid: int) -> bool:
     return b"run-driver" in _command(pid)
+
+
+def _is_main(pid: int) -> bool:
+    command = _command(pid)
+    return _ARGUMENTS[1].encode() in command and b"--type=" not in command
 
 
 def _is_ours(pid: int) -> bool:

@@ -11,7 +11,8 @@ import pytest
 from scrapy.settings import Settings
 
 from newscrawler import settings as project
-from newscrawler.crawl import takedown
+from newscrawler.crawl import link_graph, takedown
+from newscrawler.crawl.link_graph import LinkNotes
 from newscrawler.store import open_store
 from tests.contract.articles import article, filler
 
@@ -65,3 +66,31 @@ async def test_copies_of_the_site_go_along_where_that_is_asked(
     assert {url for url in named if url.startswith("http")} == {
         a.url for a in (one, same, else_, other) if a.id not in gone
     }
+
+
+async def test_what_a_worker_notes_meanwhile_goes_too(
+    settings: Settings, tmp_path: Path, r: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that read the page before it was blocked writes it into the link graph after that
+    was emptied."""
+    one = replace(article("one", "Giá vàng tăng mạnh hôm nay", filler(7)), raw_ref="")
+    store = open_store("", tmp_path)
+    await store.put([one])
+    await store.close()
+    said: list[str] = []
+    async with takedown.opened(settings, said.append) as work:
+        purge, written = work.store.purge, []
+
+        async def late(ids: list[str]) -> int:
+            if not written:
+                written.append(1)
+                notes = LinkNotes(r, 100)
+                notes.note(one.site, bytes.fromhex(one.id), one.url, one.title, [], 1)
+                await notes.flush(is_last=True)
+            return await purge(ids)
+
+        monkeypatch.setattr(work.store, "purge", late)
+        report = await work.carry_out(await work.plan(one.url, "asked", "me", with_copies=False))
+    assert written and report.left == []
+    assert await link_graph.pages_of(r, one.site) == {}
+    assert said.count("looking for what is left") == 2, "it is looked through once more"

@@ -43,7 +43,7 @@ def test_a_crawl_and_its_page_make_the_vectors(
                 time.sleep(1)
                 return []
 
-            assert until(near, "each article has its vector", 180)[0] == articles[0].id
+            assert until(near, "each article has its vector", 300)[0] == articles[0].id
             related = page.get(f"/api/articles/{articles[0].id}/related")
             assert related.status_code == 200
         assert "Traceback" not in serving.text(), serving.text()[-3000:]

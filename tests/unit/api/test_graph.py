@@ -21,6 +21,7 @@ from newscrawler.api.server import start_in_thread
 from newscrawler.crawl import link_graph
 from newscrawler.crawl.link_graph import LinkNotes, PageLinks
 from newscrawler.frontier.queue import Frontier, FrontierConfig
+from newscrawler.frontier.taken import DOMAIN, URL, Entry, Taken
 from newscrawler.items import Kind, Link
 from newscrawler.store import open_store
 from newscrawler.web.urls import url_id
@@ -106,6 +107,23 @@ async def test_a_site_keeps_so_many_pages_and_the_newest_visit(selector_redis: A
     off.note("b.vn", url_id(HOME), HOME, "", [], 1)
     await off.flush(is_last=True)
     assert await link_graph.sites_of(client) == [SITE]
+
+
+async def test_what_was_taken_down_meanwhile_is_not_noted(selector_redis: Any) -> None:
+    client = selector_redis
+    taken = Taken(client, 1)
+    await taken.put(
+        {
+            f"{URL}{url_id(article(0)).hex()}": Entry(article(0), "", "", ""),
+            f"{DOMAIN}b.vn": Entry("b.vn", "", "", ""),
+        }
+    )
+    notes = LinkNotes(client, 100, taken)
+    for site, url in [(SITE, article(0)), (SITE, article(1)), ("b.vn", "https://m.b.vn/1")]:
+        notes.note(site, url_id(url), url, "Tiêu đề", [], 1_800_000_000)
+    await notes.flush(is_last=True)
+    assert await link_graph.sites_of(client) == [SITE]
+    assert [one.url for one in (await link_graph.pages_of(client, SITE)).values()] == [article(1)]
 
 
 def test_noting_a_page_costs_next_to_nothing() -> None:

@@ -91,6 +91,24 @@ def test_a_port_that_is_taken_after_the_look_at_it_is_left(
         page.stop()
 
 
+def test_a_port_that_is_bound_and_does_not_answer_is_passed_over(
+    serve: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the near end of another program's connection is."""
+    _, port = serve(tmp_path / "other")
+    with socket.socket() as used:
+        try:
+            used.bind(("127.0.0.1", port + 1))
+        except OSError:
+            pytest.skip(f"port {port + 1} is in use already")
+        page = SearchPage.start(settings_of(tmp_path / "mine", port))
+        try:
+            assert page.port > port + 1
+            assert f"Search page: {page.url}\n" in capsys.readouterr().err
+        finally:
+            page.stop()
+
+
 def test_a_second_run_takes_the_page_over(
     serve: Start,
     tmp_path: Path,

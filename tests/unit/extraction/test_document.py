@@ -75,9 +75,10 @@ HOSTILE = hostile(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_page_costs_bounded_time(body: bytes) -> None:
-    """1.8 s at most, and a half more on a busy machine; lexbor alone takes 13 s for the nested
-    div, 72 s for nested rt, and what is quadratic takes minutes (tests/unit/test_growth.py)."""
-    assert cpu_s_of(body) < 4.0
+    """1.8 s at most, up to three times as much on a slow machine that does other work as well;
+    lexbor alone takes 13 s for the nested div, 72 s for nested rt, and what is quadratic takes
+    minutes (tests/unit/test_growth.py)."""
+    assert cpu_s_of(body) < 8.0
 
 
 @pytest.mark.chaos

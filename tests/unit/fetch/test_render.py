@@ -314,6 +314,18 @@ def test_a_killed_browser_is_started_again(place: Place, whom: str):
         time.sleep(0.1)
 
 
+def test_a_killed_browser_is_noticed_before_its_driver_tells(place: Place):
+    place.read(SHELL)
+    starts, main = place.browser.starts, place.browser._main_pid
+    os.kill(main, signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{main}/cmdline").read_bytes():  # the event loop does not run meanwhile
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert "Tin đầu ngày" in place.read(SHELL).html.decode()
+    assert place.browser.starts == starts + 1
+
+
 @pytest.mark.long
 def test_pages_at_once_are_read_two_at_a_time(place: Place):
     renderer = place.renderer(pages=2)
