@@ -10,12 +10,13 @@ import os
 import re
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, ClassVar, NoReturn, TextIO, TypeVar
 from urllib.parse import urlsplit
 
@@ -322,12 +323,31 @@ def note(message: str) -> None:
 
 @contextmanager
 def interruptible(text: str) -> Iterator[None]:
-    """Ctrl-C where nothing else takes it: a line, and the exit code that shells give it."""
+    """Ctrl-C where nothing else takes it: a line, and the exit code that shells give it.
+
+    Python drops an interrupt that comes while a destructor runs; it counts at the end then.
+    """
+    came = False
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        came = True
+        before(number, frame)
+
+    before = signal.getsignal(signal.SIGINT)
+    is_ours = callable(before) and threading.current_thread() is threading.main_thread()
+    if is_ours:
+        signal.signal(signal.SIGINT, interrupted)
     try:
         yield
+        if came:
+            raise KeyboardInterrupt
     except KeyboardInterrupt:
         note(text)
         raise SystemExit(INTERRUPTED) from None
+    finally:
+        if is_ours and signal.getsignal(signal.SIGINT) is interrupted:
+            signal.signal(signal.SIGINT, before)
 
 
 def install_interrupt() -> None:

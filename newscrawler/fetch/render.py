@@ -179,7 +179,9 @@ class Renderer:
                 self.rules.script_s,
             )
             context = opened
-            return await visit.read(opened)
+            # A browser that is killed while it opens a page may leave calls without any answer.
+            async with asyncio.timeout(self.rules.timeout_s + 2 * self.rules.script_s):
+                return await visit.read(opened)
         except (Error, TimeoutError) as exc:
             why = self.browser.killed_for or (str(exc) or "it does not answer").splitlines()[0]
             raise RenderFailed(url, f"page could not be read with a browser: {why}") from exc

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -263,3 +264,24 @@ def test_make_refuses_a_python_that_it_cannot_use(tmp_path: Path, python: str, s
         timeout=120,
     )
     assert done.returncode and said in done.stderr and not venv.exists()
+
+
+class Destroyed:
+    """Ctrl-C comes while it is taken away."""
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):  # the interpreter looks for signals between two steps
+            pass
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_within_a_destructor_is_not_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    reached = False
+    with pytest.raises(SystemExit) as ended, cli.interruptible("Stopped."):
+        Destroyed()
+        reached = True
+    assert reached, "Python has dropped it"
+    assert ended.value.code == 130 and capsys.readouterr().err.endswith("Stopped.\n")
+    assert signal.getsignal(signal.SIGINT) is before

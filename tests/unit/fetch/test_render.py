@@ -296,7 +296,7 @@ def test_a_killed_browser_is_started_again(place: Place, whom: str):
         slow = asyncio.ensure_future(
             place.page("<p>x<script>setInterval(() => document.body.append('y'), 20);"
                        "setInterval(() => document.body.append(document.createElement('b')), 20)"
-                       "</script>")
+                       "</script>", timeout_s=60)
         )  # fmt: skip
         await asyncio.sleep(1)
         for pid in before[:1] if whom == "driver" else before[1:]:
