@@ -253,7 +253,8 @@ class CrawlReporter:
             reason=reason,
             answered=visit.status > 0,
             is_article=is_article or (outcome is Outcome.UNCHANGED and visit.kind is Kind.ARTICLE),
-            stored=visit.stored if fine else "",
+            # A page whose article is stored under another address ends as REDIRECTED by that.
+            stored=visit.stored if fine or outcome is Outcome.REDIRECTED else "",
             fields=_counted_fields(visit),
         )
         label = self.rows.note(ended, int(time.time() * 1000))

@@ -298,7 +298,7 @@ class Visit:
     robots: Any = None  # frontier.RobotsAnswer of a robots.txt page
     lease: Any = None  # frontier.Lease; the scheduler acks it
     raw_ref: str | None = None  # set when the page was kept (crawl.ingest)
-    stored: str = ""  # set by IndexPipeline: new | updated | unchanged
+    stored: str = ""  # set by the pipelines: store.base.PutStatus
     size: int = 0  # bytes of the body, decompressed
     fetch_ms: float = 0.0  # to the head of the answer; 0 = it was not asked for
     parse_ms: float = 0.0  # until it was known what stands on the page, waiting included

@@ -81,6 +81,7 @@ class DeduplicatePipeline(_ArticlePipeline):
         stored_as = self.services.ingest.duplicate_of(item)
         if stored_as is not None:
             self._learn_twin(item)
+            visit.stored = "twin"
             raise _duplicate(item, stored_as)
         return item
 
@@ -131,11 +132,11 @@ class IndexPipeline(_ArticlePipeline):
             self._learn_twin(item)
         elif result.status == "new" and canonical_duplicates.other_address(item) is None:
             self.services.link_learning.note_own(item.site, item.url)
-        if result.status == "twin":
-            raise _duplicate(item, result.twin_of)
         if (visit := self.visits.of_article(item.id)) is not None:
             visit.stored = result.status
             visit.store_ms = round((time.monotonic() - started) * 1000, 1)
+        if result.status == "twin":
+            raise _duplicate(item, result.twin_of)
         return item
 
 

@@ -3,15 +3,18 @@ tracking parameters."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from newscrawler.fleet.history import History
 from tests.crawl.fault_server import FaultServer, whole
 from tests.crawl.harness import Scrapy
-from tests.crawl.small import QUICK, stored
+from tests.crawl.small import QUICK, Queue, stored
 
 pytestmark = pytest.mark.slow
 
@@ -76,3 +79,10 @@ def test_an_article_at_several_addresses_is_stored_once(tmp_path: Path, site: Fa
         if "480000" in path
     ]
     assert sum("REDIRECTED(canonical)" in text for text in said) == 1, said
+    # The site's own sums, which an alarm and the report of the day name: not the fleet's alone.
+    with contextlib.closing(Queue(scrapy.data)) as queue:
+        (window,) = queue._ask(
+            lambda _, client: History(client).windows(round(time.time() * 1000), 60)
+        )
+    assert window.sites["bao.vn"]["new"] == 2
+    assert window.sites["bao.vn"]["twins"] == 1
