@@ -32,7 +32,9 @@ def _template() -> jinja2.Template:
     env = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    env.filters.update(thousands=_thousands, percent=_percent, span=_span, moment=_moment)
+    env.filters.update(
+        thousands=_thousands, percent=_percent, span=_span, moment=_moment, day=_day, by=_by
+    )
     return env.from_string(source.read_text(encoding="utf-8"))
 
 
@@ -226,8 +228,10 @@ def _told_lines(report: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 def _set_lines(report: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return [
-        (_moment(one["at"]), *(line_shown(str(one[name])) for name in
-         ("domain", "who", "what", "reason")))
+        (
+            _moment(one["at"]), line_shown(one["domain"]), line_shown(_by(one)),
+            line_shown(str(one["what"])), line_shown(str(one["reason"])),
+        )
         for one in report["selectors"]
     ]  # fmt: skip
 
@@ -270,6 +274,16 @@ def _percent(share: float | None) -> str:
 
 def _span(seconds: float | None) -> str:
     return span(seconds) or "-"
+
+
+def _day(at: str) -> str:
+    """Day and moment of ISO text in UTC."""
+    return f"{at[:10]}, {_moment(at)}"
+
+
+def _by(event: Mapping[str, Any]) -> str:
+    """Who did it; "" where that is said by what was done: "alarm: drift" by "drift"."""
+    return "" if str(event["what"]).endswith(f": {event['who']}") else str(event["who"])
 
 
 def _moment(at: str) -> str:

@@ -49,7 +49,7 @@ from newscrawler.fleet.history import (
     day_of,
 )
 from newscrawler.fleet.incidents import GIVEN_UP_MS, Incident, Incidents, Waiting
-from newscrawler.fleet.ledger import Ledger
+from newscrawler.fleet.ledger import Ledger, replaced
 from newscrawler.fleet.registry import Registry, RegistryUnavailable
 from newscrawler.frontier import connect
 from newscrawler.frontier.operator import Operator
@@ -223,6 +223,7 @@ class Monitor:
         state = await self._ledger.read()
         facts.wanted = state.wanted.least if state.wanted.asked_ms else None
         facts.ended = [one for one in state.ended if state.now_ms - one.at_ms < HOUR_MS]
+        facts.replaced = replaced(facts.ended, state.jobs.values())
         shift_ms = facts.now_ms - state.now_ms  # the frontier's clock may be a simulated one
         for one in facts.ended:
             one.at_ms += shift_ms

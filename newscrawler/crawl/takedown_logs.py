@@ -11,7 +11,9 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
@@ -30,29 +32,43 @@ _SIGN = rb"[^\s\"'<>\\]"
 #: Up to a list's next address.
 _REST = rb"(?:(?![,;|]https?://)%b)*" % _SIGN
 _SCHEME = rb"(?i:https?:)?//(?:[^\s\"'<>\\/@]*@)?"
+#: A byte that is written by its number, but for what ends an address: "1.html%20x" is another one.
+_CODED = re.compile(rb"%(?!(?i:[01].|2[027]|3[ce]|5c|7f))([0-9A-Fa-f]{2})")
+#: An address in an address in an address.
+_MOST_TIMES_CODED = 3
 #: Bytes before a host that are looked at for its scheme, user and names of hosts below it.
 _BEFORE = 600
 
 
 class Addresses:
     """:param urls: they, with any fragment and with parameters that only tell where a reader came
-        from; by any scheme, user and port, or by none
+        from; by any scheme, user and port, or by none; percent-encoded in part or as a whole
     :param domain: all addresses of it and of what is below it, "" = none"""
 
     def __init__(self, urls: Iterable[str], domain: str = "") -> None:
-        self._looks = [_Exact(url) for url in sorted(set(urls))]
+        known = set(urls)
+        plain = {
+            _decoded(url.encode("utf-8", "replace")).decode("utf-8", "replace") for url in known
+        }
+        self._looks = [_Exact(url) for url in sorted(known | plain)]
         self._domain = _Domain(domain) if domain else None
 
     def places(self, data: bytes) -> Iterator[tuple[int, int]]:
         """In their order; none lies in another one."""
-        found = {place for look in self._looks for place in look.places(data)}
-        if self._domain is not None:
-            found |= set(self._domain.places(data))
+        found = set(self._written(data))
+        for text, raw in _views(data):
+            found |= {(raw(start), raw(end)) for start, end in self._written(text)}
         end = 0
         for start, stop in sorted(found, key=lambda place: (place[0], -place[1])):
             if start >= end:
                 yield start, stop
                 end = stop
+
+    def _written(self, data: bytes) -> Iterator[tuple[int, int]]:
+        looks: list[_Exact | _Domain] = [*self._looks]
+        looks += [self._domain] if self._domain is not None else []
+        for look in looks:
+            yield from look.places(data)
 
     def masked(self, data: bytes) -> tuple[bytes, int]:
         """With every address masked, and how many there were."""
@@ -67,7 +83,37 @@ class Addresses:
         and little of what follows: it finds also what :meth:`places` has overlooked."""
         looks: list[_Exact | _Domain] = [*self._looks]
         looks += [self._domain] if self._domain is not None else []
-        return any(look.is_in(data) for look in looks)
+        texts = (data, *(text for text, _ in _views(data)))
+        return any(look.is_in(text) for text in texts for look in looks)
+
+
+def _decode_once(data: bytes) -> bytes:
+    return _CODED.sub(lambda code: bytes([int(code[1], 16)]), data)
+
+
+def _decoded(data: bytes) -> bytes:
+    for _ in range(_MOST_TIMES_CODED):
+        data = _decode_once(data)
+    return data
+
+
+def _views(data: bytes) -> Iterator[tuple[bytes, Callable[[int], int]]]:
+    """What is written percent-encoded, decoded once, twice ...; with where a place of it lies in
+    ``data``."""
+    steps: list[list[int]] = []  # of each time: where its decoded bytes lie in what came of it
+
+    def raw(place: int, known: tuple[list[int], ...]) -> int:
+        for codes in reversed(known):
+            place += 2 * bisect_left(codes, place)
+        return place
+
+    for _ in range(_MOST_TIMES_CODED):
+        codes = [code.start() - 2 * at for at, code in enumerate(_CODED.finditer(data))]
+        if not codes:
+            return
+        steps.append(codes)
+        data = _decode_once(data)
+        yield data, partial(raw, known=tuple(steps))
 
 
 def _near(data: bytes, at: int) -> bytes:

@@ -19,7 +19,7 @@ from newscrawler.fleet.ledger import Ended
 from newscrawler.fleet.registry import SiteSums
 from newscrawler.fleet.usual import FLOOD_TIMES, Site, above, below
 
-#: A job of the fleet that ended so long ago is no news, ms.
+#: A job that was lost so long ago is no news, ms, also if no other works in its place.
 _ENDED_MS = 600_000
 #: Visits without one answer from which on it is said that nothing can be fetched: the first ones of
 #: a crawl may meet a site that is away.
@@ -163,6 +163,7 @@ class Facts:
     workers: list[dict[str, Any]] | None = None
     wanted: int | None = None  # workers that the operator asked for; None = no fleet is kept
     ended: list[Ended] = field(default_factory=list)
+    replaced: set[str] = field(default_factory=set)  # jobs that were lost, and another one works
     due: int | None = None  # domains that have something to fetch now
     quarantined: int | None = None
     last: Window | None = None  # ten minutes
@@ -262,12 +263,15 @@ def worker_gone(facts: Facts, limits: Limits) -> Iterator[Verdict]:
                 "worker_gone", row["id"],
                 f"no heartbeat for {row['age_s']:.0f} s, and it did not sign off",
             )  # fmt: skip
+    told_ms = 60_000 * KINDS["worker_gone"].within
     for ended in facts.ended:
-        is_news = facts.now_ms - ended.at_ms < _ENDED_MS
-        if ended.how != "ended" and is_news:
-            yield Verdict(
-                "worker_gone", ended.id, f"on node {ended.node}: {ended.how}: {ended.why}"
-            )
+        # One whose successor works already is told all the same, by the next look.
+        lasts_ms = told_ms if ended.id in facts.replaced else _ENDED_MS
+        if ended.is_lost and facts.now_ms - ended.at_ms < lasts_ms:
+            where = f"job {ended.id} on node {ended.node}"
+            # By the id that its silence was told with: one death is one incident.
+            subject = ended.worker or ended.id
+            yield Verdict("worker_gone", subject, f"{where}: {ended.how}: {ended.why}")
 
 
 def no_data(facts: Facts, limits: Limits) -> Iterator[Verdict]:

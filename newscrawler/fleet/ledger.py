@@ -111,6 +111,10 @@ class Ended:
     why: str
     worker: str = ""
 
+    @property
+    def is_lost(self) -> bool:
+        return self.how != "ended"
+
 
 @dataclass(slots=True)
 class NodeState:
@@ -150,6 +154,26 @@ def _made(kind: type[T], text: bytes | str) -> T:
     """Of JSON; what a newer program added is left out."""
     known = {one.name for one in fields(cast(Any, kind))}
     return kind(**{name: value for name, value in json.loads(text).items() if name in known})
+
+
+def replaced(ended: Iterable[Ended], jobs: Iterable[Job]) -> set[str]:
+    """Ids of jobs that were lost and in whose place another one works, or did.
+
+    :param ended: what is over; the place of one that ended as it was asked to is not looked for
+    :param jobs: what is not over
+    """
+    over = list(ended)
+    came = [job.started_ms for job in jobs if job.worker]
+    came += [one.at_ms - 1000 * one.lived_s for one in over if one.worker]
+    came.sort()
+    found = set()
+    for lost in sorted((one for one in over if one.is_lost), key=lambda one: one.at_ms):
+        # A second more: how long one lived is known in whole seconds.
+        at = next((at for at, began in enumerate(came) if began + 1000 > lost.at_ms), None)
+        if at is not None:
+            found.add(lost.id)
+            del came[at]
+    return found
 
 
 class Batch:

@@ -148,6 +148,7 @@ def test_the_text_says_it(made: Made) -> None:
     assert re.search(r"^site4\.vn +0 +\d+ .*far fewer", text, re.M), text
     for word in ("FRESHNESS", "FIELDS", "FAILURES", "INCIDENTS", "SELECTOR SETS", "42,000 tokens"):
         assert word in text, text
+    assert re.search(r"^\d\d:\d\d UTC +site4\.vn +alarm: drift +template news", text, re.M), text
 
 
 def test_the_page_is_one_file_without_scripts(made: Made) -> None:
@@ -159,6 +160,9 @@ def test_the_page_is_one_file_without_scripts(made: Made) -> None:
     assert len(tree.xpath("//figure//svg")) == 2
     bars = tree.xpath("//figure[1]//rect[@class='c0']")
     assert len(bars) == sum(row["new"] > 0 for row in made.report["hours"])
+    made_at = made.report["made"]
+    assert f"Made {made_at[:10]}, {made_at[11:16]} UTC by newscrawler." in page
+    assert made_at not in page and "drift, drift" not in page
     listed = [" ".join(row.text_content().split()) for row in tree.xpath("//tbody/tr")]
     assert any(row.startswith("site4.vn 0 usual") and "far fewer" in row for row in listed), listed
 

@@ -78,6 +78,11 @@ PAGE = "https://example.vn/a-1.html"
         "https://user:word@example.vn/a-1.html",
         "//example.vn/a-1.html",
         "GET example.vn/a-1.html 200",
+        "https://b.vn/share?u=https%3A%2F%2Fexample.vn%2Fa-1.html",
+        "https://b.vn/share?u=https%3a%2f%2fexample.vn%2fa-1.html&t=x",
+        "u=https%3A%2F%2Fexample.vn%2Fa-1.html%3Futm_source%3Dx",
+        "https://c.vn/?v=https%3A%2F%2Fb.vn%2F%3Fu%3Dhttps%253A%252F%252Fexample.vn%252Fa-1.html",
+        "https://example.vn/a%2D1.html",
     ],
 )
 def test_an_address_is_found_however_it_is_written(tmp_path: Path, text: str) -> None:
@@ -87,7 +92,7 @@ def test_an_address_is_found_however_it_is_written(tmp_path: Path, text: str) ->
     addresses = Addresses([PAGE])
     assert logs.left(tmp_path, addresses) == [path]
     assert logs.mask(tmp_path, addresses) == 2
-    assert "a-1.html" not in path.read_text().lower() and path.stat().st_size == size
+    assert "1.html" not in path.read_text().lower() and path.stat().st_size == size
     assert logs.left(tmp_path, addresses) == []
 
 
@@ -100,6 +105,11 @@ def test_an_address_is_found_however_it_is_written(tmp_path: Path, text: str) ->
         f"{PAGE}:8",
         f"{PAGE}-2",
         f"{PAGE}%20x",
+        f"{PAGE}%2F2",
+        f"{PAGE}%2520x",
+        "u=https%3A%2F%2Fexample.vn%2Fa-1.html5",
+        "u=https%3A%2F%2Fexample.vn%2Fa-1.html%3Fx%3D2",
+        "u=https%3A%2F%2Fmyexample.vn%2Fa-1.html",
         f"{PAGE}\u1ebft",
         "https://myexample.vn/a-1.html",
         "https://m.example.vn/a-1.html",
@@ -114,6 +124,30 @@ def test_a_longer_address_and_another_host_stay(tmp_path: Path, text: str) -> No
     assert logs.left(tmp_path, addresses) == [] and logs.mask(tmp_path, addresses) == 0
 
 
+LETTERS = "https://example.vn/tin-\u1ebf-1.html"
+CODED = "https://example.vn/tin-%E1%BA%BF-1.html"
+
+
+@pytest.mark.parametrize("url", [LETTERS, CODED])
+@pytest.mark.parametrize("text", [LETTERS, CODED, CODED.lower(), CODED.replace("%", "%25")])
+def test_letters_are_found_as_they_are_and_by_their_numbers(url: str, text: str) -> None:
+    line = f"before {text} after".encode()
+    addresses = Addresses([url])
+    assert addresses.is_in(line)
+    masked, many = addresses.masked(line)
+    assert many == 1 and len(masked) == len(line) and not addresses.is_in(masked)
+    assert masked.startswith(b"before taken-down") and masked.endswith(b"- after")
+
+
+def test_what_stands_beside_coded_bytes_stays() -> None:
+    line = b"a%41%42 u=%2F%2Fexample.vn%2Fa-1.html%26 x=%41 https://example.vn/a-1.html z%25"
+    masked, many = Addresses([PAGE]).masked(line)
+    assert many == 2
+    assert (
+        masked == b"a%41%42 u=taken-down-----------------%26 x=%41 taken-down----------------- z%25"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "is_masked"),
     [
@@ -123,6 +157,8 @@ def test_a_longer_address_and_another_host_stay(tmp_path: Path, text: str) -> No
         ("https://example.vn.", True),
         ("//example.vn/a", True),
         ("GET m.example.vn/a 200", True),
+        ("u=https%3A%2F%2Fm.example.vn%2Fa", True),
+        ("u=https%3A%2F%2Fmyexample.vn%2Fa", False),
         ("https://myexample.vn/a", False),
         ("https://example.vn.other.com/a", False),
         ("https://example.vn@other.com/a", False),

@@ -1,0 +1,65 @@
+"""A worker that was lost: told once, by one name, and over when another one works in its place."""
+
+from __future__ import annotations
+
+from newscrawler.fleet.alarms import Facts, Limits, worker_gone
+from newscrawler.fleet.ledger import Ended, Job, replaced
+
+NOW = 1_790_000_000_000
+MINUTE = 60_000
+
+
+def lost(
+    name: str, at_ms: int, *, lived_s: int = 600, how: str = "died", beat: bool = True
+) -> Ended:
+    return Ended(name, "a", "v", at_ms, lived_s, how, "killed", f"host-{name}" if beat else "")
+
+
+def job(name: str, started_ms: int, *, beat: bool = True) -> Job:
+    return Job(name, "a", "v", 0, started_ms, worker=f"host-{name}" if beat else "")
+
+
+def told(ended: list[Ended], jobs: list[Job], now_ms: int = NOW) -> list[str]:
+    facts = Facts(now_ms, workers=[], ended=ended, replaced=replaced(ended, jobs))
+    return [verdict.subject for verdict in worker_gone(facts, Limits())]
+
+
+def test_it_is_over_when_its_successor_works() -> None:
+    gone = [lost("x", NOW - 3 * MINUTE)]
+    assert told(gone, []) == ["host-x"]
+    assert told(gone, [job("y", NOW - 2 * MINUTE, beat=False)]) == ["host-x"], "it did not beat yet"
+    assert told(gone, [job("z", NOW - 9 * MINUTE)]) == ["host-x"], "one that was there before"
+    assert told(gone, [job("y", NOW - 2 * MINUTE)]) == []
+
+
+def test_one_whose_successor_works_at_once_is_told_by_the_next_look() -> None:
+    gone, jobs = [lost("x", NOW)], [job("y", NOW)]
+    assert told(gone, jobs) == told(gone, jobs, NOW + 2 * MINUTE - 1) == ["host-x"]
+    assert told(gone, jobs, NOW + 2 * MINUTE) == []
+
+
+def test_one_successor_is_for_one() -> None:
+    gone = [lost("w", NOW - 5 * MINUTE), lost("x", NOW - 4 * MINUTE)]
+    one, two = job("y", NOW - 3 * MINUTE), job("z", NOW - 2 * MINUTE)
+    assert told(gone, [one]) == ["host-x"]
+    assert told(gone, [two, one]) == []
+
+
+def test_a_successor_that_was_lost_as_well_has_one_of_its_own() -> None:
+    first = lost("w", NOW - 8 * MINUTE)
+    second = lost("x", NOW - 4 * MINUTE, lived_s=200)
+    assert told([second, first], []) == ["host-x"]
+    assert told([second, first], [job("y", NOW - 3 * MINUTE)]) == []
+    never = lost("x", NOW - 4 * MINUTE, lived_s=200, how="not started", beat=False)
+    assert told([never, first], []) == ["x", "host-w"], "none of both works"
+
+
+def test_who_ended_as_asked_is_not_missed() -> None:
+    gone = [lost("w", NOW - 5 * MINUTE, how="ended"), lost("x", NOW - 4 * MINUTE)]
+    assert told(gone, []) == ["host-x"]
+    assert told(gone, [job("y", NOW - 3 * MINUTE)]) == []
+
+
+def test_without_a_successor_it_is_no_news_after_ten_minutes() -> None:
+    gone = [lost("x", NOW - 10 * MINUTE)]
+    assert told(gone, [], NOW - 1) == ["host-x"] and told(gone, []) == []
