@@ -26,6 +26,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import Deadline
+
 VERSION = "9.2.0"
 ARTIFACT = f"org.elasticsearch.distribution.integ-test-zip:elasticsearch:{VERSION}:zip"
 MIN_JAVA = 21
@@ -194,9 +196,9 @@ def start(folder: Path, settings: dict[str, str] | None = None, heap_mb: int = 5
 
 
 def _wait(server: Server) -> str:
-    deadline = time.monotonic() + START_S
+    deadline = Deadline(START_S)
     ports = server.logs / "http.ports"
-    while time.monotonic() < deadline:
+    while not deadline.is_over():
         if server.process.poll() is not None:
             break
         for address in ports.read_text().split() if ports.exists() else ():
@@ -295,8 +297,8 @@ def _stop_session(leader: int) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(leader, number)
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
+        deadline = Deadline(20)
+        while not deadline.is_over():
             if not _lives(leader):
                 return
             time.sleep(0.05)

@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures_elasticsearch import Missing, _cache, find_java_home
+from tests.patience import Deadline
 
 VERSION = "4.1.0"
 START_S = 120  # seconds; 5 on an idle machine
@@ -99,8 +100,8 @@ class Kafka:
             self._process = subprocess.Popen(
                 self._command("kafka.Kafka"), stdout=log, stderr=log, start_new_session=True
             )
-        deadline = time.monotonic() + START_S
-        while time.monotonic() < deadline and self._process.poll() is None:
+        deadline = Deadline(START_S)
+        while not deadline.is_over() and self._process.poll() is None:
             host, _, port = self.servers.partition(":")
             with contextlib.suppress(OSError), socket.create_connection((host, int(port)), 1):
                 return

@@ -20,6 +20,7 @@ import pytest_asyncio
 
 from newscrawler.frontier import connect
 from newscrawler.frontier import redis_server as redis_server_module
+from tests.patience import Deadline
 
 OLDEST = "6.2"
 
@@ -131,12 +132,12 @@ async def r(redis_servers: RedisServers, redis_version: str) -> AsyncIterator[An
 
 async def until(predicate: Any, what: str, timeout_s: float = 10.0) -> Any:
     """Polls an async or plain predicate to a deadline; fails with ``what`` in the message."""
-    deadline = asyncio.get_running_loop().time() + timeout_s
+    deadline = Deadline(timeout_s)
     while True:
         value = predicate()
         if asyncio.iscoroutine(value):
             value = await value
         if value:
             return value
-        assert asyncio.get_running_loop().time() < deadline, f"not within {timeout_s} s: {what}"
+        assert not deadline.is_over(), f"not within {timeout_s} s: {what}"
         await asyncio.sleep(0.005)

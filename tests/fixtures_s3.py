@@ -21,6 +21,8 @@ from typing import Any
 
 import pytest
 
+from tests.patience import Deadline
+
 BUCKET = "raw-pages"
 START_S = 60
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test-secret"}
@@ -108,8 +110,8 @@ class S3Server:
         self.client.create_bucket(Bucket=BUCKET)
 
     def _port(self, log: Path) -> int:
-        deadline = time.monotonic() + START_S
-        while time.monotonic() < deadline and self._process.poll() is None:
+        deadline = Deadline(START_S)
+        while not deadline.is_over() and self._process.poll() is None:
             if found := re.search(r"Running on http://127\.0\.0\.1:(\d+)", log.read_text()):
                 return int(found[1])
             time.sleep(0.05)

@@ -20,6 +20,8 @@ from typing import Any
 
 import pytest
 
+from tests.patience import Deadline
+
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 PROJECT = "newscrawler"
@@ -92,13 +94,13 @@ class Scrapyd:
             stdout=self.log,
             stderr=self.log,
         )
-        deadline = time.monotonic() + 60
+        deadline = Deadline(60)
         while True:
             try:
                 self.get("daemonstatus.json")
                 return
             except OSError as exc:
-                assert self.process.poll() is None and time.monotonic() < deadline, (
+                assert self.process.poll() is None and not deadline.is_over(), (
                     f"{exc}\n{self.text()}"
                 )
                 time.sleep(0.05)

@@ -4,7 +4,6 @@ started by the suite."""
 from __future__ import annotations
 
 import asyncio
-import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from newscrawler.store.base import Query, StoreRefused, StoreUnavailable
 from newscrawler.store.elasticsearch.article_store import ElasticStore
 from tests.contract.articles import article, filler
 from tests.fixtures_elasticsearch import Server, running, shared, stop
+from tests.patience import Deadline
 
 
 @pytest.fixture
@@ -131,14 +131,14 @@ async def test_overload_sends_batches_back_and_loses_none(tight_server: Server) 
 
     async def until_stored(batch: list[Article]) -> None:
         nonlocal sent_back
-        deadline = time.monotonic() + 90
+        deadline = Deadline(90)
         while True:
             try:
                 await store.put(batch)
                 return
             except StoreUnavailable:
                 sent_back += 1
-                assert time.monotonic() < deadline
+                assert not deadline.is_over()
                 await asyncio.sleep(0.05)
 
     batches = [

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import warm
+from tests.patience import Deadline, patient
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -76,7 +77,7 @@ class Scrapy:
 
     def run(self, *args: str, timeout: float = 120) -> Finished:
         arguments, stats = self.arguments(*args)
-        done = warm.run(arguments, env=self.env, text=True, timeout=timeout)
+        done = warm.run(arguments, env=self.env, text=True, timeout=patient(timeout))
         return Finished(done.returncode, done.stdout, done.stderr, read_stats(stats))
 
     def start(self, *args: str) -> Running:
@@ -105,14 +106,19 @@ class Running:
         self.process.wait(10)
 
     def wait(self, timeout: float = 60) -> Finished:
-        try:
-            code = self.process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise AssertionError(
-                f"still running after {timeout} s:\n{self.text()[-3000:]}"
-            ) from None
+        """:param timeout: seconds, of a machine with nothing else to do (:mod:`tests.patience`)"""
+        deadline = Deadline(timeout)
+        while (code := self._ended_within(deadline.left_s)) is None:
+            if deadline.is_over():
+                self.kill()
+                raise AssertionError(f"still running after {timeout} s:\n{self.text()[-3000:]}")
         return Finished(code, self.text(), self.text(), read_stats(self.stats_file))
+
+    def _ended_within(self, seconds: float) -> int | None:
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
 
 
 def read_stats(path: Path) -> dict[str, Any]:
@@ -123,9 +129,12 @@ def until(
     condition: Callable[[], Any], what: str, timeout: float = 90, every_s: float = 0.05
 ) -> Any:
     """Polls until the condition is true and returns its value; fails with
-    ``what`` at the deadline. ``every_s``: more where the look itself is work, as a command is."""
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
+    ``what`` at the deadline. ``every_s``: more where the look itself is work, as a command is.
+
+    :param timeout: seconds, of a machine with nothing else to do (:mod:`tests.patience`)
+    """
+    deadline = Deadline(timeout)
+    while not deadline.is_over():
         value = condition()
         if value:
             return value

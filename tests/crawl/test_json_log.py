@@ -17,6 +17,7 @@ import yaml
 from tests.crawl.harness import ROOT, Finished, Scrapy
 from tests.crawl.small import QUIET, crawler
 from tests.newsweb.process import NewswebProcess
+from tests.patience import Deadline
 
 FILEBEAT = ROOT / "deploy" / "filebeat"
 #: A pipeline of a project's own that fails for some articles, after they were kept.
@@ -113,10 +114,10 @@ def test_a_log_is_followed_until_ctrl_c(crawl: tuple[Scrapy, Finished], tmp_path
     found = lines(crawl[0])
     following = crawl[0].start("logs", "--dir", str(tmp_path), "--follow", "--json")
     file = (tmp_path / "w-0001.jsonl").open("w", buffering=1)
-    deadline = time.monotonic() + 60
+    deadline = Deadline(60)
     with file:
         # What is written before it looks first is not followed: so until it tells of one.
-        while found[0]["@timestamp"] not in following.text() and time.monotonic() < deadline:
+        while found[0]["@timestamp"] not in following.text() and not deadline.is_over():
             file.write("no json\n" + json.dumps(found[0]) + "\n")
             time.sleep(0.3)
     following.interrupt()

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from tests.crawl.harness import Scrapy, until
 from tests.crawl.small import QUICK, QUIET
 from tests.fixtures_llm import ScriptedLLM
 from tests.fixtures_webhook import Receiver
+from tests.patience import Deadline
 
 pytestmark = pytest.mark.slow
 
@@ -54,8 +54,8 @@ def locked_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         ],
         stdout=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
+    deadline = Deadline(20)
+    while not deadline.is_over():
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 break

@@ -24,6 +24,7 @@ from tests.crawl.harness import Scrapy
 from tests.crawl.small import QUICK, QUIET, complaints, page_hits, stored
 from tests.fixtures_cluster import RedisClusterServers
 from tests.fixtures_newsweb import StartNewsweb
+from tests.patience import Deadline
 from tests.redis.helpers import check, done, drain, ended, frontier, link, links
 from tests.redis.test_reshard import crawled_meanwhile
 
@@ -242,13 +243,13 @@ async def test_a_restarted_node_is_noticed_and_its_scripts_are_sent_again(
         for _ in range(SHARDS):
             await f.step(1)
     redis_cluster.nodes[number].start()
-    deadline = asyncio.get_running_loop().time() + 30
+    deadline = Deadline(30)
     while True:
         try:
             step = await f.step(0)
             break
         except FrontierUnavailable:
-            assert asyncio.get_running_loop().time() < deadline
+            assert not deadline.is_over()
             await asyncio.sleep(0.05)
     step = await f.step(0)
     assert step.server_id != before

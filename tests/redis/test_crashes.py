@@ -4,13 +4,13 @@ tests/crawl/test_killer.py has the crawl."""
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 from newscrawler.frontier import keys
 from newscrawler.frontier.outlook import resting
 from newscrawler.frontier.queue import Frontier, Lease, RobotsAnswer
 from newscrawler.items import Kind
+from tests.patience import Deadline
 from tests.redis.helpers import advance, check, done, ended, frontier, links, run_out
 
 
@@ -166,8 +166,8 @@ async def test_after_a_restart_of_redis_living_workers_have_a_lease_to_come_back
     assert 0 < step.wait_ms <= 4000
     assert await f.renew([lease]) == []
     await run_out(r, lease)
-    deadline = time.monotonic() + 10
+    deadline = Deadline(10)
     while not (step := await f.step(1)).leases:
-        assert time.monotonic() < deadline
+        assert not deadline.is_over()
         await asyncio.sleep(0.02)
     assert (await f.record(lease.url_id, "a.vn")).crashes == 1  # type: ignore[union-attr]

@@ -16,6 +16,7 @@ from newscrawler import settings as project
 from newscrawler.crawl import keeping, retention
 from newscrawler.crawl.keeping import alone_in_fleet
 from newscrawler.rawstore import RawStoreUnavailable
+from tests.patience import Deadline
 
 
 @pytest.fixture
@@ -112,9 +113,9 @@ def test_a_lock_is_renewed_and_that_of_a_killed_one_runs_out(
         with alone_in_fleet(machine("a"), nothing):
             for key in locks(client):
                 assert client.pexpire(key, half)
-            deadline = time.monotonic() + 30
+            deadline = Deadline(30)
             while min(client.pttl(key) for key in locks(client)) <= half:
-                assert time.monotonic() < deadline, "nobody renews"
+                assert not deadline.is_over(), "nobody renews"
                 time.sleep(0.02)
             refused(machine("b"), "on the same store")
             assert len(list(client.scan_iter("{fleet}:keeping:*"))) == 4

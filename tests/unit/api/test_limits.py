@@ -26,6 +26,7 @@ from newscrawler.store.base import Query, SearchResult, SearchTimeout
 from newscrawler.store.query_language import LONGEST_WORD, MOST_SITES
 from newscrawler.store.sqlite import LocalStore
 from tests.fixtures_browser import SITES, article_id
+from tests.patience import Deadline
 
 SECRET = "0123456789abcdef" * 2
 
@@ -152,8 +153,8 @@ def test_searches_at_work_are_bounded_and_others_are_served(
     store.let_go.clear()
     with ThreadPoolExecutor(8) as pool, httpx.Client(base_url=server.url, timeout=30) as http:
         asked = [pool.submit(http.get, "/api/search?q=tin") for _ in range(8)]
-        deadline = time.monotonic() + 15
-        while sum(one.done() for one in asked) < 5 and time.monotonic() < deadline:
+        deadline = Deadline(15)
+        while sum(one.done() for one in asked) < 5 and not deadline.is_over():
             time.sleep(0.01)
         refused = [one.result() for one in asked if one.done()]
         # two at work, one waits: an article and the state are read all the same

@@ -36,6 +36,7 @@ from newscrawler.fetch.client import FetchRules, HttpClient
 from newscrawler.fleet.registry import Registry
 from newscrawler.frontier.types import FrontierError
 from newscrawler.store import open_store
+from tests.patience import Deadline
 from tests.unit.api.test_schema import crawl_settings
 from tests.websub_hub import Hub
 
@@ -86,9 +87,9 @@ class Server:
         return next((sub for sub in self.ask(lambda subs: subs.all()) if sub.feed == feed), None)
 
     def until(self, state: str) -> Subscription:
-        deadline = time.monotonic() + 15
+        deadline = Deadline(15)
         while (sub := self.one()) is None or sub.state != state:
-            assert time.monotonic() < deadline, sub
+            assert not deadline.is_over(), sub
             time.sleep(0.05)
         return sub
 
@@ -271,9 +272,9 @@ def test_what_is_wanted_no_more_is_unsubscribed(server: Server, why: str) -> Non
     else:
         server.note("")
     assert server.look() == 1
-    deadline = time.monotonic() + 15
+    deadline = Deadline(15)
     while server.one() is not None or server.hub.subscribers:
-        assert time.monotonic() < deadline, server.one()
+        assert not deadline.is_over(), server.one()
         time.sleep(0.05)
     assert server.hub.requests[-1]["hub.mode"] == "unsubscribe"
 

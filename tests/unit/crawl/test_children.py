@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from newscrawler.crawl.processes import Child, ChildDied, ChildError
+from tests.patience import Deadline
 
 HERE = "tests.unit.crawl.test_children"
 
@@ -148,8 +149,8 @@ async def test_the_process_ends_with_the_one_that_made_it(tmp_path: object) -> N
     pid = int(await asyncio.wait_for(parent.stdout.readline(), 60))
     parent.kill()
     await parent.wait()
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+    deadline = Deadline(30)
+    while not deadline.is_over():
         try:
             with open(f"/proc/{pid}/stat") as stat:  # noqa: PTH123
                 if stat.read().rpartition(")")[2].split()[0] == "Z":

@@ -20,6 +20,7 @@ from newscrawler.fetch.address_guard import parse_networks
 from newscrawler.fetch.browser import Browser, BrowserUnavailable, find_browser
 from newscrawler.fetch.client import Answer, FetchRules, HttpClient, TooLarge
 from newscrawler.fetch.render import Manners, Rendered, Renderer, RenderFailed, RenderRules
+from tests.patience import Deadline
 
 #: 127.0.0.1 may be fetched, this may not: as a private address is for a crawl of the open web.
 PRIVATE = "127.9.9.9"
@@ -308,9 +309,9 @@ def test_a_killed_browser_is_started_again(place: Place, whom: str):
         place.do(killed())
     assert "Tin đầu ngày" in place.read(SHELL).html.decode()
     assert place.browser.starts == starts + 1
-    deadline = time.monotonic() + 30
+    deadline = Deadline(30)
     while [pid for pid in before if Path(f"/proc/{pid}").exists()]:
-        assert time.monotonic() < deadline, "processes of the killed browser are left"
+        assert not deadline.is_over(), "processes of the killed browser are left"
         time.sleep(0.1)
 
 
@@ -318,9 +319,9 @@ def test_a_killed_browser_is_noticed_before_its_driver_tells(place: Place):
     place.read(SHELL)
     starts, main = place.browser.starts, place.browser._main_pid
     os.kill(main, signal.SIGKILL)
-    deadline = time.monotonic() + 30
+    deadline = Deadline(30)
     while Path(f"/proc/{main}/cmdline").read_bytes():  # the event loop does not run meanwhile
-        assert time.monotonic() < deadline
+        assert not deadline.is_over()
         time.sleep(0.01)
     assert "Tin đầu ngày" in place.read(SHELL).html.decode()
     assert place.browser.starts == starts + 1

@@ -30,6 +30,7 @@ from newscrawler.selectorsets.samples import dates_agree
 from newscrawler.selectorsets.store import SelectorStore, StaleFence
 from tests.fixtures_llm import ScriptedLLM, dumps
 from tests.fixtures_selectors import MadePage, made_pages
+from tests.patience import Deadline
 
 DOMAIN = "vnexpress.net"
 CONTEXT = PageContext(site_name="VnExpress", language="vi", zone="Asia/Ho_Chi_Minh")
@@ -349,14 +350,14 @@ def workers(selector_redis_url: str, tmp_path: Path) -> Iterator[Workers]:
 
 
 async def until(condition: Callable[[], Any], what: str, seconds: float = 180.0) -> None:
-    deadline = time.monotonic() + seconds
+    deadline = Deadline(seconds)
     while True:
         found = condition()
         if asyncio.iscoroutine(found):
             found = await found
         if found:
             return
-        assert time.monotonic() < deadline, f"not in {seconds} s: {what}"
+        assert not deadline.is_over(), f"not in {seconds} s: {what}"
         await asyncio.sleep(0.02)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from newscrawler.selectorsets.samples import norm
 from newscrawler.selectorsets.store import SelectorStore, StaleFence
 from tests.fixtures_llm import ScriptedLLM, dumps
 from tests.fixtures_selectors import MadePage, made_pages
+from tests.patience import Deadline
 
 DOMAIN = "vnexpress.net"
 GOOD = {
@@ -358,10 +358,10 @@ async def test_holder_that_dies_is_followed_and_its_late_result_refused(bench: B
     assert isinstance(dead, Job)
     for ref, page in bench.pages.items():
         await bench.store.report_missing(DOMAIN, ref, page.url)
-    deadline = time.monotonic() + 20
+    deadline = Deadline(20)
     result = await bench.generator("rules").run_due()
     while result is None or result.state == "skipped":
-        assert time.monotonic() < deadline, "nobody took over"
+        assert not deadline.is_over(), "nobody took over"
         await asyncio.sleep(0.05)
         result = await bench.generator("rules").run_due()
     assert result.state == "probation"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 import pytest
 
 from newscrawler.selectorsets import keys
 from newscrawler.selectorsets.jobs import BudgetSpent, Job, Jobs, Limits
+from tests.patience import Deadline
 
 
 @pytest.fixture
@@ -31,9 +31,9 @@ async def test_dead_holder_is_taken_over_with_a_higher_number(selector_redis: An
     )  # and never again heard of
     assert isinstance(dead, Job)
     other = Jobs(selector_redis, Limits())
-    deadline = time.monotonic() + 10
+    deadline = Deadline(10)
     while await other.due() is None:
-        assert time.monotonic() < deadline, "the dead holder's job did not come back"
+        assert not deadline.is_over(), "the dead holder's job did not come back"
         await asyncio.sleep(0.02)
     job = await other.begin("a.vn")
     assert isinstance(job, Job)

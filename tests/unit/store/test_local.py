@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -28,6 +27,7 @@ from newscrawler.store.fulltext.schema import schema as fulltext_schema
 from newscrawler.store.sqlite import LocalStore, job, schema
 from newscrawler.store.sqlite.read import Reader
 from newscrawler.store.sqlite.write import Writer
+from tests.patience import Deadline
 
 ROOT = Path(__file__).resolve().parents[3]
 DAY = datetime(2026, 8, 1, tzinfo=UTC)
@@ -225,9 +225,9 @@ async def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> Non
     for turn in range(4):
         worker = start(path, turn * 100_000, (turn + 1) * 100_000, 10)
         assert worker.stdout is not None
-        deadline = time.monotonic() + 60
+        deadline = Deadline(60)
         lines = 0
-        while lines < 15 + 7 * turn and time.monotonic() < deadline:
+        while lines < 15 + 7 * turn and not deadline.is_over():
             said.add(int(worker.stdout.readline().split()[0]))
             lines += 1
         worker.send_signal(signal.SIGKILL)
