@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,10 +16,10 @@ from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import extract
 from newscrawler.extraction.selectors import SelectorSet
 from newscrawler.selectorsets import validation
-from newscrawler.selectorsets.content import said_again
+from newscrawler.selectorsets.content import content_label, said_again
 from newscrawler.selectorsets.jobs import Jobs, Limits
 from newscrawler.selectorsets.propose import Proposer, Result
-from newscrawler.selectorsets.samples import make_sample
+from newscrawler.selectorsets.samples import Sample, make_sample
 from tests.newsweb.language import language
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -27,6 +27,7 @@ CONTEXT = PageContext(language="vi", zone="Asia/Ho_Chi_Minh", fetched=NOW, url_i
 NOTE = "Bài viết được dịch tự động từ bản tiếng Anh và đã được biên tập viên kiểm tra"
 REFRAIN = "Trước đó, hội đồng thành phố đã hoãn quyết định về cây cầu mới đến mùa thu."
 ACCOUNT = "Nguyễn Văn Toản"
+HEADING = "Hai bờ một con sông"
 
 
 @dataclass
@@ -172,3 +173,40 @@ async def test_account_that_files_every_article_is_no_field_of_the_set() -> None
     )
     other = await learnt()
     assert other.doc is not None and "authors" in other.doc["variants"][0]["fields"]
+
+
+def with_short_label(number: int) -> Sample:
+    """A page whose label has the first two paragraphs of the text alone, and what must not be
+    taken in with them: a paragraph of another class, a short one, one of links."""
+    made = page(number)
+    body = made.body.decode()
+    first = f"<p>{made.paragraphs[0]}</p>"
+    body = body.replace(first, f"{first}<h3>{HEADING} {number}</h3>")
+    other = "Một câu dài về chuyện khác hẳn, đặt cạnh bài viết nhưng không phải là của bài này."
+    extra = (
+        f'<p class="promo">{other}</p><p>Xem ngay</p>'
+        f'<p><a href="/khac-{number}">{other} {number}</a></p>'
+    )
+    body = body.replace("</p></div></main>", f"</p>{extra}</div></main>")
+    sample = make_sample(made.url, body.encode(), CONTEXT)
+    assert sample is not None
+    label = "\n\n".join(made.paragraphs[:2])
+    return replace(sample, labels=replace(sample.labels, content=label))
+
+
+def test_paragraphs_beside_labelled_ones_are_the_texts_too() -> None:
+    """The generic chain's text is often cut short: what stands beside two of its paragraphs, in the
+    same element and of the same class, counts as text, and so does a heading between them; a set
+    that reads all of it is not refused."""
+    samples = [with_short_label(number) for number in range(12)]
+    for number, sample in enumerate(samples):
+        made = page(number)
+        text = [made.paragraphs[0], f"{HEADING} {number}", *made.paragraphs[1:]]
+        assert content_label(sample, set()) == "\n\n".join(text)
+    fields = {
+        "title": [{"css": "h1.headline"}],
+        "content": {"root": ["div.story-body"], "exclude": ["p.promo"]},
+    }
+    doc = {"domain": "a.vn", "version": 1, "variants": [{"template": "a", "fields": fields}]}
+    report = validation.judge(SelectorSet.from_dict(doc), samples[:8], samples[8:])
+    assert report.fields["content"].passed, report.fields["content"].reason
