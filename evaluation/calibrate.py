@@ -158,8 +158,12 @@ def main() -> None:
         sys.exit(f"{path} is missing: a folder with gold.jsonl and html/ is needed")
     gold = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     tasks = [(g, str(options.pages / g["html"])) for g in gold]
+    points: list[Point] = []
     with get_context("spawn").Pool(max(1, options.processes)) as pool:
-        points = [p for some in pool.imap(_of_file, tasks, chunksize=8) for p in some]
+        for done, some in enumerate(pool.imap(_of_file, tasks, chunksize=8), 1):
+            points += some
+            if done % 100 == 0 or done == len(tasks):
+                print(f"{done}/{len(tasks)} pages", file=sys.stderr, flush=True)
     lines = report(points, options.seed)
     print("\n".join(lines))
     if options.out:

@@ -81,9 +81,9 @@ def test_what_rules_read_is_calibrated() -> None:
         assert mine == calibration.calibrated(name, other, found.disagreements)
 
 
-def test_what_a_set_gives_keeps_its_figure() -> None:
+def test_what_a_set_gives_has_a_figure_of_its_own() -> None:
     found = extract(Document(PAGE, URL), PageContext(), SET)
-    assert (found.title.confidence, found.content.confidence) == (0.95, 0.95)
+    assert (found.title.confidence, found.content.confidence) == (0.98, 0.98)
     assert found.published.origin.startswith("meta:")
 
 
