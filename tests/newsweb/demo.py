@@ -9,7 +9,8 @@ minute. Then what is stored is compared with what was published: found, missed, 
 content, publication time, authors; the least distance between two fetches of a site against its
 delay; what is left in the queue. Of some sites nothing is told but the home page (unknown.py):
 whether what they announce was asked for, and no list was stored. Their forms are drawn anew each
-time; the seed is printed. Exit code 0 when all of it holds.
+time and counted (announced feeds, sections of every shape, failing pages, lists that call
+themselves articles, signatures at the end): a web without one of them fails. The seed is printed. Exit code 0 when all of it holds.
 """
 
 from __future__ import annotations
@@ -260,8 +261,11 @@ def judged(web: NewswebProcess, data: Path, redis_url: str, ended: str) -> dict[
         still_queued(redis_url, web.sites_file, [row["url"] for row in coverage.missed])
     )
     unknown = {r["host"] for r in truth if r["type"] == "site" and r["unknown"] is not None}
+    forms = judge.forms(truth)
     verdict: dict[str, Any] = {
         "ended": ended,
+        "forms": forms,
+        "of_forms": {f.name: shares(coverage, set(f.hosts)) for f in forms if f.hosts < unknown},
         "of_unknown": shares(coverage, unknown),
         "of_others": shares(coverage, unknown, inside=False),
         "discovery": judge.discovery(hits, truth),
@@ -317,6 +321,11 @@ def failures(verdict: dict[str, Any]) -> list[str]:
         for field, share in verdict["of_unknown"].items()
         if share < UNKNOWN_FLOORS[field]
     ]
+    out += [
+        f"no site drawn: {form.name}; this web proves nothing of it"
+        for form in verdict["forms"]
+        if not form.whole
+    ]
     if verdict["discovery"]:
         out.append(f"{len(verdict['discovery'])} lists wrong, e.g. {verdict['discovery'][0]}")
     if verdict["politeness"]:
@@ -341,6 +350,10 @@ def show(verdict: dict[str, Any]) -> None:
         print(
             f"  {field:<12} right         {share:.1%}, of sites by their home alone {of_unknown:.1%}"
         )
+    for form in verdict["forms"]:
+        right = verdict["of_forms"].get(form.name, {})
+        told = ", ".join(f"{field} {share:.1%}" for field, share in right.items())
+        print(f"  {len(form.hosts)} sites: {form.name}{': ' if told else ''}{told}")
     print(f"Lists not found, or in vain  {len(verdict['discovery'])}")
     for field, rows in coverage.wrong.items():
         for url, wanted, got in rows[:3]:

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from tests.newsweb.faults import CANARY, TRAP_PREFIXES
-from tests.newsweb.unknown import TAG
+from tests.newsweb.unknown import SECTION_SHAPES, TAG
 
 HANOI = timezone(timedelta(hours=7))
 FIELDS = ("title", "content", "published", "authors")
@@ -150,6 +150,37 @@ def discovery(hits: Iterable[Row], truth: Iterable[Row]) -> list[str]:
         ]
         found += [f"host={host} path={TAG} is no list"] * (counts[host, TAG] > 1)
     return found
+
+
+@dataclass(frozen=True)
+class Form:
+    """Something that drawn sites may have. ``hosts``: those that have it; ``whole``: the web has
+    all that there is of it."""
+
+    name: str
+    hosts: frozenset[str]
+    whole: bool
+
+
+def forms(truth: Iterable[Row]) -> list[Form]:
+    """What the sites of which only the home is told have, so that nobody takes a web without it for
+    a proof of it."""
+    sites = {r["host"]: r for r in truth if r["type"] == "site" and r["unknown"] is not None}
+    shapes = {shape for site in sites.values() for shape in site["unknown"]["section_shapes"]}
+
+    def having(name: str) -> frozenset[str]:
+        return frozenset(host for host, site in sites.items() if site["unknown"][name])
+
+    of = {
+        "only the home told": frozenset(sites),
+        "feeds announced": frozenset(host for host, site in sites.items() if site["feeds"]),
+        "one page in four fails": having("fails"),
+        "lists with an article's tags": having("vendor_tag"),
+        "signed at the end, an organisation stated": having("signature"),
+    }
+    found = [Form(name, hosts, bool(hosts)) for name, hosts in of.items()]
+    every = f"sections of {len(shapes)} of {len(SECTION_SHAPES)} shapes"
+    return [*found, Form(every, frozenset(sites), shapes == set(SECTION_SHAPES))]
 
 
 def link_class(site: Row, articles: Iterable[str], path: str) -> str:

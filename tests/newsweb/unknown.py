@@ -77,6 +77,7 @@ class Unknown:
     fails: bool = False
     topics: str = TOPICS[0]
     twin: str = ""  # what second addresses of its articles have at their end
+    section_shapes: tuple[str, ...] = ()  # of SECTION_SHAPES, those of its sections
 
     @property
     def sitemap_path(self) -> str:
@@ -104,6 +105,7 @@ class Unknown:
     def truth(self) -> dict[str, Any]:
         return {
             "sections": [path for path, _ in self.sections],
+            "section_shapes": sorted(set(self.section_shapes)),
             "feeds": self.feeds,
             "sitemap": self.sitemap_path,
             "sitemap_is_named": self.is_named,
@@ -121,11 +123,12 @@ def drawn(seed: int, key: str, number: int) -> Unknown:
     few sites have them all."""
     rng = rng_for(seed, "unknown", key)
     first = rng_for(seed, "unknown").randrange(2520)
-    sections = []
+    sections, shapes = [], []
     for place, label in enumerate(rng.sample(SECTION_NAMES, k=5)):
         shape = SECTION_SHAPES[(first + number + place * (number % 2)) % len(SECTION_SHAPES)]
         path = shape.format(slug=slugify(label), id=100_000 + rng.randrange(900_000))
         sections.append((path, label))
+        shapes.append(shape)
     shape, ids = ARTICLE_SHAPES[(first + number) % len(ARTICLE_SHAPES)]
     return Unknown(
         tuple(sections),
@@ -138,6 +141,7 @@ def drawn(seed: int, key: str, number: int) -> Unknown:
         fails=(first // 9 + number) % 4 == 0,
         topics=rng.choice(TOPICS),
         twin=TWINS[(first // 11 + number) % len(TWINS)],
+        section_shapes=tuple(shapes),
     )
 
 

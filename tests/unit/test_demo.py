@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.newsweb import demo, judge
+from tests.newsweb import unknown as unknown_sites
 
 
 def ended(watch: demo.Watch, looks: list[tuple[float, int, int]]) -> tuple[float, str]:
@@ -41,7 +43,7 @@ def verdict(**changes: Any) -> dict[str, Any]:
     right = dict.fromkeys(judge.FIELDS, 1.0)
     return {
         "coverage": coverage, "politeness": [], "left": {"leased": 0}, "discovery": [],
-        "of_unknown": right, "of_others": right, **changes,
+        "of_unknown": right, "of_others": right, "forms": [], **changes,
     }  # fmt: skip
 
 
@@ -72,3 +74,36 @@ def test_texts_are_shown_where_they_part() -> None:
     assert "Ngập sâu." in wanted and wanted.startswith("…") and wanted.endswith("…")
     assert "Ngập nông." in got and not got.endswith("…")
     assert demo.differing(["An"], ["An", "Ba"]) == ("['An']", "['An', 'Ba']")
+
+
+@pytest.mark.parametrize("seed", range(0, 2520, 97))
+def test_every_seed_draws_all_forms_of_sites(seed: int) -> None:
+    """Of `make demo`: sections of every shape, announced feeds, pages that fail, lists with an
+    article's tags, writers below the text."""
+    unknown = [(f"unknown-{number}", number) for number in range(demo.UNKNOWN)]
+    drawn = {key: unknown_sites.drawn(seed, key, number) for key, number in unknown}
+    truth = [
+        {
+            "type": "site",
+            "host": key,
+            "unknown": site.truth(),
+            "feeds": [1] * (site.feeds != "none"),
+        }
+        for key, site in drawn.items()
+    ]
+    told = {"type": "site", "host": "told", "unknown": None, "feeds": [1]}
+    forms = judge.forms([*truth, told])
+    assert [form.name for form in forms if not form.whole] == []
+    assert all("told" not in form.hosts for form in forms)
+
+
+def test_a_web_that_lacks_a_form_is_no_proof() -> None:
+    site = unknown_sites.drawn(7, "unknown-0", 0)
+    site = replace(site, signature="", section_shapes=("/c/{id}",))
+    row = {"type": "site", "host": "a", "unknown": site.truth(), "feeds": [1]}
+    told = demo.failures(verdict(unreached=[], forms=judge.forms([row])))
+    assert (
+        "no site drawn: signed at the end, an organisation stated; this web proves nothing of it"
+        in told
+    )
+    assert "no site drawn: sections of 1 of 9 shapes; this web proves nothing of it" in told
