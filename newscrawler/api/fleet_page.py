@@ -19,7 +19,7 @@ from newscrawler.api.data import DataReader
 from newscrawler.api.language import say, thousands
 from newscrawler.api.plots import COLOURS, layered, nice, nice_span
 from newscrawler.api.rendering import render
-from newscrawler.fleet.freshness import span
+from newscrawler.api.text import span_text
 from newscrawler.fleet.minutes import OTHER, Minutes, Point, steps
 from newscrawler.fleet.registry import RegistryUnavailable
 
@@ -156,7 +156,7 @@ def _plots(found: Sequence[Point | None], names: Sequence[str]) -> list[dict[str
             names,
             is_gap,
             top=nice_span,
-            show=span,
+            show=span_text,
             add=False,
         )
     )
@@ -203,7 +203,7 @@ def _table(found: Sequence[Point | None], names: Sequence[str]) -> list[dict[str
             "in_flight": one.in_flight,
             "workers": one.workers,
             "errors": one.errors.most_common(),
-            "fresh": span(one.lag_s(0.95)),
+            "fresh": span_text(one.lag_s(0.95)),
         }
         for name, one in reversed(list(zip(names, found, strict=True)))
         if one is not None
@@ -224,5 +224,5 @@ def _tiles(found: Sequence[Point | None]) -> dict[str, str]:
         "pages": thousands(whole.pages),
         "articles": thousands(whole.new + whole.updated),
         "errors": thousands(whole.errors.total()),
-        "fresh": span(whole.lag_s(0.95)) or "–",
+        "fresh": span_text(whole.lag_s(0.95)) or "–",
     }

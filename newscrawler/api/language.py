@@ -118,8 +118,18 @@ def thousands(number: float | None) -> str:
     """ "1,234", in Vietnamese "1.234"; a dash for None."""
     if number is None:
         return "–"
-    text = f"{number:,}"
+    return number_text(f"{number:,}")
+
+
+def number_text(text: str) -> str:
+    """A number as Python writes it, with the signs of the reader's language: "1,234.5" is
+    "1.234,5" in Vietnamese, where a point would be read as that of a thousand."""
     return text.translate({44: ".", 46: ","}) if look().language == "vi" else text
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """``share`` of 1 as "98.5 %"."""
+    return number_text(f"{100 * share:.{digits}f} %")
 
 
 def day_text(day: date, *, weekday: bool = False) -> str:

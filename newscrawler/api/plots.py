@@ -11,7 +11,14 @@ from typing import Any
 from newscrawler.api.asked import Asked
 from newscrawler.api.byline import site_name
 from newscrawler.api.data import DataReader
-from newscrawler.api.language import day_text, month_text, say, thousands
+from newscrawler.api.language import (
+    day_text,
+    month_text,
+    number_text,
+    percent,
+    say,
+    thousands,
+)
 from newscrawler.store.attention import Per, Step, after
 from newscrawler.store.attention import steps as in_steps
 
@@ -61,14 +68,14 @@ def plot(
         "peak": {
             "name": step_name(peak.day, per),
             "articles": peak.articles,
-            "share": f"{100 * peak.share:.1f} %",
+            "share": percent(peak.share),
         },
         "rows": [
             {
                 "name": step_name(step.day, per),
                 "articles": step.articles,
                 "published": step.published,
-                "share": f"{100 * step.share:.1f} %",
+                "share": percent(step.share),
             }
             for step in reversed(steps)
         ],
@@ -133,7 +140,7 @@ def nice(value: float) -> float:
 
 
 def axis(value: float, show: str) -> str:
-    return f"{100 * value:g} %" if show == "share" else f"{value:,g}"
+    return number_text(f"{100 * value:g} %" if show == "share" else f"{value:,g}")
 
 
 def step_name(day: date, per: Per) -> str:

@@ -62,7 +62,8 @@ def environment() -> jinja2.Environment:
         web_url=text.web_url,
         size=text.size_text,
         thousands=language.thousands,
-        seconds=lambda s: f"{s:.0f} s" if s >= 10 else f"{s:.1f} s",
+        seconds=text.seconds_text,
+        percent=language.percent,
     )
     return env
 

@@ -13,7 +13,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from markupsafe import Markup, escape
 
-from newscrawler.api.language import count, day_text, say
+from newscrawler.api.language import count, day_text, number_text, say
+from newscrawler.fleet.freshness import span
 
 _ZONE = re.compile(r"([+-])(\d{2}):?(\d{2})")
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
@@ -80,6 +81,22 @@ def ago(when: datetime | None, now: datetime) -> str:
     return count(int(seconds // 86_400), "{n} day ago", "{n} days ago")
 
 
+def span_text(seconds: float | None) -> str:
+    """ "45 s", "3.4 min", "2.1 h"; empty for None."""
+    number, _, unit = span(seconds).partition(" ")
+    if unit == "h":
+        return say("{n} h", n=number_text(number))
+    if unit == "min":
+        return say("{n} min", n=number_text(number))
+    return say("{n} s", n=number_text(number)) if unit else ""
+
+
+def seconds_text(seconds: float) -> str:
+    """ "12 s", below ten "4.5 s"."""
+    number = f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}"
+    return say("{n} s", n=number_text(number))
+
+
 def from_ms(ms: int) -> datetime | None:
     """None for 0 (never)."""
     return datetime.fromtimestamp(ms / 1000, UTC) if ms else None
@@ -91,7 +108,8 @@ def size_text(count: int) -> str:
         if number < 1000 or unit == "TB":
             break
         number /= 1000
-    return f"{number:.0f} {unit}" if unit == "B" or number >= 100 else f"{number:.1f} {unit}"
+    digits = 0 if unit == "B" or number >= 100 else 1
+    return f"{number_text(f'{number:.{digits}f}')} {unit}"
 
 
 def web_url(url: str | None) -> str:

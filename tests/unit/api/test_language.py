@@ -176,11 +176,20 @@ def test_days_and_numbers_are_written_as_their_readers_do() -> None:
     day = date(2026, 11, 21)
     now = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
     assert language.day_text(day, weekday=True) == "Sat 21 Nov 2026"
+    assert (text.span_text(906), text.seconds_text(12.4)) == ("15.1 min", "12 s")
     assert language.thousands(1234567) == "1,234,567" and language.thousands(None) == "–"
     token = language._look.set(language.Look("vi"))
     try:
         assert language.day_text(day, weekday=True) == "Th 7 21/11/2026"
         assert language.thousands(1234.5) == "1.234,5"
+        assert language.percent(0.985) == "98,5 %"
+        assert [text.span_text(s) for s in (None, 0, 906, 7_560)] == [
+            "",
+            "0 giây",
+            "15,1 phút",
+            "2,1 giờ",
+        ]
+        assert (text.seconds_text(4.5), text.size_text(1_500)) == ("4,5 giây", "1,5 kB")
         assert text.ago(now - timedelta(days=1), now) == "1 ngày trước"
         assert text.moment(now, text.zone_of("+07:00")) == "21/11/2026, 12:00 (+07:00)"
         assert language.count(1, "{n} article", "{n} articles") == "1 bài báo"
