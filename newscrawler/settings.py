@@ -514,6 +514,20 @@ API_REQUESTS_PER_MINUTE = 600
 # or *), and change something where they show a bearer token. Cookies are never taken from them.
 API_CORS_ORIGINS = _env("API_CORS_ORIGINS", "")
 
+# Where a reader of the page sees the picture that an article's own page names (og:image): off;
+# article: on the page of the article; hits: there and beside the hits of a search. This server
+# fetches it when it is first looked at, through the address guard, robots.txt and the fleet's gate
+# of its host, and keeps it in memory; the reader's browser asks nobody else. Off, because it is one
+# more request to the site for each article that is looked at, and what may be shown to a public is
+# for who runs the page to know.
+API_PICTURES = _env("API_PICTURES", "off")
+# Bytes of one picture; a larger one is not shown. News sites announce pictures of 50 to 500 kB for
+# previews.
+API_PICTURE_MAX_BYTES = 3_000_000
+# Bytes of pictures that each process of the page keeps in memory, the least used go first. Some 300
+# pictures of 200 kB.
+API_PICTURES_CACHE_BYTES = 64_000_000
+
 # Whose days are meant by "after:31/8/2026" and counted beside a search, on the page, in the API
 # (zone= there asks for another) and by scrapy search. The shipped sites are Vietnamese.
 READER_ZONE = _env("READER_ZONE", "Asia/Ho_Chi_Minh")

@@ -1,5 +1,6 @@
-"""The HTTP API and the search page over the stores: ``create_app(deps)``. It never fetches; what
-it changes goes through the functions of the commands (newscrawler.api.operator_routes).
+"""The HTTP API and the search page over the stores: ``create_app(deps)``. It never fetches, but for
+the pictures of articles where API_PICTURES asks for them (crawl.article_pictures); what it changes
+goes through the functions of the commands (newscrawler.api.operator_routes).
 
 JSON below /api, pages for people (newscrawler.api.pages) at /, probes at /healthz and /metrics.
 """
@@ -18,7 +19,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from redis.exceptions import RedisError
 from starlette.exceptions import HTTPException as AnyHTTPException
-from starlette.middleware.gzip import GZipMiddleware
 
 from newscrawler.api import (
     bulk,
@@ -39,6 +39,7 @@ from newscrawler.api import (
     takedown_routes,
     websub_routes,
 )
+from newscrawler.api.article_picture import CompressText
 from newscrawler.api.asked import ArticleId, chosen_labels
 from newscrawler.api.audit import AuditUnavailable
 from newscrawler.api.data import DataReader
@@ -147,7 +148,7 @@ def create_app(deps: Deps) -> FastAPI:
     app.add_middleware(BodyLimit, limits=deps.limits)
     app.add_middleware(Looks)
     # Level 4 takes less than half the time of the default, 9.
-    app.add_middleware(GZipMiddleware, minimum_size=1_000, compresslevel=4)
+    app.add_middleware(CompressText, minimum_size=1_000, compresslevel=4)
     app.add_middleware(
         Guard,
         access=deps.access,

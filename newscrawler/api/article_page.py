@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.responses import Response
 
 from newscrawler.api import text
+from newscrawler.api.article_picture import picture_of
 from newscrawler.api.asked import ArticleId, Asked
 from newscrawler.api.byline import byline_of
 from newscrawler.api.data import DataReader
@@ -116,6 +117,7 @@ async def _article_page(article_id: str, reader: DataReader) -> Response:
         url=text.web_url(article.url),
         paragraphs=_paragraphs(article),
         image=text.web_url(article.image),
+        picture=picture_of(article, reader),
         has_source=bool(article.raw_ref) and reader.deps.raw is not None,
         modified=text.moment(article.modified, zone),
         discovered=text.moment(article.discovered, zone),

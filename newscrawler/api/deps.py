@@ -23,6 +23,7 @@ from newscrawler.store.days import zone_of
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+    from newscrawler.crawl.article_pictures import ArticlePictures
     from newscrawler.rawstore import RawStore
     from newscrawler.selectorsets.store import SelectorStore
 
@@ -67,12 +68,15 @@ class Deps:
     clock: Callable[[], float] = time.time  # seconds since the epoch
     zone: tzinfo = UTC  # whose days searches mean and count
     settings: BaseSettings | None = None  # of the crawl, for what operators ask and change
+    pictures: ArticlePictures | None = None  # None = none are shown
     audit: AuditLog = field(default_factory=lambda: AuditLog(None, time.time))
     mark: str = ""  # names the data that is served, see api.probe.data_mark
     # Work beside the page until the event (the watch over the fleet); None = none.
     beside: Callable[[asyncio.Event], Awaitable[None]] | None = None
 
     async def close(self) -> None:
+        if self.pictures is not None:
+            await self.pictures.close()
         await self.store.close()
         if self.registry is not None:
             client: Any = self.registry.client
@@ -109,6 +113,7 @@ def open_deps(settings: BaseSettings, access: Access) -> Deps:
     """Stores, sites and Redis of these settings. A Redis or a sites file that cannot be had costs a
     log line and a notice on the page, not the search."""
     from newscrawler.crawl import services
+    from newscrawler.crawl.article_pictures import open_pictures
 
     deps = Deps(
         store=services.open_article_store(settings),
@@ -116,6 +121,7 @@ def open_deps(settings: BaseSettings, access: Access) -> Deps:
         limits=Limits(per_minute=settings.getint("API_REQUESTS_PER_MINUTE")),
         cors=Cors.parse(settings.get("API_CORS_ORIGINS") or ""),
         settings=settings,
+        pictures=open_pictures(settings),
         audit=AuditLog(services.data_dir(settings), time.time),
         mark=mark_of(settings),
         zone=zone_of(settings["READER_ZONE"]),

@@ -12,12 +12,11 @@ from urllib.parse import parse_qsl, quote, urlsplit
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
 
-from newscrawler.api import article_page, language, search_page, text
+from newscrawler.api import article_page, article_picture, language, search_page, text
 from newscrawler.api.access import COOKIE, TokenError
 from newscrawler.api.asked import Asked
 from newscrawler.api.data import DataReader
 from newscrawler.api.rendering import read_static, render
-from newscrawler.fleet.freshness import span
 from newscrawler.store.base import Query
 
 #: How our own files are called: no path, no hidden file, no sign that a file system takes amiss.
@@ -40,6 +39,7 @@ def wants_page(request: Request) -> bool:
 def add_pages(app: FastAPI, reader: DataReader, build_query: Callable[..., Query]) -> None:
     search_page.add_search(app, reader, build_query)
     article_page.add_article(app, reader)
+    article_picture.add_picture(app, reader)
     _add_crawl_pages(app, reader)
     _add_static(app)
     _add_login(app, reader)
@@ -57,7 +57,9 @@ def _add_crawl_pages(app: FastAPI, reader: DataReader) -> None:
                 row[f"{name}_text"] = text.ago(when, now)
             fresh = row["freshness"]
             row["fresh_text"] = (
-                f"{span(fresh['p50_s'])} / {span(fresh['p95_s'])}" if fresh["articles"] else ""
+                f"{text.span_text(fresh['p50_s'])} / {text.span_text(fresh['p95_s'])}"
+                if fresh["articles"]
+                else ""
             )
         return render("sites.html", rows=rows, status=await reader.status(), asked=Asked())
 

@@ -12,6 +12,7 @@ from fastapi import Query as Parameter
 from fastapi.responses import Response
 
 from newscrawler.api import text
+from newscrawler.api.article_picture import picture_of
 from newscrawler.api.asked import Asked, chosen_labels
 from newscrawler.api.byline import byline_of, site_name
 from newscrawler.api.data import DataReader, whole_store
@@ -87,6 +88,7 @@ def _hit(hit: Hit, reader: DataReader) -> dict[str, Any]:
         "title": text.highlighted(article.title, hit.title_marks),
         "snippet": text.highlighted(hit.snippet, hit.snippet_marks),
         "url": text.web_url(article.url),
+        "picture": picture_of(article, reader, in_hit=True)["src"],
         "similar": hit.similar,
         "by_meaning": hit.by_meaning,
         "copies": copies,

@@ -57,6 +57,10 @@ class Screen:
         assert self.elsewhere == []
         assert self.page.evaluate("document.documentElement.scrollWidth") <= self.width
         assert self.page.evaluate("window.stolen") is None
+        # Every page of the menu is seen, none beyond the edge to be scrolled to.
+        for place in self.page.locator("nav a").all():
+            box = place.bounding_box()
+            assert box is None or box["x"] + box["width"] <= self.width, place.inner_text()
 
 
 @pytest.fixture(params=list(SCREENS))

@@ -32,6 +32,15 @@ async function refresh() {
 
 if (document.querySelector("[data-live]")) setInterval(refresh, EVERY_MS);
 
+// A picture that cannot be had leaves no frame behind.
+function drop(image) {
+  (image.closest("figure.picture") || image).remove();
+}
+for (const image of document.querySelectorAll(".picture img, img.thumb")) {
+  if (image.complete && image.currentSrc && !image.naturalWidth) drop(image);
+  image.addEventListener("error", () => drop(image));
+}
+
 // Filters lie open beside the results where there is room, and folded above them where there is not.
 const wide = matchMedia("(min-width: 60rem)");
 function fold() {
