@@ -7,6 +7,7 @@ FRONTIER_SHARDS says over how many slots the domains are spread.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import redis
@@ -43,8 +44,23 @@ def split_url(redis_url: str) -> tuple[str, list[tuple[str, int]]]:
     return f"{scheme.removesuffix('+cluster')}://{login}{at}{first}{slash}{path}", found
 
 
+def _without_keys(callback: Callable[..., Any]) -> Callable[..., Any]:
+    def called(answer: Any, **options: Any) -> Any:
+        options.pop("keys", None)
+        return callback(answer, **options)
+
+    return called
+
+
 class Cluster(RedisCluster):
     """Answers TIME and INFO as one server would."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # redis-py 8.1 takes the option "keys" (of HGETALL and others) away before it calls what
+        # reads an answer, but not in a transaction: there the call is a TypeError.
+        callbacks = self.response_callbacks
+        callbacks.update({name: _without_keys(one) for name, one in callbacks.items()})
 
     async def time(self, **options: Any) -> Any:
         """Of the node that keeps the first shard: all nodes' clocks are to agree, as those

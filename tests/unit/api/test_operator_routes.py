@@ -26,7 +26,7 @@ from newscrawler.crawl import services
 from newscrawler.crawl.keeping import alone
 from newscrawler.discovery import overlay
 from newscrawler.fleet.registry import Beat, Registry
-from newscrawler.frontier import keys
+from newscrawler.frontier import connect, keys
 from newscrawler.frontier.bounded import MOST_RUNNING
 from newscrawler.frontier.operator import Operator
 from newscrawler.frontier.queue import Frontier, FrontierConfig
@@ -66,16 +66,28 @@ class Fleet:
         return asyncio.run(read())
 
 
+#: For tests that hold on a Redis Cluster as well, with more shards than one.
+ANY_REDIS = pytest.mark.parametrize("fleet", ["one server", "cluster"], indirect=True)
+
+
 @pytest.fixture
-def fleet(filled_folder: Path, selector_redis_url: str, tmp_path: Path) -> Iterator[Fleet]:
+def fleet(request: Any, filled_folder: Path, tmp_path: Path) -> Iterator[Fleet]:
+    shards = 1
+    if getattr(request, "param", "one server") == "cluster":
+        url, shards = request.getfixturevalue("redis_cluster").url, 7
+    else:
+        url = request.getfixturevalue("selector_redis_url")
+
     async def empty() -> None:
-        async with redis.asyncio.Redis.from_url(selector_redis_url) as client:
-            await client.flushall()
+        client = connect(url)
+        nodes = {"target_nodes": redis.asyncio.RedisCluster.PRIMARIES} if shards > 1 else {}
+        await client.flushall(**nodes)
+        await client.aclose()
 
     asyncio.run(empty())
-    client = redis.asyncio.Redis.from_url(selector_redis_url)
-    settings = crawl_settings(tmp_path, selector_redis_url)
-    settings.set("FRONTIER_SHARDS", 1, "cmdline")
+    client = connect(url, single=False)
+    settings = crawl_settings(tmp_path, url)
+    settings.set("FRONTIER_SHARDS", shards, "cmdline")
     settings.set("ALLOWED_PRIVATE_NETWORKS", "127.0.0.0/8", "cmdline")
     deps = Deps(
         store=open_store("", filled_folder),
@@ -84,14 +96,15 @@ def fleet(filled_folder: Path, selector_redis_url: str, tmp_path: Path) -> Itera
         audit=AuditLog(tmp_path, time.time),
         sites=SITES,
         registry=Registry(client),
-        frontier=Frontier(client, FrontierConfig(shards=1), "search-page"),
+        frontier=Frontier(client, FrontierConfig(shards=shards), "search-page"),
         selectors=SelectorStore(client, tmp_path / "none"),
     )
     running = start_in_thread(create_app(deps))
-    yield Fleet(running.url, tmp_path, selector_redis_url)
+    yield Fleet(running.url, tmp_path, url)
     running.stop()
 
 
+@ANY_REDIS
 def test_a_page_is_fetched_again_and_its_domain_paused(fleet: Fleet) -> None:
     assert fleet.ask("reader", "GET", f"/api/why?url={PAGE}").json()["record"] is None
     assert fleet.ask("operator", "POST", "/api/domains/vnexpress.net/pause").status_code == 404
@@ -210,6 +223,7 @@ def test_seed_routes_answer_whole_texts(fleet: Fleet) -> None:
 START = "http://127.0.0.1:9/"
 
 
+@ANY_REDIS
 def test_a_crawl_is_begun_told_of_and_cancelled(fleet: Fleet) -> None:
     body = {"url": START, "levels": 2, "max_pages": 5}
     begun = fleet.ask("operator", "POST", "/api/crawls", json=body)
@@ -268,6 +282,7 @@ def test_robots_txt_that_is_known_refuses_a_crawl(fleet: Fleet) -> None:
     assert fleet.ask("operator", "POST", "/api/crawls", json={"url": START}).status_code == 201
 
 
+@ANY_REDIS
 def test_too_many_crawls_and_unknown_ones(fleet: Fleet) -> None:
     for number in range(MOST_RUNNING):
         body = {"url": f"{START}trang/{number}"}
