@@ -10,6 +10,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from newscrawler.frontier import redis_cluster
+from newscrawler.frontier.cancelling import cancellable
 
 __all__ = ["connect", "connect_blocking"]
 
@@ -39,6 +40,8 @@ def connect(redis_url: str, single: bool = True, **params: Any) -> Redis:
         cluster: Redis = redis_cluster.connect(redis_url, **options)
         return cluster
     client: Redis = Redis.from_url(redis_url, single_connection_client=single, **options)
+    pool: Any = client.connection_pool
+    pool.connection_class = cancellable(pool.connection_class)
     return client
 
 

@@ -27,6 +27,9 @@ class Extension:
         self.crawler = crawler
         self.path = Path(os.environ["HANGS"]) / str(os.getpid())
         self.task: asyncio.Task[None] | None = None
+        # Held here: of tasks that wait for something which they alone refer to the garbage
+        # collector makes an end, and the visits that hang were over whenever it came by.
+        self.forever = asyncio.Event()
         crawler.signals.connect(self.opened, signals.spider_opened)
         crawler.signals.connect(self.closed, signals.spider_closed)
 
@@ -54,4 +57,4 @@ class Extension:
         self.path.with_suffix(".done").write_text(what)
 
     async def _never(self, *args: Any) -> None:
-        await asyncio.Event().wait()
+        await self.forever.wait()
