@@ -72,6 +72,19 @@ def nothing_was_due(stats: Mapping[str, Any]) -> bool:
     return not stats.get(LEASES) and FRONTIER_NEXT in stats
 
 
+#: Old name -> name. Sums that are in Redis from before, and workers of the version before beside
+#: those of this one, say the old names; /metrics tells the sums under both.
+RENAMED = {"article/twin": "article/duplicate", "llm/direct": "llm/extraction"}
+
+
+def renamed(name: str) -> str:
+    """The name of today of a counted name, its label kept."""
+    for old, new in RENAMED.items():
+        if name == old or name.startswith(f"{old}/"):
+            return new + name[len(old) :]
+    return name
+
+
 @lru_cache(maxsize=4096)  # every name is asked for each second
 def stat_of(name: str) -> Stat | None:
     """The declared stat behind a counted name, its label cut off; None for Scrapy's own stats."""
@@ -147,8 +160,8 @@ ARTICLES_UPDATED = _stat("article/updated", "articles", "articles stored as a ne
 ARTICLES_UNCHANGED = _stat(
     "article/unchanged", "articles", "articles parsed again with equal fields"
 )
-ARTICLES_TWIN = _stat(
-    "article/twin", "articles", "articles that are stored under another address of their site"
+ARTICLES_DUPLICATE = _stat(
+    "article/duplicate", "articles", "articles that are stored under another address of their site"
 )
 ARTICLE_FIELD = _stat(
     "article/field", "articles", "stored articles with the field present; label: field"
@@ -258,8 +271,8 @@ SELECTOR_REPAIRED = _stat(
     "selector/repaired", "pages", "stored pages parsed again after a set had failed; label: result"
 )
 SELECTOR_ERRORS = _stat("selector/errors", "errors", "background work on selector sets that failed")
-LLM_DIRECT = _stat(
-    "llm/direct",
+LLM_EXTRACTION = _stat(
+    "llm/extraction",
     "pages",
     "pages that rules cannot read, by what came of asking a model for their fields; label: result",
 )

@@ -94,7 +94,7 @@ class SecondAddress(Refused):
     """``original``: the article's own address."""
 
     def __init__(self, url: str, original: str) -> None:
-        super().__init__("twin", f"a second address, by a rule of the site url={url}")
+        super().__init__("second address", f"a second address, by a rule of the site url={url}")
         self.original = original
 
 

@@ -43,10 +43,10 @@ class _ArticlePipeline:
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(services_of(crawler))
 
-    def _learn_twin(self, article: Article) -> None:
+    def _learn_rule(self, article: Article) -> None:
         """The text is stored from another address: by which rule this one leads to it."""
         if other := canonical_duplicates.other_address(article):
-            self.services.link_learning.note_twin(article.site, article.url, other)
+            self.services.link_learning.note_second_address(article.site, article.url, other)
 
 
 class CleanPipeline:
@@ -80,8 +80,8 @@ class DeduplicatePipeline(_ArticlePipeline):
             return item
         stored_as = self.services.ingest.duplicate_of(item)
         if stored_as is not None:
-            self._learn_twin(item)
-            visit.stored = "twin"
+            self._learn_rule(item)
+            visit.stored = "duplicate"
             raise _duplicate(item, stored_as)
         return item
 
@@ -128,15 +128,15 @@ class IndexPipeline(_ArticlePipeline):
             result = await self.services.ingest.put(item)
         except ingest.TakenDown as exc:
             raise VisitEnds(Outcome.REFUSED, exc.reason) from exc
-        if result.status == "twin":
-            self._learn_twin(item)
+        if result.status == "duplicate":
+            self._learn_rule(item)
         elif result.status == "new" and canonical_duplicates.other_address(item) is None:
             self.services.link_learning.note_own(item.site, item.url)
         if (visit := self.visits.of_article(item.id)) is not None:
             visit.stored = result.status
             visit.store_ms = round((time.monotonic() - started) * 1000, 1)
-        if result.status == "twin":
-            raise _duplicate(item, result.twin_of)
+        if result.status == "duplicate":
+            raise _duplicate(item, result.duplicate_of)
         return item
 
 

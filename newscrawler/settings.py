@@ -380,8 +380,8 @@ LLM_CALLS_PER_MINUTE = 10
 # calls itself an article and of which no rule reads the text. Only words that stand on the page are
 # taken (docs/extraction.md). Per fleet and per site; 0 = none. Their calls count in the limits
 # above: 2 a site leave 4 of its 6 calls to its selector set.
-LLM_DIRECT_PER_DAY = 50
-LLM_DIRECT_PER_DOMAIN_PER_DAY = 2
+LLM_EXTRACTION_PAGES_PER_DAY = 50
+LLM_EXTRACTION_PAGES_PER_DOMAIN_PER_DAY = 2
 # What the model's server charges for a million tokens, in any one currency; 0 = nothing,
 # then money limits nothing.
 LLM_PRICE_IN = 0.0

@@ -233,12 +233,13 @@ def _copy(settings: BaseSettings, source: str, target: str, opts: argparse.Names
     if opts.as_json:
         cli.print_object(
             {"written": done.written, "looked_at": done.looked_at, "counts": done.counts}
-            | {"twins": done.twins, "different": done.different, "refused": done.refused}
+            | {"duplicates": done.duplicates, "different": done.different, "refused": done.refused}
+            | {"twins": done.duplicates}  # the old name, for who reads it
         )
     else:
         cli.print_rows(rows, ("what", "from", "to"), False)
         for text, ids in (
-            ("kept at the target under another address", done.twins),
+            ("kept at the target under another address", done.duplicates),
             ("left: the target has another history of them", done.different),
             ("refused by the target", list(done.refused)),
         ):

@@ -143,7 +143,8 @@ def _site_row(name: str, sums: Counter[str], hours: _Hours, title: str) -> dict[
         "usual": None if usual is None else round(usual, 1),
         "state": _state(came, usual),
         "updated": sums["updated"],
-        "twins": sums["twins"],
+        "duplicates": sums["duplicates"],
+        "twins": sums["duplicates"],  # the old name, for who reads it
         "visits": visits,
         "failed": sums["errors"] + sums["challenges"],
         "challenges": sums["challenges"],
@@ -176,7 +177,7 @@ async def _articles(
     until_ms: int,
 ) -> dict[str, Any]:
     usual = [row["usual"] for row in rows if row["usual"] is not None]
-    look_new = whole["new"] + whole["twins"]
+    look_new = whole["new"] + whole["duplicates"]
     stored, problem = await _stored(settings, start, until_ms)
     for row in rows:
         row["stored"] = None if stored is None else stored[row["site"]]
@@ -185,8 +186,9 @@ async def _articles(
         "came": sum(row["came"] for row in rows),
         "usual": round(sum(usual), 1) if usual else None,
         "updated": whole["updated"],
-        "twins": whole["twins"],
-        "duplicate_share": round(whole["twins"] / look_new, 4) if look_new else None,
+        "duplicates": whole["duplicates"],
+        "twins": whole["duplicates"],  # the old name, for who reads it
+        "duplicate_share": round(whole["duplicates"] / look_new, 4) if look_new else None,
         "stored": None if stored is None else stored.total(),
         "store_problem": problem,
     }

@@ -51,7 +51,7 @@ STORED_AS = {
     "new": metrics.ARTICLES_NEW,
     "updated": metrics.ARTICLES_UPDATED,
     "unchanged": metrics.ARTICLES_UNCHANGED,
-    "twin": metrics.ARTICLES_TWIN,
+    "duplicate": metrics.ARTICLES_DUPLICATE,
 }
 #: Why an article is refused that was taken down.
 TAKEN_DOWN = "takedown"
@@ -255,7 +255,7 @@ class Ingest:
         worker knows. Only for an article that is not stored under its own id yet."""
         found = self._recent.duplicate_of(article)
         if found is not None:
-            self._counted(metrics.ARTICLES_TWIN, 1)
+            self._counted(metrics.ARTICLES_DUPLICATE, 1)
         return found
 
     async def put(self, article: Article) -> PutResult:
@@ -430,7 +430,7 @@ class Ingest:
             if result is None:
                 continue
             counts[STORED_AS[result.status]] += 1
-            if result.status == "twin":
+            if result.status == "duplicate":
                 continue
             article.version = result.version
             self._recent.note(article)

@@ -19,8 +19,10 @@ from zlib import crc32
 from redis.asyncio import Redis
 
 from newscrawler.crawl.decision import HtmlRead, ListRead
-from newscrawler.discovery import twins
+from newscrawler.discovery import second_addresses
 from newscrawler.discovery.link_classes import (
+    OWN,
+    SECOND,
     LinkClass,
     SiteClasses,
     Source,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 #: Fields of a site; what comes above them is not kept. A site has some dozens of shapes.
 MOST_FIELDS = 1_000
 #: Of these, single addresses and second addresses: what is learned last must find room, too.
-MOST_OF = {"known": 300, "twin": 50, "own": 50}
+MOST_OF = {"known": 300, SECOND: 50, OWN: 50}
 MOST_SHAPES = MOST_FIELDS - sum(MOST_OF.values())
 #: Days after the last note of a site's links that what it taught is kept.
 KEEP_DAYS = 90
@@ -134,26 +136,28 @@ class LinkLearning:
     def original(self, site: Site, url: str) -> str | None:
         """The article's own address, where this is a second one by a rule of the site."""
         classes = self.of(site.id)
-        return twins.original(url, classes.twins, classes.own) if classes.twins else None
+        if not classes.second:
+            return None
+        return second_addresses.original(url, classes.second, classes.own)
 
-    def note_twin(self, site: str, url: str, original: str) -> None:
+    def note_second_address(self, site: str, url: str, original: str) -> None:
         """The page had the text of the article that is stored from its own address."""
-        rule = twins.rule_of(url, original)
+        rule = second_addresses.rule_of(url, original)
         if rule is not None:
-            self._count_twin(site, "twin", rule)
+            self._count_address(site, SECOND, rule)
 
     def note_own(self, site: str, url: str) -> None:
         """The article of a page is at home there."""
-        for rule in list(self.of(site).twins):
-            if twins.applied(rule, url) is not None:
-                self._count_twin(site, "own", rule)
+        for rule in list(self.of(site).second):
+            if second_addresses.applied(rule, url) is not None:
+                self._count_address(site, OWN, rule)
 
-    def _count_twin(self, site: str, side: str, rule: str) -> None:
+    def _count_address(self, site: str, side: str, rule: str) -> None:
         classes = self.of(site)
         classes.count(f"{side} {rule}")
         self._notes.setdefault(site, Counter())[f"{side} {rule}"] += 1
-        counts = classes.twins if side == "twin" else classes.own
-        if counts[rule] in (1, twins.ENOUGH):
+        counts = classes.second if side == SECOND else classes.own
+        if counts[rule] in (1, second_addresses.ENOUGH):
             self._changed(site)
 
     def explores(self, site: Site, link: Link) -> bool:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from newscrawler import metrics
+from newscrawler.crawl import renamed_settings
 from newscrawler.crawl.page_context import context_of
 from newscrawler.crawl.services import Services
 from newscrawler.extraction.document import Document
@@ -43,7 +44,7 @@ from newscrawler.rawstore.errors import RawNotFound, RawStoreUnavailable
 from newscrawler.selectorsets.jobs import BudgetSpent, Jobs
 from newscrawler.selectorsets.model_queue import (
     ANSWER_SCHEMA,
-    DirectLimits,
+    ExtractionLimits,
     ModelQueue,
     Question,
     Waiting,
@@ -65,9 +66,10 @@ _AWAY_MS, _MINUTE_MS, _SPENT_MS = 15 * 60_000, 60_000, 3_600_000
 _NOTED = 200
 
 
-def limits_of(settings: BaseSettings) -> DirectLimits:
-    return DirectLimits(
-        settings.getint("LLM_DIRECT_PER_DAY"), settings.getint("LLM_DIRECT_PER_DOMAIN_PER_DAY")
+def limits_of(settings: BaseSettings) -> ExtractionLimits:
+    return ExtractionLimits(
+        renamed_settings.integer(settings, "LLM_EXTRACTION_PAGES_PER_DAY"),
+        renamed_settings.integer(settings, "LLM_EXTRACTION_PAGES_PER_DOMAIN_PER_DAY"),
     )
 
 
@@ -109,11 +111,11 @@ class ModelExtractor:
             await self.queue.later(
                 waiting, _MINUTE_MS if "MINUTE" in str(exc) else _SPENT_MS, counts=False
             )
-            logger.info("Direct extraction waits url=%s reason=%s", waiting.url, exc)
+            logger.info("Model extraction waits url=%s reason=%s", waiting.url, exc)
         except (LLMError, KnownFailure) as exc:
             result = exc.kind
             logger.info(
-                "Direct extraction got no answer url=%s kind=%s reason=%s",
+                "Model extraction got no answer url=%s kind=%s reason=%s",
                 waiting.url,
                 exc.kind,
                 exc,
@@ -125,12 +127,12 @@ class ModelExtractor:
         except (StoreUnavailable, RawStoreUnavailable) as exc:
             result = "store"
             await self.queue.later(waiting, _AWAY_MS, counts=False)
-            logger.warning("Direct extraction waits for a store url=%s error=%s", waiting.url, exc)
+            logger.warning("Model extraction waits for a store url=%s error=%s", waiting.url, exc)
         if spent.attempts:
             self._count(metrics.LLM_CALLS, spent.attempts)
             self._count(metrics.labelled(metrics.LLM_TOKENS, "in"), spent.tokens_in)
             self._count(metrics.labelled(metrics.LLM_TOKENS, "out"), spent.tokens_out)
-        self._count(metrics.labelled(metrics.LLM_DIRECT, result))
+        self._count(metrics.labelled(metrics.LLM_EXTRACTION, result))
         return result
 
     async def _one(self, waiting: Waiting, spent: Spent) -> str:
@@ -178,7 +180,7 @@ class ModelExtractor:
     async def _ask(self, waiting: Waiting, read: Read, spent: Spent) -> str:
         forbidden = await self.queue.reserve(waiting.domain)
         if forbidden:
-            logger.info("Direct extraction waits url=%s reason=%s", waiting.url, forbidden)
+            logger.info("Model extraction waits url=%s reason=%s", waiting.url, forbidden)
             await self.queue.later(waiting, _SPENT_MS, counts=False)
             return "budget"
         try:
@@ -304,7 +306,7 @@ class ModelExtractionService:
         queue = self._reader.queue
         while self._noted:
             if not await queue.note(self._noted[0]):
-                services.count(metrics.labelled(metrics.LLM_DIRECT, "queue_full"), 1)
+                services.count(metrics.labelled(metrics.LLM_EXTRACTION, "queue_full"), 1)
             self._noted.popleft()
         if not is_idle or self._running:
             return

@@ -19,7 +19,7 @@ from scrapy.settings import default_settings
 
 from newscrawler import metrics
 from newscrawler import settings as defaults
-from newscrawler.crawl import gate_groups, ignored_settings, plugins
+from newscrawler.crawl import gate_groups, ignored_settings, plugins, renamed_settings
 from newscrawler.crawl.visits import Visits
 from newscrawler.crawl.waits import Waits
 from newscrawler.discovery import article_revisits, overlay
@@ -339,6 +339,7 @@ def preflight(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
         )
     refuse_to_flush(settings)
     ignored_settings.refuse(settings)
+    renamed_settings.announce(settings)
     if settings.get("ROBOTSTXT_PARSER") not in (None, "", default_settings.ROBOTSTXT_PARSER):
         raise StartRefused(
             f"ROBOTSTXT_PARSER is {settings.get('ROBOTSTXT_PARSER')}: robots.txt is read by RFC"

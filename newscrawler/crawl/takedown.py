@@ -410,15 +410,15 @@ class TakeDown:
             about_to(lists)
             done += erasing.erase_named(self.raw, lists)
             plan.erasing = []
-        twins = [
-            (one, url) for one, url, is_twin in doubtful.values() if is_twin and one not in stored
+        others = [
+            (one, url) for one, url, has_all in doubtful.values() if has_all and one not in stored
         ]
-        if twins:  # other addresses of the text: the next visit would store it again
-            names = [URL + one for one, _ in twins]
+        if others:  # other addresses of the text: the next visit would store it again
+            names = [URL + one for one, _ in others]
             _add(plan.fields, names)
-            _add(plan.urls, [url for _, url in twins])
+            _add(plan.urls, [url for _, url in others])
             await self.taken.put(dict.fromkeys(names, self._entry(plan)))
-            await self.taken.block([bytes.fromhex(one) for one, _ in twins], plan.hosts)
+            await self.taken.block([bytes.fromhex(one) for one, _ in others], plan.hosts)
         self._count(plan, "raw pages", done)
         return done
 

@@ -190,7 +190,7 @@ def _entries(page: Page, kind: Kind) -> tuple[str, list[tuple[str, datetime | No
 
 def _see_where(seen: SeedSeen, page: Page, kind: Kind, site: Site, sites: Sites) -> None:
     """Where redirects led. The spelling that the crawl asks for is no move, nor is
-    the twin of a host."""
+    the other form of a host."""
     if not page.hops or not seen.is_good:
         return
     was, now = sites.identify(page.asked, kind=kind), sites.identify(page.url, kind=kind)

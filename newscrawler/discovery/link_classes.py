@@ -156,6 +156,11 @@ def bare(address: str) -> str:
     return re.sub(r"\.\w{1,6}$", "", address.rstrip("/"))
 
 
+#: How the fields of rules begin (second_addresses.py): addresses that followed one, articles at home
+#: where it would change the address. "twin" is an old word, kept as fleets have it in Redis.
+SECOND, OWN = "twin", "own"
+
+
 def field_of(source: Source, class_: LinkClass, shape: str) -> str:
     """The name under which a count is kept."""
     return f"{source} {class_} {shape}"
@@ -288,7 +293,8 @@ class SiteClasses:
         self._known: dict[str, LinkClass] = {}
         self.menu = {bare(address) for address in menu}
         self.pages = 0
-        self.twins: dict[str, int] = {}  # rule (twins.py) -> addresses that followed it
+        # rule (second_addresses.py) -> addresses that followed it
+        self.second: dict[str, int] = {}
         self.own: dict[str, int] = {}  # rule -> articles at home where it would change the address
         self.renew(counts or {})
 
@@ -307,8 +313,8 @@ class SiteClasses:
         else:
             self._fields.pop(name, None)
         first, _, rest = name.partition(" ")
-        if first in ("twin", "own"):
-            rules = self.twins if first == "twin" else self.own
+        if first in (SECOND, OWN):
+            rules = self.second if first == SECOND else self.own
             rules[rest] = count
         elif first == "known":
             self._put_known(*rest.partition(" ")[::2], is_known=bool(count))

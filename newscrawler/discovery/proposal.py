@@ -88,7 +88,7 @@ def entry(found: Found, page: Document, day: str, asked: str = "") -> dict[str, 
     """What to put into the list "sites". ``day``: of the fetch, for the note on where it comes
     from; ``asked``: the host that was asked for, an alias where the site answered from another.
 
-    Seeds on a twin host (www. or not) are kept; seeds on other hosts are not in ``found``.
+    Seeds on the same host with or without www. are kept; seeds on other hosts are not in ``found``.
     """
     host = urls.domain_of(page.url)
     bare = host.removeprefix("www.")

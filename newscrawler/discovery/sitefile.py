@@ -79,7 +79,7 @@ class Site:
     article_examples: tuple[str, ...] = ()
     path_rewrites: tuple[
         tuple[str, str], ...
-    ] = ()  # (pattern, replacement) on the path: AMP and print twins
+    ] = ()  # (pattern, replacement) on the path: AMP and print forms
     render: bool | None = None  # whether pages are read with a browser; None = as is learnt
     zone: str = "+07:00"
     language: str = "vi"

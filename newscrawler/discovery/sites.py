@@ -26,7 +26,7 @@ __all__ = ["Refusal", "SeedUrl", "Site", "Sites", "SitesError", "default_sites_t
 _DAY_S = 86_400
 #: An id tells the time of writing; a piece may lie in a drawer before it is published.
 _DRAWER_S = 2 * _DAY_S
-_TWINS = ("m.", "amp.", "mobile.", "www.")
+_PREFIXES = ("m.", "amp.", "mobile.", "www.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,11 @@ class Sites:
             self._add_places(site)
         for host, place in list(
             self._places.items()
-        ):  # twins last: a host that a site names is that site's
+        ):  # these last: a host that a site names is that site's
             bare = host.removeprefix("www.")
-            for twin in (bare, *(prefix + bare for prefix in _TWINS)):
+            for other in (bare, *(prefix + bare for prefix in _PREFIXES)):
                 if not bare[0].isdigit() and bare[0] != "[":
-                    self._places.setdefault(twin, place)
+                    self._places.setdefault(other, place)
 
     def _add_places(self, site: Site) -> None:
         known = _known_urls(site)
@@ -179,7 +179,7 @@ class Sites:
         return self._sites.get(site_id)
 
     def by_host(self, host: str) -> Site | None:
-        """The enabled site that a host[:port] belongs to, as a host, alias or m./amp./www. twin."""
+        """The enabled site that a host[:port] belongs to, as a host, alias or with m., amp., www."""
         place = self._places.get(host.lower())
         return place.site if place else None
 

@@ -460,12 +460,12 @@ def duplicates(facts: Facts, limits: Limits) -> Iterator[Verdict]:
     window = facts.two_hours
     if window is None:
         return
-    twins, new = window.stats[metrics.ARTICLES_TWIN], window.stats[metrics.ARTICLES_NEW]
-    if twins + new < 50:
+    again, new = window.stats[metrics.ARTICLES_DUPLICATE], window.stats[metrics.ARTICLES_NEW]
+    if again + new < 50:
         return
-    bad = twins / (twins + new) > limits.duplicates
-    text = f"{twins} of {twins + new} articles that look new are stored under another address"
-    yield Verdict("duplicates", ALL, f"{text}: {_worst(window, 'twins')}" if bad else "")
+    bad = again / (again + new) > limits.duplicates
+    text = f"{again} of {again + new} articles that look new are stored under another address"
+    yield Verdict("duplicates", ALL, f"{text}: {_worst(window, 'duplicates')}" if bad else "")
 
 
 def field_falls(facts: Facts, limits: Limits) -> Iterator[Verdict]:

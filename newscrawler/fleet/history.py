@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from redis.exceptions import RedisError
 
+from newscrawler import metrics
+
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
@@ -44,6 +46,8 @@ SINCE = f"{_TAG}:hours:since"
 WHOLE = ""
 #: What only a site's sums of a day have: outcomes, steps of freshness.
 _OF_DAYS = ("o:", "l:")
+#: Of sites' sums: the old name, as Redis has it from before -> the name.
+_RENAMED = {"twins": "duplicates"}
 #: Commands that are sent at once.
 _AT_ONCE = 2_000
 
@@ -167,13 +171,13 @@ class Window:
         for name, count in row.items():
             kind, bar, rest = name.partition("|")
             if not bar:
-                self.stats[name] += count
+                self.stats[metrics.renamed(name)] += count
             elif kind == "g":
                 self.gauges.setdefault(rest, count)
             else:
                 owner, _, what = rest.rpartition("|")
                 place = self.sites if kind == "s" else self.nodes
-                place.setdefault(owner, Counter())[what] += count
+                place.setdefault(owner, Counter())[_RENAMED.get(what, what)] += count
 
 
 class History:
@@ -205,7 +209,10 @@ class History:
 
     async def day(self, day: int) -> dict[str, int]:
         """stat -> sum. ``day``: as of :func:`day_of`."""
-        return (await self._rows([day_key(day)]))[0]
+        sums: Counter[str] = Counter()
+        for name, count in (await self._rows([day_key(day)]))[0].items():
+            sums[metrics.renamed(name)] += count
+        return dict(sums)
 
     async def site_days(self, sites: Iterable[str], days: Iterable[int]) -> dict[str, Counter[str]]:
         """site -> what -> sum over these days."""
@@ -215,7 +222,8 @@ class History:
         for at, site in enumerate(names):
             found[site] = Counter()
             for row in rows[at * len(numbers) : (at + 1) * len(numbers)]:
-                found[site].update(row)
+                for what, count in row.items():
+                    found[site][_RENAMED.get(what, what)] += count
         return found
 
     async def hours(self, sites: Iterable[str], now_ms: int) -> dict[str, dict[int, int]]:

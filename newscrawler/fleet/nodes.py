@@ -78,7 +78,7 @@ def targets() -> dict[str, Target]:
             " url = http://host:6800/ and project = newscrawler"
         )
     found = {name: _target(name, values) for name, values in sections.items()}
-    _refuse_twins(found)
+    _refuse_repeated(found)
     return found
 
 
@@ -103,7 +103,7 @@ def _target(name: str, values: Mapping[str, str]) -> Target:
     )
 
 
-def _refuse_twins(found: Mapping[str, Target]) -> None:
+def _refuse_repeated(found: Mapping[str, Target]) -> None:
     """One scrapyd under two names would be counted, and filled, twice."""
     seen: dict[str, str] = {}
     for target in found.values():

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from redis.exceptions import RedisError
 
+from newscrawler import metrics
 from newscrawler.fleet import history
 from newscrawler.fleet.freshness import DAYS, LATE, STAGES
 
@@ -130,7 +131,7 @@ class SiteDelta:
     lags: Counter[str] = field(default_factory=Counter)  # steps of freshness.Lag -> articles
     errors: int = 0  # visits that failed and come again or not, challenges apart
     challenges: int = 0
-    twins: int = 0  # articles that are stored under another address
+    duplicates: int = 0  # articles that are stored under another address
     fields: Counter[str] = field(default_factory=Counter)  # of stored articles: those that have it
     articles: int = 0  # that ``fields`` were counted of
     hours: Counter[int] = field(default_factory=Counter)  # hour since the epoch -> new articles
@@ -144,7 +145,7 @@ class SiteDelta:
             "updated": self.updated,
             "errors": self.errors,
             "challenges": self.challenges,
-            "twins": self.twins,
+            "duplicates": self.duplicates,
             "articles": self.articles,
             "timed": sum(steps.values()),
             "late": sum(n for name, n in steps.items() if int(name[2:]) > LATE),
@@ -279,8 +280,12 @@ class Registry:
             pipe.expire(day_key, (DAYS + 1) * 86_400)
 
     async def totals(self) -> dict[str, int]:
+        """stat of metrics.py -> sum"""
         raw = await self._run(self.client.hgetall(TOTALS))
-        return {_text(name): int(value) for name, value in raw.items()}
+        sums: Counter[str] = Counter()
+        for name, value in raw.items():
+            sums[metrics.renamed(_text(name))] += int(value)
+        return dict(sums)
 
     async def sites(self) -> dict[str, SiteSums]:
         names = sorted(_text(name) for name in await self._run(self.client.smembers(SITES)))

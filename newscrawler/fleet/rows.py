@@ -45,7 +45,7 @@ class EndedVisit:
     reason: str = ""
     answered: bool = True  # the site sent something
     is_article: bool = False
-    # "new" | "updated" | "unchanged" | "twin"; empty = nothing offered to the store
+    # "new" | "updated" | "unchanged" | "duplicate"; empty = nothing offered to the store
     stored: str = ""
     fields: tuple[str, ...] = ()  # that the stored article has, of those that are counted
 
@@ -150,7 +150,7 @@ class Rows:
         delta.pages += 1
         delta.new += visit.stored == "new"
         delta.updated += visit.stored == "updated"
-        delta.twins += visit.stored == "twin"
+        delta.duplicates += visit.stored == "duplicate"
         if visit.stored in ("new", "updated"):
             delta.articles += 1
             delta.fields.update(visit.fields)
@@ -213,7 +213,7 @@ class Rows:
             newer.lags.update(old.lags)
             newer.errors += old.errors
             newer.challenges += old.challenges
-            newer.twins += old.twins
+            newer.duplicates += old.duplicates
             newer.articles += old.articles
             newer.fields.update(old.fields)
             newer.hours.update(old.hours)

@@ -50,7 +50,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class DirectLimits:
+class ExtractionLimits:
     """Pages a day, of the fleet and of one site; 0 = none. The model's budget (jobs.Limits)
     holds beside them."""
 
@@ -62,7 +62,7 @@ class ModelQueue:
     """``client`` is a redis.asyncio client."""
 
     def __init__(
-        self, client: Any, limits: DirectLimits, *, clock: Callable[[], float] = time.time
+        self, client: Any, limits: ExtractionLimits, *, clock: Callable[[], float] = time.time
     ) -> None:
         self.client = client
         self.limits = limits
@@ -121,9 +121,9 @@ class ModelQueue:
             (
                 f"direct:{domain}",
                 self.limits.pages_per_domain_per_day,
-                "LLM_DIRECT_PER_DOMAIN_PER_DAY",
+                "LLM_EXTRACTION_PAGES_PER_DOMAIN_PER_DAY",
             ),
-            ("direct", self.limits.pages_per_day, "LLM_DIRECT_PER_DAY"),
+            ("direct", self.limits.pages_per_day, "LLM_EXTRACTION_PAGES_PER_DAY"),
         )
         taken: list[str] = []
         for (

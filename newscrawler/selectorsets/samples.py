@@ -91,7 +91,7 @@ def make_sample(
 
 
 def distinct(samples: list[Sample]) -> list[Sample]:
-    """Without pages of equal text: twins prove a selector no better than one page does."""
+    """Without pages of equal text: duplicates prove a selector no better than one page does."""
     seen: set[str] = set()
     kept = []
     for sample in samples:

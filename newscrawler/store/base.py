@@ -29,7 +29,7 @@ RELATED_LOOKED_AT = 60
 #: pairs that belong together pass and .0107 of strange ones).
 LEAST_RELATED = 0.26
 
-PutStatus = Literal["new", "updated", "unchanged", "twin"]
+PutStatus = Literal["new", "updated", "unchanged", "duplicate"]
 Sort = Literal["relevance", "date"]
 #: How hits are looked for: by words alone, by meaning alone, by words and where they
 #: are weak by both.
@@ -89,7 +89,7 @@ class PutResult:
     id: str
     status: PutStatus
     version: int
-    twin_of: str = ""  # id of the article that is stored, when this one is its twin
+    duplicate_of: str = ""  # id of the stored article that this one is the duplicate of
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ class ArticleStore(Protocol):
         """Store a batch, durable on return, one result per article in order. An article whose
         title, content, published and authors equal the stored ones is "unchanged" and writes
         nothing (a gone one comes back). A new one of which its site has the same text under an
-        address that one of the two names as its canonical one is a "twin" and not stored
+        address that one of the two names as its canonical one is a "duplicate" and not stored
         (store.canonical_duplicates). ``version`` and ``cluster`` of what is handed in are not read.
         Raises StoreRefused."""
         ...

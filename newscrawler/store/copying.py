@@ -23,7 +23,7 @@ class Copied:
     written: int = 0  # articles
     #: Ids: that the target keeps under another address, that it has in another state (newer, or of
     #: another history), that it refuses, with the reason.
-    twins: list[str] = field(default_factory=list)
+    duplicates: list[str] = field(default_factory=list)
     different: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     #: What is counted -> in the source, in the target, at the end.
@@ -81,7 +81,7 @@ async def _copy_batch(
         elif state is not None and state.gone and article.id not in missing:
             missing[article.id] = [article]  # it has come back
     await _write(target, missing, done)
-    await target.mark_gone([i for i in leaving if i not in done.refused and i not in done.twins])
+    await target.mark_gone([i for i in leaving if i not in done.refused and i not in done.duplicates])
 
 
 def _after(history: list[Article], state: State | None) -> list[Article] | None:
@@ -111,10 +111,10 @@ async def _write(target: WholeStore, missing: dict[str, list[Article]], done: Co
         except StoreRefused as exc:
             results = exc.results
             done.refused |= dict.fromkeys(exc.ids, exc.reason)
-        twins = [result.id for result in results if result.status == "twin"]
-        done.twins += twins
-        left = {*twins, *done.refused}
+        duplicates = [result.id for result in results if result.status == "duplicate"]
+        done.duplicates += duplicates
+        left = {*duplicates, *done.refused}
         places = {
             i: at + 1 for i, at in places.items() if at + 1 < len(missing[i]) and i not in left
         }
-    done.written += sum(i not in done.refused and i not in done.twins for i in missing)
+    done.written += sum(i not in done.refused and i not in done.duplicates for i in missing)

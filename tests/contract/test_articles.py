@@ -396,9 +396,9 @@ async def test_an_article_at_two_addresses_is_stored_once(
     assert [r.status for r in await store.put([first])] == ["new"]
     await store.refresh()
     (result,) = await store.put([second])
-    assert (result.status, result.twin_of) == ("twin", first.id)
+    assert (result.status, result.duplicate_of) == ("duplicate", first.id)
     assert await store.get(second.id) is None and (await store.stats())["articles"] == 1
-    assert [r.status for r in await store.put([second])] == ["twin"]
+    assert [r.status for r in await store.put([second])] == ["duplicate"]
     if named_by != "both, a third":
         found = await store.find_url(there if names[0] else here)
         assert found is not None and found.id == first.id
@@ -408,7 +408,7 @@ async def test_twins_in_one_batch_are_stored_once(store: ArticleStore) -> None:
     here = f"https://{article('a', 'T', 'C').site}/a-1.html"
     text = filler(1, 200)
     first, second = _at("a", here, text), _at("b", here + "/amp", text, here)
-    assert [r.status for r in await store.put([first, second])] == ["new", "twin"]
+    assert [r.status for r in await store.put([first, second])] == ["new", "duplicate"]
 
 
 async def test_a_canonical_address_alone_proves_nothing(store: ArticleStore) -> None:

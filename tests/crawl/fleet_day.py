@@ -185,8 +185,8 @@ class Fleet:
             return
         if self.faults.doubled or self.rng.random() < 0.02:
             for _ in range(3 if self.faults.doubled else 1):
-                self._end(EndedVisit(site, "DONE", stored="twin"), worker, stats)
-                stats.inc_value(metrics.ARTICLES_TWIN)
+                self._end(EndedVisit(site, "DONE", stored="duplicate"), worker, stats)
+                stats.inc_value(metrics.ARTICLES_DUPLICATE)
         has = {"title", "content", "published"}
         if site not in self.faults.without_authors and self.rng.random() < 0.8:
             has.add("authors")

@@ -159,7 +159,7 @@ HEALTHY = {
     'newscrawler_page_reason_total{reason="RETRY(timeout)"}': "0+10x90",
     'newscrawler_page_outcome_total{outcome="CHALLENGE"}': "0+1x90",
     "newscrawler_article_new_total": "0+30x90",
-    "newscrawler_article_twin_total": "0+2x90",
+    "newscrawler_article_duplicate_total": "0+2x90",
     'newscrawler_article_lag_seconds_bucket{stage="total", le="300"}': "0+29x90",
     'newscrawler_article_lag_seconds_bucket{stage="total", le="3600"}': "0+30x90",
     'newscrawler_article_lag_seconds_bucket{stage="total", le="+Inf"}': "0+30x90",
@@ -185,7 +185,7 @@ FAULTS: dict[str, dict[str, str]] = {
     "NewscrawlerManyChallenges": {
         'newscrawler_page_outcome_total{outcome="CHALLENGE"}': "0+100x90"
     },
-    "NewscrawlerManyDuplicates": {"newscrawler_article_twin_total": "0+40x90"},
+    "NewscrawlerManyDuplicates": {"newscrawler_article_duplicate_total": "0+40x90"},
     "NewscrawlerSiteSilent": {'newscrawler_site_last_new_seconds{site="a.vn"}': "-90000x90"},
     "NewscrawlerSetFails": {'newscrawler_selector_alarms_total{label="drift"}': "0x60 1x30"},
     "NewscrawlerQuarantineGrows": {"newscrawler_frontier_quarantined": "10+20x90"},

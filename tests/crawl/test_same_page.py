@@ -70,7 +70,7 @@ def test_an_article_at_several_addresses_is_stored_once(tmp_path: Path, site: Fa
         a.title.removesuffix(" - Bản in") for a in stored(scrapy.data)
     )  # whichever came first
     assert titles == ["Đoàn công tác thăm dân", "Đội bóng vào chung kết"]
-    assert (done.stat("article/new"), done.stat("article/twin")) == (2, 1)
+    assert (done.stat("article/new"), done.stat("article/duplicate")) == (2, 1)
     asked = [path for path, _, _ in site.hits]
     assert all(asked.count(path) == 1 for path in set(asked)), asked
     said = [
@@ -85,4 +85,4 @@ def test_an_article_at_several_addresses_is_stored_once(tmp_path: Path, site: Fa
             lambda _, client: History(client).windows(round(time.time() * 1000), 60)
         )
     assert window.sites["bao.vn"]["new"] == 2
-    assert window.sites["bao.vn"]["twins"] == 1
+    assert window.sites["bao.vn"]["duplicates"] == 1

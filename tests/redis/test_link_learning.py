@@ -124,7 +124,7 @@ async def test_second_addresses_are_asked_for_no_more(r: Any) -> None:
     known, site = sites()
     one, other = LinkLearning(r), LinkLearning(r)
     for number in range(3):
-        one.note_twin(site.id, f"{HOME}/bai-{number}?box=moi", f"{HOME}/bai-{number}")
+        one.note_second_address(site.id, f"{HOME}/bai-{number}?box=moi", f"{HOME}/bai-{number}")
     await one.flush(is_last=True)
     await other.load([site.id])
     hrefs = [f"/bai-{n}-cua-bao?box=moi" for n in range(4, 8)]

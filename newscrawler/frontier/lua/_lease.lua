@@ -34,7 +34,7 @@ local function hand_out(granted, name, d, id, record, score, is_robots)
 end
 
 local given = {}  -- url ids that were handed out in this call
-local TWIN_MS = 10000
+local BESIDE_MS = 10000
 
 -- The best URL of the domain, if it may be fetched now. A domain that may not be is put right by save_domains().
 local function grant(granted, name)
@@ -65,7 +65,7 @@ local function grant(granted, name)
     elseif given[id] or call("HEXISTS", leases_key, id) == 1 then
       -- The same page is being fetched under another of its site's hosts. A second lease of the url id would take the
       -- place of the first, whose domain would then wait for ever.
-      enqueue_due(name, d, id, now + TWIN_MS, raw:byte(HEADER.at.outcome))
+      enqueue_due(name, d, id, now + BESIDE_MS, raw:byte(HEADER.at.outcome))
     else
       given[id] = true
       hand_out(granted, name, d, id, raw, tonumber(top[2]), 0)

@@ -201,7 +201,7 @@ class ElasticStore:
                     article, digest, doc, hashes, bands, "updated" if old else "new", version, old
                 )
             )
-        writes = await self._without_twins(writes, outcome)
+        writes = await self._without_duplicates(writes, outcome)
         if not writes:
             return
         await self._label(writes)
@@ -235,28 +235,28 @@ class ElasticStore:
             for d in found
         }
 
-    async def _without_twins(self, writes: list[_Write], outcome: _Outcome) -> list[_Write]:
+    async def _without_duplicates(self, writes: list[_Write], outcome: _Outcome) -> list[_Write]:
         """Those that are no other address of an article that is stored (and to be
         found) or in this batch."""
         new = [w.article for w in writes if w.old is None]
         hits = (await self._server.search(dsl.named(new)))["hits"]["hits"] if new else []
         kept: list[_Write] = []
         for w in writes:
-            twin = (
+            duplicate = (
                 None
                 if w.old
-                else self._twin(
+                else self._duplicate(
                     w, [*hits, *({"_id": k.article.id, "_source": k.doc} for k in kept)]
                 )
             )
-            if twin is None:
+            if duplicate is None:
                 kept.append(w)
             else:
-                outcome.results[w.article.id] = twin
+                outcome.results[w.article.id] = duplicate
         return kept
 
     @staticmethod
-    def _twin(new: _Write, stored: Sequence[dict[str, Any]]) -> PutResult | None:
+    def _duplicate(new: _Write, stored: Sequence[dict[str, Any]]) -> PutResult | None:
         own, other = new.article.url, new.doc.get("canonical")
         for hit in stored:
             source = hit["_source"]
@@ -268,7 +268,7 @@ class ElasticStore:
             ):
                 continue
             if canonical_duplicates.is_alike(new.article.content, new.shingles, _content(source)):
-                return PutResult(new.article.id, "twin", source["version"], hit["_id"])
+                return PutResult(new.article.id, "duplicate", source["version"], hit["_id"])
         return None
 
     async def _keep_old(self, writes: list[_Write]) -> None:

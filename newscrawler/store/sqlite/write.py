@@ -93,8 +93,8 @@ class Writer:
                     continue
                 # Without ``prepared`` it was changed by another process meanwhile.
                 new = prepared or self._ready(article, digest)
-                twin = self._twin(new) if old is None else None
-                results.append(twin or self._write(new, old, now, numbers))
+                duplicate = self._duplicate(new) if old is None else None
+                results.append(duplicate or self._write(new, old, now, numbers))
         return results
 
     def mark_gone(self, ids: Sequence[str]) -> int:
@@ -232,7 +232,7 @@ class Writer:
             canonical_duplicates.other_address(article),
         )
 
-    def _twin(self, new: _Ready) -> PutResult | None:
+    def _duplicate(self, new: _Ready) -> PutResult | None:
         a = new.article
         named: list[Any] = self._db.execute(_NAMING, (a.url,)).fetchall()
         if new.other:
@@ -243,7 +243,7 @@ class Writer:
             if stored.site == a.site and canonical_duplicates.is_alike(
                 a.content, new.shingles, stored.content
             ):
-                return PutResult(a.id, "twin", version, article_id)
+                return PutResult(a.id, "duplicate", version, article_id)
         return None
 
     # ------------------------------------------------------------------ near-duplicates

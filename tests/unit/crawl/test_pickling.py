@@ -38,7 +38,7 @@ def test_a_copy_is_equal_and_its_own() -> None:
             authors=["An"],
             origins={"title": "og"},
         ),
-        PutResult("00" * 16, "twin", 2, "11" * 16),
+        PutResult("00" * 16, "duplicate", 2, "11" * 16),
     ):
         copy = pickle.loads(pickle.dumps(thing, pickle.HIGHEST_PROTOCOL))
         assert copy == thing and type(copy) is type(thing)

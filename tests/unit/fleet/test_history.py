@@ -120,12 +120,12 @@ def test_what_could_not_be_written_is_given_back_whole() -> None:
     rows.note(visit, 1)
     rows.note(EndedVisit("a.vn", "RETRY", "dns"), 2)
     rows.note(EndedVisit("a.vn", "CHALLENGE", "cloudflare"), 3)
-    rows.note(EndedVisit("a.vn", "DONE", stored="twin"), 4)
+    rows.note(EndedVisit("a.vn", "DONE", stored="duplicate"), 4)
     taken = rows.take_deltas()
     rows.note(visit, 5)
     rows.give_back(taken)
     counts = rows.take_deltas()["a.vn"].counts()
-    assert (counts["errors"], counts["challenges"], counts["twins"]) == (1, 1, 1)
+    assert (counts["errors"], counts["challenges"], counts["duplicates"]) == (1, 1, 1)
     assert (counts["articles"], counts["f:title"], counts["pages"]) == (2, 2, 5)
 
 

@@ -23,10 +23,10 @@ STILL_ASKED = 50
 _PIECE = re.compile(r"[/.][a-z][a-z-]{0,11}/?")
 
 
-def rule_of(twin: str, original: str) -> str | None:
+def rule_of(second: str, original: str) -> str | None:
     """``query box``: the parameter is left off; ``end /amp``, ``front /amp``: that piece of the
     path is. None: the two differ in another way."""
-    one, other = urlsplit(twin), urlsplit(original)
+    one, other = urlsplit(second), urlsplit(original)
     if (one.scheme, one.netloc) != (other.scheme, other.netloc):
         return None
     if one.path == other.path:
@@ -43,7 +43,7 @@ def rule_of(twin: str, original: str) -> str | None:
             rule = f"front {front}"
         else:
             rule = None
-    return rule if rule and applied(rule, twin) == original else None
+    return rule if rule and applied(rule, second) == original else None
 
 
 def applied(rule: str, url: str) -> str | None:
@@ -63,12 +63,12 @@ def applied(rule: str, url: str) -> str | None:
     return urlunsplit((parts.scheme, parts.netloc, path, query, ""))
 
 
-def original(url: str, twins: Mapping[str, int], own: Mapping[str, int]) -> str | None:
-    """The article's own address, by the rules of its site. ``twins``, ``own``: rule -> addresses
+def original(url: str, second: Mapping[str, int], own: Mapping[str, int]) -> str | None:
+    """The article's own address, by the rules of its site. ``second``, ``own``: rule -> addresses
     that followed it, and that did not."""
     if not crc32(url.encode()) % STILL_ASKED:
         return None
-    for rule, count in twins.items():
+    for rule, count in second.items():
         if count >= ENOUGH and not own.get(rule) and (found := applied(rule, url)) is not None:
             return found
     return None
