@@ -84,7 +84,10 @@ def fleet_counters(totals: dict[str, int]) -> Iterator[Metric]:
         samples = list((dict.fromkeys(KNOWN.get(stat.name, ()), 0) | counted).items())
         is_labelled = "label:" in stat.meaning or any(label for label, _ in samples)
         names = LABELS.get(stat.name, ("label",)) if is_labelled else ()
-        for told_as in (stat.name, *(old for old, new in metrics.RENAMED.items() if new == stat.name)):
+        for told_as in (
+            stat.name,
+            *(old for old, new in metrics.RENAMED.items() if new == stat.name),
+        ):
             family = CounterMetricFamily(name_of(told_as), _help(stat), labels=names)
             for label, value in samples or ([] if names else [("", 0)]):
                 values = label.split("/", len(names) - 1) if names else []

@@ -130,10 +130,10 @@ class LeaseLoop:
         self.idle_s = idle_s
         self.longest_wait_ms = settings.getfloat("CRAWL_LONGEST_WAIT_S") * 1000
         self.inflight: dict[Request, InFlight] = {}
-        self.suspects: deque[tuple[float, Request]] = (
+        self.poison_candidates: deque[tuple[float, Request]] = (
             deque()
         )  # (when leased, request): they may kill this process
-        self.on_trial: Request | None = None  # the one of them that is at work
+        self.retried_alone: Request | None = None  # the one of them that is at work
         self.acks: list[Ack] = []
         self.fetches: list[Fetched] = []
         self.unfetched: list[Lease] = []  # to give back
@@ -187,8 +187,8 @@ class LeaseLoop:
             held = self.inflight.pop(request, None)  # by identity: copies carry no lease
             if held is not None:
                 self._finish(held)
-            if request is self.on_trial:
-                self.on_trial = None
+            if request is self.retried_alone:
+                self.retried_alone = None
                 self.wake.set()
             original(request)
 
@@ -480,7 +480,9 @@ class LeaseLoop:
         self.reader.call_at(most // 2 if under_way >= most else -1, self.wake.set)
         if under_way >= most:
             return 0
-        return max(0, min(self.buffer_size, most) - len(self.queue.buffer) - len(self.suspects))
+        return max(
+            0, min(self.buffer_size, most) - len(self.queue.buffer) - len(self.poison_candidates)
+        )
 
     def _takes_nothing(self) -> bool:
         """The end has come, or what was fetched could not be stored or told."""
@@ -496,29 +498,29 @@ class LeaseLoop:
 
     def _take_back(self, before: float) -> None:
         """What was leased before a moment and has not begun."""
-        for begun in (self.queue.buffer, self.suspects):
+        for begun in (self.queue.buffer, self.poison_candidates):
             while begun and begun[0][0] < before:
                 request = begun.popleft()[1]
                 self.inflight.pop(request, None)
                 self.unfetched.append(request.meta["lease"])
-                if request is self.on_trial:
-                    self.on_trial = None
+                if request is self.retried_alone:
+                    self.retried_alone = None
 
-    async def _try_suspect(self) -> None:
+    async def _try_poison_candidate(self) -> None:
         """One at a time: the mark in Redis then says of one URL that it was at work when
         this process died."""
         engine = self.crawler.engine
         if (
-            self.on_trial
-            or not self.suspects
+            self.retried_alone
+            or not self.poison_candidates
             or self._engine_is_closing()
             or engine is None
             or engine._slot is None
         ):
             return
-        lease = self.suspects[0][1].meta["lease"]
-        is_ours = await self.frontier.begin_trial(lease)
-        request = self.suspects.popleft()[1]
+        lease = self.poison_candidates[0][1].meta["lease"]
+        is_ours = await self.frontier.begin_isolated_retry(lease)
+        request = self.poison_candidates.popleft()[1]
         if not is_ours:
             self.inflight.pop(request, None)
             self.stats.inc_value(metrics.LEASES_LOST)
@@ -528,7 +530,7 @@ class LeaseLoop:
             lease.url,
             lease.crashes,
         )
-        self.on_trial = request
+        self.retried_alone = request
         self.queue.buffer.append((time.monotonic(), request))
         engine._slot.nextcall.schedule()
 
@@ -574,7 +576,7 @@ class LeaseLoop:
         # An answer from before an addition that ended meanwhile cannot say that there
         # is nothing to do.
         await self._take(step, k if additions == self.additions and not self.adding else 0)
-        await self._try_suspect()
+        await self._try_poison_candidate()
 
     async def _show_throttle(self, fetches: list[Fetched]) -> None:
         """AUTOTHROTTLE_DEBUG: the line that Scrapy logs for every response, with the fleet's delay.
@@ -639,7 +641,11 @@ class LeaseLoop:
                 self.unfetched += leases[number:]
                 raise
             self.inflight[request] = InFlight(lease)
-            place = self.suspects if self.frontier.is_suspect(lease) else self.queue.buffer
+            place = (
+                self.poison_candidates
+                if self.frontier.is_poison_candidate(lease)
+                else self.queue.buffer
+            )
             place.append((time.monotonic(), request))
         if self._engine_is_closing():
             self._give_back_buffer()
@@ -705,7 +711,9 @@ class LeaseLoop:
             return
         rest = await resting(self.frontier.operator)
         self.stats.set_value(metrics.FRONTIER_SUSPECTS, rest.urls)
-        text = "Nothing is due soon, what waits stays queued urls=%d next_in_s=%d suspects=%d"
+        text = (
+            "Nothing is due soon, what waits stays queued urls=%d next_in_s=%d poison_candidates=%d"
+        )
         logger.info(text, step.queued, next_s, rest.urls)
 
     def _count_links(self, offered: AddResult) -> None:

@@ -156,8 +156,8 @@ def bare(address: str) -> str:
     return re.sub(r"\.\w{1,6}$", "", address.rstrip("/"))
 
 
-#: How the fields of rules begin (second_addresses.py): addresses that followed one, articles at home
-#: where it would change the address. "twin" is an old word, kept as fleets have it in Redis.
+#: How the fields of rules begin (second_addresses.py): addresses that followed one, articles at
+#: home where it would change the address. "twin" is an old word, kept as fleets have it in Redis.
 SECOND, OWN = "twin", "own"
 
 

@@ -179,7 +179,7 @@ class Sites:
         return self._sites.get(site_id)
 
     def by_host(self, host: str) -> Site | None:
-        """The enabled site that a host[:port] belongs to, as a host, alias or with m., amp., www."""
+        """The enabled site that a host[:port] belongs to, also by alias, m., amp., www."""
         place = self._places.get(host.lower())
         return place.site if place else None
 

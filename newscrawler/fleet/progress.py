@@ -240,13 +240,14 @@ class Stays:
     planned), and how much of it rests because workers died while they had it."""
 
     next_s: float
-    suspects: int
+    poison_candidates: int
 
     def text(self) -> str:
         text = f"The first is due in {clock_text(self.next_s)}." if self.next_s >= 0 else ""
-        if self.suspects:
+        if self.poison_candidates:
             text += (
-                f" Pages that may kill workers are resting: {self.suspects:,} of them; `scrapy"
+                f" Pages that may kill workers are resting: {self.poison_candidates:,} of them;"
+                " `scrapy"
                 " frontier why URL` says until when, a run that is still going then tries each by"
                 " itself."
             )

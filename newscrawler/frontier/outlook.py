@@ -172,13 +172,13 @@ async def resting(operator: Operator) -> Resting:
                 url_ids = [url_id for url_id, _ in part]
                 held = await operator.client.hmget(keys.records(shard, state.domain), url_ids)
                 for (url_id, due_ms), data in zip(part, held, strict=True):
-                    if data is not None and _is_suspect(url_id, state.domain, data):
+                    if data is not None and _is_poison_candidate(url_id, state.domain, data):
                         found.append(int(due_ms))
     return Resting(len(found), min(found, default=0))
 
 
-def _is_suspect(url_id: bytes, domain: str, data: bytes) -> bool:
+def _is_poison_candidate(url_id: bytes, domain: str, data: bytes) -> bool:
     try:
-        return state_text.is_suspect(records.unpack_queued(url_id, domain, data))
+        return state_text.is_poison_candidate(records.unpack_queued(url_id, domain, data))
     except records.BadRecord:
         return False

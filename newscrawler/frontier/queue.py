@@ -835,18 +835,18 @@ class Frontier:
                         lease.deadline_ms = deadline
         return lost
 
-    def is_suspect(self, lease: Lease) -> bool:
+    def is_poison_candidate(self, lease: Lease) -> bool:
         """Whether it may be what kills workers: to be fetched by itself, after
-        :meth:`begin_trial`."""
-        return lease.crashes >= self.config.suspect_after
+        :meth:`begin_isolated_retry`."""
+        return lease.crashes >= self.config.poison_candidate_after
 
-    async def begin_trial(self, lease: Lease) -> bool:
+    async def begin_isolated_retry(self, lease: Lease) -> bool:
         """From now until its ack the death of this worker counts against the URL. False:
         the lease is lost."""
         await self._settle_layout()
         with translated():
             deadline: int = await self.scripts.run(
-                "trial",
+                "isolated_retry",
                 keys.prefix(self._shard(lease.domain)),
                 self.config.lease_ms,
                 lease.url_id,

@@ -36,7 +36,7 @@ NAMES = (
     "set_clock",
     "step",
     "take_down",
-    "trial",
+    "isolated_retry",
     "unwant",
     "want",
 )

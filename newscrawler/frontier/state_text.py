@@ -12,10 +12,10 @@ from newscrawler.frontier.types import CLASSES, FrontierConfig, Record
 from newscrawler.items import LIST_KINDS
 
 ROBOTS_STATES = ("unknown", "rules", "free", "unreachable")
-#: Deaths from which on a URL is a suspect, and those during its trials that prove it; no
-#: setting changes them.
-SUSPECT_AFTER = FrontierConfig().suspect_after
-MAX_TRIALS = FrontierConfig().max_trials
+#: Deaths from which on a URL is a poison candidate, and those during its isolated retries that
+#: prove it; no setting changes them.
+POISON_CANDIDATE_AFTER = FrontierConfig().poison_candidate_after
+MAX_ISOLATED_RETRIES = FrontierConfig().max_isolated_retries
 
 
 def group_gate(data: bytes) -> tuple[int, str]:
@@ -162,25 +162,27 @@ def _why_finished(record: Record, now: int) -> str:
     return text
 
 
-def is_suspect(record: Record) -> bool:
-    return record.crashes >= SUSPECT_AFTER
+def is_poison_candidate(record: Record) -> bool:
+    return record.crashes >= POISON_CANDIDATE_AFTER
 
 
 def suspicion_of(record: Record) -> str:
-    """What is told of a suspect; empty for any other URL."""
-    if not is_suspect(record) or record.state not in ("queued", "waiting", "leased"):
+    """What is told of a poison candidate; empty for any other URL."""
+    if not is_poison_candidate(record) or record.state not in ("queued", "waiting", "leased"):
         return ""
-    text = f"suspected to kill workers ({SUSPECT_AFTER} died while they held it, among others"
-    deaths = record.crashes - SUSPECT_AFTER
+    text = (
+        f"suspected to kill workers ({POISON_CANDIDATE_AFTER} died while they held it, among others"
+    )
+    deaths = record.crashes - POISON_CANDIDATE_AFTER
     if deaths:
         text += f", and {deaths} while it was tried by itself"
     if deaths and record.kind not in LIST_KINDS:
-        text += f"; {MAX_TRIALS} such are its end, in quarantine"
+        text += f"; {MAX_ISOLATED_RETRIES} such are its end, in quarantine"
     if record.state != "leased":
         what_next = "rests, then is" if record.due_ms else "next it is"
         return f"{text}): {what_next} tried by itself"
     if record.on_trial:
-        return f"{text}): on trial, by itself"
+        return f"{text}): retried by itself"
     return f"{text}): waits in its worker to be tried by itself"
 
 

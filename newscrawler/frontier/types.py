@@ -96,11 +96,11 @@ class FrontierConfig:
     lease_ms: int = 90_000
     max_tries: int = 4
     # Deaths of workers that held a URL, among others, after which it is suspected to kill them and
-    # tried by itself; and deaths during such trials that prove it. Rests of 1, 4, 16 and 64 leases
-    # come before the trials, so that a storm that kills workers for another reason must last for
+    # tried by itself; and deaths during such retries that prove it. Rests of 1, 4, 16 and 64 leases
+    # come before the retries, so that a storm that kills workers for another reason must last for
     # two hours before an innocent URL can be proved guilty.
-    suspect_after: int = 3
-    max_trials: int = 4
+    poison_candidate_after: int = 3
+    max_isolated_retries: int = 4
     queue_limit: int = 50_000  # per domain
     retry_ms: int = 60_000  # first retry; four times as long with every further one
     retry_max_ms: int = 6 * 3_600_000
@@ -218,7 +218,9 @@ class Lease:
     score: int = 0
     last_visit_ms: int = 0  # 0 = never visited
     raw_ref: str | None = None  # of the last visit that was kept
-    crashes: int = 0  # FrontierConfig.suspect_after or more: a suspect, see Frontier.begin_trial
+    crashes: int = (
+        0  # FrontierConfig.poison_candidate_after or more: see Frontier.begin_isolated_retry
+    )
     header: bytes = b""  # of its record as it was granted, goes back with the ack
     wanted: tuple[Wanted, ...] = ()  # by bounded crawls
     was_known: bool = True  # False: one of them brought it into the queue
@@ -383,4 +385,4 @@ class Record:
     hint: dict[str, Any] | None = None
     worker: str | None = None  # of the lease
     deadline_ms: int | None = None
-    on_trial: bool = False  # leased, as the one suspect that its worker is trying
+    on_trial: bool = False  # leased, as the one poison candidate that its worker retries

@@ -81,7 +81,9 @@ async def _copy_batch(
         elif state is not None and state.gone and article.id not in missing:
             missing[article.id] = [article]  # it has come back
     await _write(target, missing, done)
-    await target.mark_gone([i for i in leaving if i not in done.refused and i not in done.duplicates])
+    await target.mark_gone(
+        [i for i in leaving if i not in done.refused and i not in done.duplicates]
+    )
 
 
 def _after(history: list[Article], state: State | None) -> list[Article] | None:

@@ -103,7 +103,9 @@ def test_the_text_comes_from_the_stored_page(
     done = scrapy.run("crawl", "news", timeout=100)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stat("page/reason/NOT_ARTICLE(no content)") == 1, done.stats
-    assert (done.stat("llm/extraction/grounded"), done.stat("llm/calls")) == (1, 1), done.stderr[-3000:]
+    assert (done.stat("llm/extraction/grounded"), done.stat("llm/calls")) == (1, 1), done.stderr[
+        -3000:
+    ]
     (article,) = stored(scrapy)
     assert article.content == "\n\n".join(LINES) and article.origins["content"] == "llm"
     assert web.hits[PATH] == 1, "the site was not asked a second time"

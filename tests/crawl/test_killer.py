@@ -23,7 +23,7 @@ from tests.redis.helpers import check, leap
 pytestmark = pytest.mark.slow
 
 RULE = FrontierConfig()
-MOST_DEATHS = RULE.suspect_after + RULE.max_trials
+MOST_DEATHS = RULE.poison_candidate_after + RULE.max_isolated_retries
 
 
 async def rest(frontier: Frontier, client: Any) -> None:
@@ -48,10 +48,12 @@ def test_a_page_that_kills_its_worker_each_time_ends_in_quarantine(
             break
         assert end.returncode == -signal.SIGKILL, end.stderr[-2000:]
         deaths += 1
-        if deaths >= RULE.suspect_after:  # it rests, for longer than a crawl of this test waits
+        if (
+            deaths >= RULE.poison_candidate_after
+        ):  # it rests, for longer than a crawl of this test waits
             queue._ask(rest)
     assert deaths == MOST_DEATHS
-    assert tried_alone == RULE.max_trials
+    assert tried_alone == RULE.max_isolated_retries
     listed = queue._ask(lambda frontier, client: frontier.operator.quarantined())
     assert [(row.url, row.reason) for row in listed] == [(killer, "crashes")], (
         "nothing else is suspected"

@@ -139,7 +139,7 @@ async def test_every_script_keeps_to_one_slot(client: Any) -> None:
     leases = (await f.step(64, answers, [ended(lease) for lease in robots])).leases
     assert len(leases) == len(DOMAINS)
     assert await f.renew(leases) == []
-    assert await f.begin_trial(leases[0])
+    assert await f.begin_isolated_retry(leases[0])
     assert await f.give_back(leases[:10]) == 10
     failed = [done(lease, Outcome.RETRY, status=500) for lease in leases[10:]]
     await f.step(0, failed, [ended(lease, 500) for lease in leases[10:]])
@@ -158,7 +158,7 @@ async def test_every_script_keeps_to_one_slot(client: Any) -> None:
         "add",
         "step",
         "renew",
-        "trial",
+        "isolated_retry",
         "give_back",
         "put_domains",
         "quarantine",

@@ -14,9 +14,9 @@ from tests.patience import Deadline
 from tests.redis.helpers import advance, check, done, ended, frontier, links, run_out
 
 
-async def die_holding(f: Frontier, lease: Lease, *, on_trial: bool) -> None:
-    assert f.is_suspect(lease) or not on_trial
-    assert not on_trial or await f.begin_trial(lease)
+async def die_holding(f: Frontier, lease: Lease, *, retried_alone: bool) -> None:
+    assert f.is_poison_candidate(lease) or not retried_alone
+    assert not retried_alone or await f.begin_isolated_retry(lease)
     await run_out(f.client, lease)
     assert (await f.step(0)).leased == 0
 
@@ -28,14 +28,14 @@ async def test_what_kills_its_worker_each_time_ends_in_quarantine_after_seven_de
     await f.add(links(1))
     for _ in range(3):  # at once
         (lease,) = (await f.step(1)).leases
-        await die_holding(f, lease, on_trial=False)
+        await die_holding(f, lease, retried_alone=False)
     for rest_ms in (60_000, 240_000, 960_000, 3_840_000):  # leases: 1, 4, 16, 64
         await advance(r, rest_ms - 1000)
-        assert (await f.step(1)).leases == [], "a suspect rests"
+        assert (await f.step(1)).leases == [], "a poison candidate rests"
         await check(r)
         await advance(r, 1000)
         (lease,) = (await f.step(1)).leases
-        await die_holding(f, lease, on_trial=True)
+        await die_holding(f, lease, retried_alone=True)
         await check(r)
     await advance(r, 86_400_000)
     assert (await f.step(1)).leases == []
@@ -51,7 +51,7 @@ async def test_a_url_that_was_only_held_by_a_hundred_dead_workers_is_not_given_u
     await f.add(links(1))
     for _ in range(100):
         (lease,) = (await f.step(1)).leases
-        await die_holding(f, lease, on_trial=False)
+        await die_holding(f, lease, retried_alone=False)
         await advance(r, 60_000)
     assert lease.crashes == 3
     (lease,) = (await f.step(1)).leases
@@ -60,27 +60,27 @@ async def test_a_url_that_was_only_held_by_a_hundred_dead_workers_is_not_given_u
     await check(r)
 
 
-async def test_a_trial_that_ends_well_or_is_not_begun_acquits(r: Any) -> None:
-    f = await frontier(r, suspect_after=1)
+async def test_an_isolated_retry_that_ends_well_or_is_not_begun_acquits(r: Any) -> None:
+    f = await frontier(r, poison_candidate_after=1)
     await f.add(links(1, kind=Kind.SECTION))
     (lease,) = (await f.step(1)).leases
-    await die_holding(f, lease, on_trial=False)
+    await die_holding(f, lease, retried_alone=False)
     await advance(r, 60_000)
     (lease,) = (await f.step(1)).leases
-    assert await f.begin_trial(lease)
+    assert await f.begin_isolated_retry(lease)
     await f.give_back([lease])  # a stop in order
     (lease,) = (await f.step(1)).leases
-    await die_holding(f, lease, on_trial=False)  # the mark was the old lease's
+    await die_holding(f, lease, retried_alone=False)  # the mark was the old lease's
     assert (await f.record(lease.url_id, "a.vn")).crashes == 1  # type: ignore[union-attr]
     await advance(r, 60_000)
     (lease,) = (await f.step(1)).leases
-    assert await f.begin_trial(lease)
+    assert await f.begin_isolated_retry(lease)
     await f.step(0, [done(lease)], [ended(lease)])
     assert (await f.record(lease.url_id, "a.vn")).crashes == 0  # type: ignore[union-attr]
-    assert not await f.begin_trial(lease), "it is no longer ours"
+    assert not await f.begin_isolated_retry(lease), "it is no longer ours"
 
 
-async def test_why_tells_of_a_suspect_where_it_stands(r: Any) -> None:
+async def test_why_tells_of_a_poison_candidate_where_it_stands(r: Any) -> None:
     f = await frontier(r)
     await f.add(links(1))
     (lease,) = (await f.step(1)).leases
@@ -90,10 +90,10 @@ async def test_why_tells_of_a_suspect_where_it_stands(r: Any) -> None:
 
     assert await why() == "being fetched by w1"
     for _ in range(2):
-        await die_holding(f, lease, on_trial=False)
+        await die_holding(f, lease, retried_alone=False)
         assert "suspected" not in await why()
         (lease,) = (await f.step(1)).leases
-    await die_holding(f, lease, on_trial=False)
+    await die_holding(f, lease, retried_alone=False)
     assert "comes again in " in await why() and "; suspected to kill workers (3 died" in await why()
     assert (await why()).endswith("among others): rests, then is tried by itself")
     found = await resting(f.operator)
@@ -104,8 +104,8 @@ async def test_why_tells_of_a_suspect_where_it_stands(r: Any) -> None:
     (lease,) = (await f.step(1)).leases
     assert "held by w1; suspected" in await why()
     assert "waits in its worker to be tried by itself" in await why()
-    assert await f.begin_trial(lease)
-    assert (await why()).endswith("on trial, by itself")
+    assert await f.begin_isolated_retry(lease)
+    assert (await why()).endswith("retried by itself")
     await run_out(r, lease)
     await f.step(0)
     assert "and 1 while it was tried by itself; 4 such are its end, in quarantine" in await why()
@@ -113,22 +113,22 @@ async def test_why_tells_of_a_suspect_where_it_stands(r: Any) -> None:
     await advance(r, 240_000)
     assert (await resting(f.operator)).urls == 0, "its time has come"
     (lease,) = (await f.step(1)).leases
-    assert await f.begin_trial(lease)
+    assert await f.begin_isolated_retry(lease)
     await f.step(0, [done(lease)], [ended(lease)])
     assert "suspected" not in await why()
 
 
 async def test_a_list_page_that_kills_its_workers_is_tried_every_six_hours(r: Any) -> None:
-    f = await frontier(r, suspect_after=1, max_trials=1)
+    f = await frontier(r, poison_candidate_after=1, max_isolated_retries=1)
     await f.add(links(1, kind=Kind.HOME))
     (lease,) = (await f.step(1)).leases
-    await die_holding(f, lease, on_trial=False)
+    await die_holding(f, lease, retried_alone=False)
     for rest_ms in (60_000, 6 * 3_600_000, 6 * 3_600_000):
         await advance(r, rest_ms - 1000)
         assert (await f.step(1)).leases == []
         await advance(r, 1000)
         (lease,) = (await f.step(1)).leases
-        await die_holding(f, lease, on_trial=True)
+        await die_holding(f, lease, retried_alone=True)
         await check(r)
     assert (await f.counts()).quarantined == 0
 
@@ -139,12 +139,12 @@ async def test_a_robots_txt_that_kills_its_workers_is_asked_for_ever_more_rarely
     for _ in range(4):
         (lease,) = (await f.step(1)).leases
         assert lease.kind is Kind.ROBOTS
-        await die_holding(f, lease, on_trial=False)
+        await die_holding(f, lease, retried_alone=False)
     await advance(r, 119_000)
     assert (await f.step(1)).leases == [], "it waits for two minutes, then for four"
     await advance(r, 1000)
     (lease,) = (await f.step(1)).leases
-    await die_holding(f, lease, on_trial=False)
+    await die_holding(f, lease, retried_alone=False)
     await advance(r, 239_000)
     assert (await f.step(1)).leases == []
     await advance(r, 1000)

@@ -68,7 +68,7 @@ class World:
         self.fences: dict[bytes, int] = {}
         self.accepted: set[bytes] = set()  # url ids that add or step said were added or seen
         self.gone: set[bytes] = set()  # purged
-        self.trials = 0
+        self.isolated_retries = 0
 
     async def open(self) -> None:
         self.archive = Archive(self.rng)
@@ -84,8 +84,8 @@ class World:
             "seen_buckets": 1,
             "seen_per_bucket": 20,
             "max_tries": 3,
-            "suspect_after": 1,
-            "max_trials": 2,
+            "poison_candidate_after": 1,
+            "max_isolated_retries": 2,
             "call_ms": self.rng.choice([0, 60_000]),  # each call ends as early as it may, or none
         }
         for i in range(3):
@@ -202,12 +202,12 @@ class World:
         worker = self.pick()
         assert await worker.renew(self.held[worker.worker]) == []
 
-    async def trial(self) -> None:
+    async def isolated_retry(self) -> None:
         worker = self.pick()
         for lease in self.held[worker.worker]:
-            if worker.is_suspect(lease):
-                assert await worker.begin_trial(lease)
-                self.trials += 1
+            if worker.is_poison_candidate(lease):
+                assert await worker.begin_isolated_retry(lease)
+                self.isolated_retries += 1
 
     async def die(self) -> None:
         """kill -9, then either a restart under the same name or leases that run out."""
@@ -302,7 +302,7 @@ async def test_invariants_hold_under_any_interleaving(r: Any, run: int, steps: i
         world.step,
         world.give_back,
         world.renew,
-        world.trial,
+        world.isolated_retry,
         world.die,
         world.late_ack,
         world.operator,
@@ -316,6 +316,6 @@ async def test_invariants_hold_under_any_interleaving(r: Any, run: int, steps: i
         leased = max(leased, sum(p == "leased" for p in places.values()))
         missing = world.accepted - world.gone - set(places) - set(world.archive.held)
         assert not missing, f"lost: {[i.hex() for i in missing]}"
-    print(f"trials {world.trials}")
+    print(f"isolated retries {world.isolated_retries}")
     assert leased and len(world.fences) > 3 and len(world.accepted) > 10, "nothing happened"
     await world.verify()

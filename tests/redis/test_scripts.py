@@ -59,7 +59,7 @@ async def test_every_script_runs(r: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     await f.step(0, [done(robots, robots=RobotsAnswer(200, b"x"))], [ended(robots)])
     (lease,) = (await f.step(1)).leases
     assert await f.renew([lease]) == []
-    assert await f.begin_trial(lease)
+    assert await f.begin_isolated_retry(lease)
     assert await f.give_back([lease]) == 1
     for outcome in (Outcome.DONE, Outcome.RETRY):
         (lease,) = (await f.step(1)).leases

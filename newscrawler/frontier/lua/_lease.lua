@@ -1,5 +1,5 @@
 -- Part: granting, ending and reaping leases.
--- Needs C.lease_ms, C.obey_robots, C.suspect_after, C.max_trials, C.retry_max_ms, C.backoff_start_ms,
+-- Needs C.lease_ms, C.obey_robots, C.poison_candidate_after, C.max_isolated_retries, C.retry_max_ms, C.backoff_start_ms,
 -- C.backoff_max_ms, W (worker id).
 local TURNS = { 0, 1, 0, 2, 0, 1, 0, 1, 0 }  -- high 5, mid 3, low 1
 local TURNS_OF = { 5, 3, 1 }
@@ -115,26 +115,27 @@ local function lease(k)
   return granted
 end
 
--- The worker died, and held this URL among others, which says little: after C.suspect_after such deaths it is a
--- suspect. A suspect rests, and is then tried one at a time (trial.lua); only deaths during a trial count further.
+-- The worker died, and held this URL among others, which says little: after C.poison_candidate_after such deaths it is a
+-- poison candidate. That rests, and is then retried by itself (isolated_retry.lua); only deaths during such a retry
+-- count further.
 -- Returns ms to rest, or nil when there is no doubt left.
 local function crash(h, e)
-  if e.state >= ON_TRIAL or h.crashes < C.suspect_after then h.crashes = h.crashes + 1 end
-  local deaths_on_trial = h.crashes - C.suspect_after
-  if deaths_on_trial >= C.max_trials then
+  if e.state >= RETRIED_ALONE or h.crashes < C.poison_candidate_after then h.crashes = h.crashes + 1 end
+  local deaths_alone = h.crashes - C.poison_candidate_after
+  if deaths_alone >= C.max_isolated_retries then
     if not is_list(h.kind) then return nil end
     h.crashes = h.crashes - 1  -- a home page is never given up
     return C.retry_max_ms
   end
-  return deaths_on_trial < 0 and 0 or min(C.lease_ms * 4 ^ deaths_on_trial, C.retry_max_ms)
+  return deaths_alone < 0 and 0 or min(C.lease_ms * 4 ^ deaths_alone, C.retry_max_ms)
 end
 
 -- robots.txt is never given up: what seems to kill workers is asked for ever more rarely, and its domain waits.
 local function robots_crash(d)
   d.robots_tries = min(d.robots_tries + 1, 255)
-  if d.robots_tries <= C.suspect_after then return end
+  if d.robots_tries <= C.poison_candidate_after then return end
   d.robots = ROBOTS.WAIT
-  d.robots_due = now + min(C.backoff_start_ms * 2 ^ min(d.robots_tries - C.suspect_after, 20), C.backoff_max_ms)
+  d.robots_due = now + min(C.backoff_start_ms * 2 ^ min(d.robots_tries - C.poison_candidate_after, 20), C.backoff_max_ms)
 end
 
 -- Ends a lease whose visit came to nothing.

@@ -53,7 +53,7 @@ local leases, leases_key = {}, P .. ":lease"
 local ended_leases, new_leases, new_deadlines = {}, {}, {}
 -- A lease is a list: as it was read, whether it has changed, what is packed, and where the worker's name begins.
 --@fields e raw changed @LEASE at
-local FETCHED, ON_TRIAL = 1, 2  -- state: the sum of those that are
+local FETCHED, RETRIED_ALONE = 1, 2  -- state: the sum of those that are
 local function unpack_lease(id, raw)
   local e = raw and { raw, false, LEASE.unpack(raw) } or false
   leases[id] = e

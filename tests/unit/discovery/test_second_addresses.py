@@ -41,4 +41,6 @@ def test_a_rule_is_believed_after_three_addresses_and_while_none_contradicts() -
     found = [second_addresses.original(url, {"query box": 3}, {}) for url in urls]
     assert 480 <= sum(url is not None for url in found) < 500, "some are asked for all the same"
     assert all(second_addresses.original(url, {"query box": 2}, {}) is None for url in urls)
-    assert all(second_addresses.original(url, {"query box": 9}, {"query box": 1}) is None for url in urls)
+    assert all(
+        second_addresses.original(url, {"query box": 9}, {"query box": 1}) is None for url in urls
+    )

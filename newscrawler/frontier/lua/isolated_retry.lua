@@ -1,4 +1,5 @@
--- Mark the lease of a suspect as on trial: it is about to be fetched, the only suspect that its worker has in hand.
+-- Mark the lease of a poison candidate as retried alone: it is about to be fetched, the only one of them that its
+-- worker has in hand.
 -- A worker that dies from now on until the ack counts against the URL (crash() in _lease.lua).
 --
 -- KEYS[1] {f3}      prefix of the shard
@@ -10,7 +11,7 @@
 --@include _records
 local e = read_lease(ARGV[2])
 if not e or e.fence ~= tonumber(ARGV[3]) then return 0 end
-if e.state < ON_TRIAL then e.state = e.state + ON_TRIAL end
+if e.state < RETRIED_ALONE then e.state = e.state + RETRIED_ALONE end
 e.changed = true
 local deadline = real + tonumber(ARGV[1])
 new_deadlines[1], new_deadlines[2] = whole(deadline), ARGV[2]
