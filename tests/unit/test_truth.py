@@ -215,13 +215,46 @@ def test_the_changelog_keeps_its_form():
         assert all("\n- " in kind for kind in kinds), "a kind without a change"
 
 
-def test_the_tree_in_architecture_names_every_room():
-    tree = (ROOT / "docs/architecture.md").read_text().partition("## Layers")[0]
-    rooms = {path.parent.name + "/" for path in PACKAGE.glob("*/__init__.py")} - {"_shipped/"}
-    rooms |= {path.name for path in PACKAGE.glob("*.py")}
-    assert len(rooms) > 20
-    missing = sorted(room for room in rooms if not re.search(rf"(?<!\w){re.escape(room)}", tree))
-    assert not missing
+def modules_by_folder() -> dict[str, list[str]]:
+    """Folder below the package, "" = its top -> names of its modules."""
+    found: dict[str, list[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        folder = path.parent.relative_to(PACKAGE).as_posix().removeprefix(".")
+        if "_shipped" not in folder:
+            found.setdefault(folder, []).append(path.stem)
+    return found
+
+
+def modules_in_tree(tree: str) -> dict[str, list[str]]:
+    """The same as architecture.md has it: a folder at six spaces, its modules at twelve, those of
+    the top with their ending."""
+    found: dict[str, list[str]] = {"": []}
+    folder = ""
+    for line in tree.splitlines():
+        if named := re.match(r" {6}([a-z_/]+)/ ", line):
+            folder = named[1]
+            found[folder] = []
+        elif re.match(r" {6}[a-z_]", line):
+            found[""] += re.findall(r"(\w+)\.py\b", line)
+        elif re.match(r" {12}\w", line):
+            found[folder] += line.split()
+    return found
+
+
+def test_the_tree_in_architecture_has_each_module_once() -> None:
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    tree = text.partition("## Where things are")[2].partition("## Layers")[0]
+    said, there = modules_in_tree(tree), modules_by_folder()
+    assert len(there) > 20 and sum(map(len, there.values())) > 300
+    wrong = {
+        folder or "newscrawler": (sorted(names - of), sorted(of - names))
+        for folder in sorted(there.keys() | said.keys())
+        if (names := set(there.get(folder, ())) - {"__init__"})
+        != (of := set(said.get(folder, ())) - {"__init__"})
+    }
+    assert not wrong, "folder: (not in the tree, only in the tree)"
+    assert not [name for names in said.values() for name in names if names.count(name) > 1]
+    assert there.keys() <= said.keys()
 
 
 def test_the_life_of_a_url_names_what_is_there() -> None:
