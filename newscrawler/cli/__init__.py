@@ -332,7 +332,8 @@ def interruptible(text: str) -> Iterator[None]:
     def interrupted(number: int, frame: FrameType | None) -> None:
         nonlocal came
         came = True
-        before(number, frame)
+        if callable(before):  # is_ours says so too, which a type checker cannot see
+            before(number, frame)
 
     before = signal.getsignal(signal.SIGINT)
     is_ours = callable(before) and threading.current_thread() is threading.main_thread()
