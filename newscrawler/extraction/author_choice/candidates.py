@@ -140,9 +140,7 @@ class _Search:
         """The names of a text as candidates; whether it has any."""
         place.chars = len(text)
         added = False
-        for piece, raw in enumerate(
-            authors.parts(text, self.known, self.vietnamese)[: authors.MAX_NAMES]
-        ):
+        for piece, raw in enumerate(self._pieces(text, place.kind)[: authors.MAX_NAMES]):
             name = authors.trimmed(raw)
             key = authors.key(name)
             if not key or len(name) > _NAME_CHARS or "@" in name or not _LETTER.search(name):
@@ -157,6 +155,13 @@ class _Search:
             )
             added = True
         return added
+
+    def _pieces(self, text: str, kind: str) -> tuple[str, ...]:
+        """The names of a text. What the site calls itself is one name, whatever stands in it:
+        "Education & Times" is no two people. Stated as people, two owners of a blog are two."""
+        if kind != "ld:person" and authors.key(authors.trimmed(text)) in self.page.own:
+            return (text,)
+        return authors.parts(text, self.known, self.vietnamese)
 
     # ------------------------------------------------------------ machine places
     def _stated(self) -> None:

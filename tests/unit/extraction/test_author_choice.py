@@ -163,3 +163,19 @@ def test_explain_shows_the_candidates_with_their_probabilities() -> None:
     ]
     assert rows[0].read == ["Jane Roe"]
     assert rows[0].note.startswith("probability 0.")
+
+
+@pytest.mark.parametrize(("kind", "names"), [
+    ("Organization", {"Giáo dục & Thời đại"}),
+    ("Person", {"Giáo dục & Thời đại", "Giáo dục", "Thời đại"}),
+])  # fmt: skip
+def test_a_paper_with_two_words_in_its_name_is_no_two_people(kind: str, names: set[str]) -> None:
+    """Found by `make demo`: nobody signed, and the paper stood as two authors. Who is stated as a
+    person may be two owners of a blog."""
+    paper = "Giáo dục & Thời đại"
+    author = {"@type": kind, "name": paper}
+    data = {"@type": "NewsArticle", "headline": HEADLINE, "author": author}
+    head = f'<script type="application/ld+json">{json.dumps(data)}</script>'
+    escaped = paper.replace("&", "&amp;")
+    head += f'<meta property="og:site_name" content="{escaped}"><meta name="author" content="{escaped}">'
+    assert set(kinds(page(head=head, lang="vi"))) == names
