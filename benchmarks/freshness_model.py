@@ -99,7 +99,9 @@ class Site:
             return list({s.number: s for s in [*top, *more]}.values())
         if form == "news":
             return [s for s in stories if s.published > now - 2 * DAY]
-        return stories if form else stories[: FEED_ITEMS if kind is Kind.FEED else _SECTION]
+        if form:
+            return stories
+        return stories[: FEED_ITEMS if kind is Kind.FEED else _SECTION]
 
     def visit(self, place: int, now: float) -> tuple[float, list[Link]]:
         """Seconds until the next one, and what was new."""

@@ -36,16 +36,16 @@ Labels = Annotated[tuple[tuple[str, str], ...], Depends(chosen_labels)]
 def add_follow(app: FastAPI, reader: DataReader, build_query: Callable[..., Query]) -> None:
     access, clock = reader.deps.access, reader.deps.clock
 
-    def asked_of(q: str, site: list[str] | None, labels: tuple[tuple[str, str], ...]) -> Asked:
+    def asked_of(q: Words = "", site: Sites = None, labels: Labels = ()) -> Asked:
         query = build_query(q, site=site, labels=labels, zone=reader.deps.zone)
         return Asked(query.text, sites=query.sites, labels=labels)
 
     @app.get("/follow", include_in_schema=False)
     async def follow_page(
-        request: Request, q: Words = "", site: Sites = None, labels: Labels = ()
+        request: Request,
+        asked: Asked = Depends(asked_of),  # noqa: B008  # a name of this function is no annotation
     ) -> Response:
         who = guard.principal_of(request, "reader")
-        asked = asked_of(q, site, labels)
         kept = _kept(access, who, clock())
         token = "" if kept is None else _token_of(access, kept)
         page = render(
@@ -61,11 +61,11 @@ def add_follow(app: FastAPI, reader: DataReader, build_query: Callable[..., Quer
 
     @app.post("/follow", include_in_schema=False)
     async def make_addresses(
-        request: Request, q: Words = "", site: Sites = None, labels: Labels = ()
+        request: Request,
+        asked: Asked = Depends(asked_of),  # noqa: B008  # as above
     ) -> Response:
         """New addresses; those of before end. Those of the last minute are shown again."""
         who = guard.principal_of(request, "reader")
-        asked = asked_of(q, site, labels)
         if not _may_have(access, who) or access.book is None:
             raise HTTPException(409, "This server hands out no tokens for feeds.")
         now = int(clock())

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
+from newscrawler.utils.files import write_whole
 from newscrawler.web.urls import canonicalize
 
 _MASK = b"taken-down"
@@ -138,8 +139,8 @@ class _Exact:
         at = rb"%b(?P<path>%b" % (name, re.escape(path))
         self._place = re.compile(rb"%b(?:[?#]%b)?)%b%b" % (at, _REST, more, _END))
         self._wide = re.compile(
-            rb"(?<![\w.-])%b(?:[?#][^\s\"'<>\\`|]*)?)(?![\w/%%-]|[.:=+~@$]\w|(?!\xe2\x80)[\x80-\xff])%b"
-            % (at, more)
+            rb"(?<![\w.-])%b(?:[?#][^\s\"'<>\\`|]*)?)"
+            rb"(?![\w/%%-]|[.:=+~@$]\w|(?!\xe2\x80)[\x80-\xff])%b" % (at, more)
         )
         self._before = re.compile(rb"(?:%b)\Z" % _SCHEME)
 
@@ -252,13 +253,7 @@ def _mask_packed(path: Path, addresses: Addresses) -> int:
     except (gzip.BadGzipFile, EOFError, zlib.error):
         return 0  # damaged: nobody can read an address in it, `scrapy logs` neither
     if done:
-        partial = path.with_name(path.name + ".masked")
-        with partial.open("wb") as out:
-            out.write(gzip.compress(data))
-            out.flush()
-            os.fsync(out.fileno())
-        partial.chmod(path.stat().st_mode & 0o777)
-        partial.replace(path)
+        write_whole(path, gzip.compress(data), mode=path.stat().st_mode & 0o777)
     return done
 
 
