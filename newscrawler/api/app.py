@@ -212,7 +212,15 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(AnyHTTPException)
     async def http_error(request: Request, exc: AnyHTTPException) -> Response:
-        return answer(request, exc.status_code, str(exc.detail), exc.headers)
+        return answer(request, exc.status_code, str(exc.detail), _with_head(exc.headers))
+
+
+def _with_head(headers: Mapping[str, str] | None) -> dict[str, str]:
+    """The gate answers HEAD wherever there is a GET, of which the routes know nothing."""
+    made = dict(headers or {})
+    if made.get("Allow") == "GET":
+        made["Allow"] = "GET, HEAD"
+    return made
 
 
 def _add_api(app: FastAPI, reader: DataReader) -> None:

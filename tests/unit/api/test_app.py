@@ -162,7 +162,22 @@ def test_errors_say_what_is_wrong(client: httpx.Client, path: str, status: int, 
 
 def test_only_reading_is_possible(client: httpx.Client) -> None:
     for path in ("/api/search", "/api/sites", "/"):
-        assert client.post(path).status_code == 405
+        refused = client.post(path)
+        assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")
+
+
+@pytest.mark.parametrize("path", ["/api/search", "/"])
+def test_the_same_hits_are_not_sent_again_however_long_they_took(
+    client: httpx.Client, path: str
+) -> None:
+    asked = {"params": {"q": "giá xăng"}, "headers": {"Accept": "text/html"}}
+    answers = [client.get(path, **asked) for _ in range(5)]  # type: ignore[arg-type]
+    tags = {answer.headers["etag"] for answer in answers}
+    assert len(tags) == 1
+    asked["headers"]["If-None-Match"] = tags.pop()
+    assert client.get(path, **asked).status_code == 304  # type: ignore[arg-type]
+    asked["params"]["q"] = "giá vàng"
+    assert client.get(path, **asked).status_code == 200  # type: ignore[arg-type]
 
 
 def test_status_and_probe_without_redis(client: httpx.Client) -> None:
