@@ -16,14 +16,13 @@ of UTC and a week begins on Monday; days are those of READER_ZONE.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, tzinfo
-from typing import TYPE_CHECKING, Any, cast
-
-from redis.exceptions import RedisError
+from typing import TYPE_CHECKING, Any
 
 from newscrawler import metrics
+from newscrawler.fleet.answers import answered, text_of
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -279,17 +278,10 @@ class History:
             for key in keys[at : at + _AT_ONCE]:
                 pipe.hgetall(key)
             rows += [
-                {_text(name): int(value) for name, value in answer.items()}
+                {text_of(name): int(value) for name, value in answer.items()}
                 for answer in await self._run(pipe.execute())
             ]
         return rows
 
     async def _run(self, answer: Any) -> Any:
-        try:
-            return await cast(Awaitable[Any], answer)
-        except (RedisError, OSError) as exc:
-            raise HistoryUnavailable(f"Redis does not answer: {exc}") from exc
-
-
-def _text(value: bytes | str) -> str:
-    return value.decode() if isinstance(value, bytes) else value
+        return await answered(answer, HistoryUnavailable)

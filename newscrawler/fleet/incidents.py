@@ -12,14 +12,13 @@ however many monitors look.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
-
-from redis.exceptions import RedisError
+from typing import TYPE_CHECKING, Any
 
 from newscrawler.fleet import scripts
 from newscrawler.fleet.alarms import KINDS, Verdict
+from newscrawler.fleet.answers import answered
 from newscrawler.fleet.registry import TAG, RegistryUnavailable
 
 if TYPE_CHECKING:
@@ -164,7 +163,4 @@ class Incidents:
         return dict(json.loads(text)) if text else {}
 
     async def _run(self, answer: Any) -> Any:
-        try:
-            return await cast(Awaitable[Any], answer)
-        except (RedisError, OSError) as exc:
-            raise RegistryUnavailable(f"Redis does not answer: {exc}") from exc
+        return await answered(answer, RegistryUnavailable)

@@ -18,7 +18,7 @@ hash tag, as the registry's do:
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from redis.exceptions import RedisError, ResponseError
 
 from newscrawler.fleet import scripts
+from newscrawler.fleet.answers import answered, text_of
 from newscrawler.fleet.registry import (
     ORDER_S,
     REPLACED,
@@ -230,7 +231,7 @@ class Ledger:
         answer = await self._run(
             scripts.run(self.client, "lead", [LEADER, TOKEN], [self._lead, self.name, lasts_ms])
         )
-        held = _text(answer)
+        held = text_of(answer)
         self._lead = held if held.partition(" ")[2] == self.name else ""
         return held.partition(" ")[2]
 
@@ -240,7 +241,7 @@ class Ledger:
         answer = await self._run(
             scripts.run(self.client, "lead", [LEADER, TOKEN], [self._lead, "", LEAD_MS])
         )
-        if not self._lead or _text(answer) != self._lead:
+        if not self._lead or text_of(answer) != self._lead:
             self._lead = ""
         return self.leads
 
@@ -281,11 +282,11 @@ class Ledger:
             job.state = State(job.state)
         return FleetState(
             now_ms=int(seconds) * 1000 + int(micros) // 1000,
-            leader=_text(leader or "").partition(" ")[2],
+            leader=text_of(leader or "").partition(" ")[2],
             wanted=_made(Wanted, wanted) if wanted else Wanted(),
             jobs={job.id: job for job in sorted(made, key=lambda job: (job.started_ms, job.id))},
             nodes={(node := _made(NodeState, text)).name: node for text in nodes.values()},
-            drained={_text(name) for name in drained},
+            drained={text_of(name) for name in drained},
             ended=[_made(Ended, text) for text in ended],
             said=json.loads(said) if said else {},
         )
@@ -296,7 +297,7 @@ class Ledger:
         if not names:
             return {}
         found = await self._run(self.client.mget([order_key(name) for name in names]))
-        return {name: _text(order) for name, order in zip(names, found, strict=True) if order}
+        return {name: text_of(order) for name, order in zip(names, found, strict=True) if order}
 
     async def up_s(self) -> float:
         """Seconds since this Redis began; infinite where it does not tell."""
@@ -329,11 +330,4 @@ class Ledger:
             await self._run(self.client.srem(DRAINED, node))
 
     async def _run(self, answer: Any) -> Any:
-        try:
-            return await cast(Awaitable[Any], answer)
-        except (RedisError, OSError) as exc:
-            raise RegistryUnavailable(f"Redis does not answer: {exc}") from exc
-
-
-def _text(value: bytes | str) -> str:
-    return value.decode() if isinstance(value, bytes) else value
+        return await answered(answer, RegistryUnavailable)

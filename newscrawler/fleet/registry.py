@@ -23,16 +23,15 @@ import os
 import resource
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
-
-from redis.exceptions import RedisError
+from typing import TYPE_CHECKING, Any
 
 from newscrawler import metrics
 from newscrawler.fleet import history
+from newscrawler.fleet.answers import answered, text_of
 from newscrawler.fleet.freshness import DAYS, LATE, STAGES
 
 if TYPE_CHECKING:
@@ -190,7 +189,7 @@ class Registry:
         pipe.zremrangebyscore(WORKERS, "-inf", self._now_ms() - SILENT_S * 1000)
         pipe.get(order_key(beat.job or beat.id))
         order = (await self._run(pipe.execute()))[-1]
-        return _text(order) if order else ""
+        return text_of(order) if order else ""
 
     async def order(self, job_or_worker: str, order: str) -> None:
         """:param order: one of ORDERS; "" takes it back"""
@@ -212,7 +211,7 @@ class Registry:
         silent is listed for SILENT_S with ``alive`` False and what is known: id and age."""
         now = self._now_ms()
         raw = await self._run(self.client.zrange(WORKERS, 0, -1, withscores=True))
-        beats = [(_text(worker), float(at)) for worker, at in raw if at >= now - SILENT_S * 1000]
+        beats = [(text_of(worker), float(at)) for worker, at in raw if at >= now - SILENT_S * 1000]
         if not beats:
             return []
         texts = await self._run(self.client.mget([worker_key(worker) for worker, _ in beats]))
@@ -284,11 +283,11 @@ class Registry:
         raw = await self._run(self.client.hgetall(TOTALS))
         sums: Counter[str] = Counter()
         for name, value in raw.items():
-            sums[metrics.renamed(_text(name))] += int(value)
+            sums[metrics.renamed(text_of(name))] += int(value)
         return dict(sums)
 
     async def sites(self) -> dict[str, SiteSums]:
-        names = sorted(_text(name) for name in await self._run(self.client.smembers(SITES)))
+        names = sorted(text_of(name) for name in await self._run(self.client.smembers(SITES)))
         pipe = self.client.pipeline(transaction=False)
         for name in names:
             pipe.hgetall(site_key(name))
@@ -308,7 +307,7 @@ class Registry:
         for at, row in enumerate(rows):
             lags: Counter[str] = Counter()
             for answer in answers[at * DAYS : (at + 1) * DAYS]:
-                lags.update({_text(step): int(count) for step, count in answer.items()})
+                lags.update({text_of(step): int(count) for step, count in answer.items()})
             row.lags = dict(lags)
 
     # ------------------------------------------------------------ below
@@ -320,20 +319,11 @@ class Registry:
         return int(self.clock() * 1000)
 
     async def _run(self, answer: Any) -> Any:
-        try:
-            return await cast(Awaitable[Any], answer)
-        except (RedisError, OSError) as exc:
-            raise RegistryUnavailable(
-                f"the worker registry in Redis does not answer: {exc}"
-            ) from exc
-
-
-def _text(value: bytes | str) -> str:
-    return value.decode() if isinstance(value, bytes) else value
+        return await answered(answer, RegistryUnavailable, "the worker registry in Redis")
 
 
 def _sums(site: str, raw: Mapping[bytes | str, bytes | str]) -> SiteSums:
-    row = {_text(name): _text(value) for name, value in raw.items()}
+    row = {text_of(name): text_of(value) for name, value in raw.items()}
     sums = SiteSums(site=site, last_error=row.get("last_error", ""))
     for name in (
         "pages",
