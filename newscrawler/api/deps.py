@@ -16,12 +16,14 @@ from newscrawler.api.cors import Cors
 from newscrawler.api.limits import Limits
 from newscrawler.api.probe import data_mark
 from newscrawler.api.rate import Rate
+from newscrawler.crawl.websub import public_url
 from newscrawler.fleet.registry import Registry
 from newscrawler.store.base import ArticleStore
 from newscrawler.store.days import zone_of
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+    from starlette.requests import Request
 
     from newscrawler.crawl.article_pictures import ArticlePictures
     from newscrawler.rawstore import RawStore
@@ -73,6 +75,16 @@ class Deps:
     mark: str = ""  # names the data that is served, see api.probe.data_mark
     # Work beside the page until the event (the watch over the fleet); None = none.
     beside: Callable[[asyncio.Event], Awaitable[None]] | None = None
+
+    def base_url(self, request: Request) -> str:
+        """What the addresses that are handed out begin with, a slash at its end: PUBLIC_URL, else
+        as this server was asked. A proxy says there whether readers come by TLS, and whoever makes
+        that up is told addresses of their own."""
+        public = public_url(self.settings) if self.settings is not None else ""
+        if public:
+            return f"{public}/"
+        is_tls = request.headers.get("x-forwarded-proto", "").strip().lower() == "https"
+        return str(request.base_url.replace(scheme="https") if is_tls else request.base_url)
 
     async def close(self) -> None:
         if self.pictures is not None:

@@ -20,6 +20,7 @@ import orjson
 from fastapi import Depends, FastAPI, Request
 from fastapi import Query as Parameter
 from fastapi.responses import Response
+from starlette.datastructures import URL
 
 from newscrawler.api import models, text
 from newscrawler.api.asked import chosen_labels
@@ -84,11 +85,11 @@ def _add_feed(
             zone=reader.deps.zone,
         )  # fmt: skip
         result = await reader.search(replace(query, strict=True, facets=False))
-        now = reader.now()
+        now, base = reader.now(), reader.deps.base_url(request)
         channel = Channel(
             f"{query.text} – newscrawler" if query.text else "newscrawler",
-            _home(request, query),
-            str(request.url.remove_query_params("token")),
+            _home(base, query),
+            _own(base, request.url.remove_query_params("token")),
             max(
                 (_changed(hit.article, now) for hit in result.hits),
                 default=datetime.fromtimestamp(0, UTC),
@@ -122,12 +123,17 @@ def _not_after(changed: datetime, since: str | None) -> bool:
     return changed.replace(microsecond=0) <= when.replace(tzinfo=when.tzinfo or UTC)
 
 
-def _home(request: Request, query: Query) -> str:
+def _own(base: str, asked: URL) -> str:
+    rest = asked.path.lstrip("/") + (f"?{asked.query}" if asked.query else "")
+    return f"{base}{rest}"
+
+
+def _home(base: str, query: Query) -> str:
     values: dict[str, Any] = {"q": query.text, "sort": "date", "site": query.sites}
     for key, value in query.labels:
         values.setdefault(key, []).append(value)
     kept = {name: value for name, value in values.items() if value}
-    return f"{request.base_url}?{urlencode(kept, doseq=True)}"
+    return f"{base}?{urlencode(kept, doseq=True)}"
 
 
 def _changed(article: Article, now: datetime) -> datetime:

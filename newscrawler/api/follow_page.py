@@ -7,6 +7,7 @@ as soon as that is revoked.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -51,7 +52,8 @@ def add_follow(app: FastAPI, reader: DataReader, build_query: Callable[..., Quer
         page = render(
             "follow.html",
             asked=asked,
-            addresses=_addresses(request, asked, token),
+            addresses=_addresses(reader.deps.base_url(request), asked, token),
+            command=_command(asked),
             is_asked_for=bool(access.secret),
             is_offered=_may_have(access, who),
             until=None if kept is None else datetime.fromtimestamp(kept.expires, UTC),
@@ -106,11 +108,20 @@ def _token_of(access: Access, issued: Issued) -> str:
     )
 
 
-def _addresses(request: Request, asked: Asked, token: str) -> list[dict[str, Any]]:
+def _command(asked: Asked) -> str:
+    """Follows the same articles by mail, for a shell: the words may be somebody else's."""
+    labels = [f'{key}:"{value.replace(chr(34), " ")}"' for key, value in asked.labels]
+    words = ["scrapy", "follow", "add", "NAME", " ".join([asked.q, *labels]).strip() or "…"]
+    if asked.sites:
+        words += ["--site", ",".join(asked.sites)]
+    return shlex.join([*words, "--mail", "ADDRESS"])
+
+
+def _addresses(base: str, asked: Asked, token: str) -> list[dict[str, Any]]:
     rows = []
     for form, name in FORMS.items():
         path = asked.feed(form).lstrip("/")
         if token:
             path += ("&" if "?" in path else "?") + urlencode({"token": token})
-        rows.append({"name": name, "address": f"{request.base_url}{path}"})
+        rows.append({"name": name, "address": f"{base}{path}"})
     return rows

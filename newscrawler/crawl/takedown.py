@@ -475,15 +475,12 @@ class TakeDown:
     async def _held(self, needles: looking.Needles) -> dict[Path, set[str]]:
         """Files of ours that have one of the texts."""
         pending = list(self.data.glob("takedown-*.p*"))
-        found = await asyncio.to_thread(looking.search_folder, self.data, needles, pending)
         uri = str(self.settings.get("ARTICLE_STORE") or "")
+        elsewhere: list[Path] = []
         if uri and "://" not in uri and self.data not in Path(uri).resolve().parents:
-            for path in Path(uri).resolve().parent.glob(f"{Path(uri).stem}.*"):
-                if path.is_file():
-                    with path.open("rb") as file:
-                        if held := needles.in_stream(file):
-                            found[path] = held
-        return found
+            beside = Path(uri).resolve().parent.glob(f"{Path(uri).stem}.*")
+            elsewhere = [path for path in beside if path.is_file()]
+        return await looking.search_files(self.data, needles.texts, pending, elsewhere)
 
     # ------------------------------------------------------------------ looking
     async def _look(self, plan: Plan, report: Report) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from newscrawler.crawl.processes import Child
 from newscrawler.frontier.errors import translated
 from newscrawler.items import Article
 from newscrawler.rawstore.files import OPEN_SUFFIX, SUFFIX
@@ -26,6 +27,8 @@ PIECE, PIECES = 48, 24
 #: A title that is shorter says nothing: other texts have it as well.
 SHORTEST_TITLE = 12
 _BLOCK = 8 * 1024 * 1024
+#: CPU seconds that a look through all files may take.
+_CPU_S = 36_000.0
 #: Keys without any text: packed numbers of the frontier.
 _NO_TEXT = re.compile(rb"\{f\d+\}:(?:f:|s:|q:|due:|log:|hours:|pat:|o:)")
 #: Who changed what: nobody rewrites it. It has names and addresses, no texts.
@@ -49,8 +52,9 @@ class Needles:
     """Texts that are looked for, in every form in which files and keys may have them."""
 
     def __init__(self, texts: Iterable[str]) -> None:
+        self.texts = list(texts)
         self._of: dict[bytes, str] = {}
-        for text in texts:
+        for text in self.texts:
             for form in _forms(text):
                 self._of[form] = text
         self.longest = max(map(len, self._of), default=0)
@@ -75,10 +79,43 @@ def _forms(text: str) -> set[bytes]:
 
 
 # ---------------------------------------------------------------- files
+async def search_files(
+    folder: Path, texts: Iterable[str], besides: Iterable[Path] = (), more: Iterable[Path] = ()
+) -> dict[Path, set[str]]:
+    """Every file below a folder, and each of ``more``, that has one of the texts.
+
+    In a process of its own: one that closes a file drops every lock that it holds on that file
+    (https://www.sqlite.org/howtocorrupt.html, 2.2), and the article store may be open here. Without
+    its locks another process that closes the store deletes the log that is written to here.
+
+    :raises ChildDied, ChildError: it could not be looked through
+    """
+    child = Child(f"{__name__}:search", cpu_s=_CPU_S)
+    asked = [str(folder), list(texts), [str(one) for one in besides], [str(one) for one in more]]
+    try:
+        found = await child.call(asked)
+    finally:
+        await child.close()
+    return {Path(path): set(held) for path, held in found}
+
+
+def search(asked: list[Any]) -> list[list[Any]]:
+    """The target of that process: folder, texts, files that are left out, files elsewhere."""
+    folder, texts, besides, more = asked
+    needles = Needles(texts)
+    found = search_folder(Path(folder), needles, map(Path, besides))
+    for path in map(Path, more):
+        with suppress(FileNotFoundError), path.open("rb") as file:
+            if held := needles.in_stream(file):
+                found[path] = held
+    return [[str(path), sorted(held)] for path, held in found.items()]
+
+
 def search_folder(
     folder: Path, needles: Needles, besides: Iterable[Path] = ()
 ) -> dict[Path, set[str]]:
-    """Every file below a folder that has one of the texts. Raw pages are left to their store.
+    """Every file below a folder that has one of the texts. Raw pages are left to their store. Not
+    for a process that has the article store open (:func:`search_files`).
 
     :raises OSError: a file cannot be read
     """

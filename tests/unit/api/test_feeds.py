@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
@@ -15,6 +16,7 @@ from xml.etree import ElementTree as ET
 import feedparser
 import httpx
 import pytest
+from scrapy.settings import Settings
 
 from newscrawler.api.access import COOKIE, Access, make_token
 from newscrawler.api.app import create_app
@@ -249,3 +251,43 @@ def test_where_no_tokens_are_asked_for_the_addresses_are_as_they_stand(
     page = client.get("/follow", params={"q": "bóng đá"}, headers={"Accept": "text/html"})
     assert len(shown(page)) == 3 and "token=" not in page.text
     assert client.post("/follow", params={"q": "bóng đá"}).status_code == 409
+
+
+def test_behind_a_proxy_with_tls_the_addresses_are_those_of_the_proxy(
+    guarded: tuple[str, TokenBook],
+) -> None:
+    """The token in them is not sent in clear."""
+    url, book = guarded
+    with logged_in(url, book) as (client, _):
+        client.post("/follow", params={"q": "bóng"})
+        proxy = {"X-Forwarded-Proto": "https"}
+        addresses = shown(client.get("/follow", params={"q": "bóng"}, headers=proxy))
+    assert len(addresses) == 3
+    base = url.replace("http://", "https://")
+    assert all(one.startswith(f"{base}/feed.") for one in addresses), addresses
+
+
+def test_public_url_is_what_addresses_begin_with(filled_folder: Path) -> None:
+    found = Settings({"PUBLIC_URL": "https://news.example.org/tin/"})
+    deps = Deps(store=open_store("", filled_folder), sites=SITES, settings=found)
+    running = start_in_thread(create_app(deps))
+    try:
+        with httpx.Client(base_url=running.url) as client:
+            page = client.get("/follow", params={"q": "bóng đá"}, headers={"Accept": "text/html"})
+            feed = client.get("/feed.atom", params={"q": "bóng đá"})
+    finally:
+        running.stop()
+    assert all(one.startswith("https://news.example.org/tin/feed.") for one in shown(page))
+    assert 'href="https://news.example.org/tin/feed.atom?q=b%C3%B3ng' in feed.text
+
+
+def test_the_command_follows_the_search_and_runs_nothing_else(client: httpx.Client) -> None:
+    asked = {"q": '"giá vàng" $(id)', "site": ["vnexpress.net", "dantri.com.vn"], "author": "Lan"}
+    page = client.get("/follow", params=asked, headers={"Accept": "text/html"})
+    command = re.search(r"scrapy follow add[^<]+", page.text)
+    assert command is not None
+    assert shlex.split(html.unescape(command[0])) == [
+        "scrapy", "follow", "add", "NAME", '"giá vàng" $(id) author:"Lan"',
+        "--site", "vnexpress.net,dantri.com.vn", "--mail", "ADDRESS",
+    ]  # fmt: skip
+    assert "$(id) author" in html.unescape(command[0]).split("'")[1], "in single quotes"
