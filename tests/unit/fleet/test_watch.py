@@ -380,7 +380,7 @@ async def test_a_node_whose_store_is_away_gets_no_workers_for_a_while(r: Any) ->
     await fleet.want(least=2, most=2, version="v1")
     away, live = await fleet.start(1), await fleet.start(2, node="b")
     now_ms = int(time.time() * 1000)
-    for number in range(2):
+    for number in range(watch_module.PLACE_LOOKS):
         await fleet.beat(live, node="b", ended_s=1.0)
         waits = {"waits_s": 200.0, "waits_for": "waiting for the article store (200 s): disk full"}
         await fleet.beat(away, beat_ms=now_ms + number, **waits)
@@ -396,3 +396,21 @@ async def test_a_node_whose_store_is_away_gets_no_workers_for_a_while(r: Any) ->
     )
     text = watch_module.crash_text(state.node("a"), look.state.now_ms)
     assert text.startswith("node a gets no workers for") and "disk full" in text
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_who_tries_a_store_that_is_back_later_than_a_fellow_is_let_alone(r: Any) -> None:
+    """It was away for both; one of them waits for the rest of its pause, or for a lock."""
+    fleet = Fleet(r, stuck=Patience(turn_s=10, visit_s=20))
+    await fleet.want(least=2, most=2, version="v1")
+    late, early = await fleet.start(1), await fleet.start(2, node="b")
+    now_ms = int(time.time() * 1000)
+    for second in range(0, 22, 2):  # a beat each two seconds: a pause of 10 s, a lock of 10 s
+        await fleet.beat(early, node="b", ended_s=1.0)
+        waits = {"waits_s": 50.0 + second, "waits_for": "waiting for the article store: locked"}
+        order = await fleet.beat(late, beat_ms=now_ms + 1000 * second, **waits)
+        assert order == "", f"given up after {second} s"
+        await fleet.round()
+    state = await fleet.ledger.read()
+    assert sorted(state.jobs) == sorted([late.id, early.id]) and not state.ended
+    assert not watch_module.waits(state.node("a"), state)
