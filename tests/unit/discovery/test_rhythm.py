@@ -26,7 +26,7 @@ DAY = Rhythm((*[0.0] * 6, *[6.0] * 4, *[2.0] * 12, *[1.0] * 2))
     [
         (1.0, QUIET_LONGEST_S),
         (5.0, QUIET_LONGEST_S),
-        (5.85, 9 * 60 + 100),  # not over the begin of the rush
+        (5.87, 468 + 100),  # not over the begin of the rush
         (5.95, 300),
         (7.0, SHORTEST_S),
         (12.0, SHORTEST_S),
