@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import islice
 from urllib.parse import urljoin
 
@@ -38,6 +39,8 @@ _SRCSET_COMMA = re.compile(r"(?<=\d[wx]),\s*|,\s+")
 _DESCRIPTOR = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)[wx]")
 _LEVELS = 4
 _MOST_CAPTIONS = 150
+# Of a box, so many are looked at.
+_MOST_IMAGES, _MOST_CREDITS = 8, 4
 _TOP_TAGS = ("body", "html", "main", "article")
 # "(Photo: Jane Doe)", "Ảnh: TTXVN", "© dpa": the sign or word before who made it.
 _LABEL = lexicon.Pattern(
@@ -55,10 +58,10 @@ def find(
     """A list of ``{"url", "caption", "credit"}`` in page order, absolute addresses, each once;
     texts may be "". ``content`` is the article's text with its origin: where a selector set found
     it, pictures are looked for in the elements of ``selectors``, the set."""
-    nodes = _captions(doc, content, selectors)
+    page = _Page(doc)
     found: dict[str, dict[str, str]] = {}
-    for node in nodes:
-        picture = _picture(doc, node)
+    for node in _captions(doc, content, selectors):
+        picture = _picture(page, node)
         if picture is not None:
             known = found.setdefault(picture["url"], picture)
             if len(picture["caption"]) > len(known["caption"]):
@@ -137,16 +140,71 @@ def _innermost(nodes: list[LexborNode]) -> Iterator[LexborNode]:
 _PICTURE_BOX = re.compile(r"caption|figure|image|photo|picture|gallery|slide", re.I)
 
 
-def _picture(doc: Document, caption: LexborNode) -> dict[str, str] | None:
+class _Page:
+    """What the boxes of one page hold, read once for all captions: they share boxes, and a box may
+    have a hundred thousand elements."""
+
+    def __init__(self, doc: Document) -> None:
+        self.doc = doc
+        self._urls: dict[int, str] = {}
+        self._said: dict[int, str] = {}
+
+    def images(self, box: LexborNode) -> list[LexborNode]:
+        """The first of them in ``box``."""
+        return self._images.get(box.mem_id, [])
+
+    def credits(self, box: LexborNode) -> list[LexborNode]:
+        """The first elements in ``box``, or it itself, that are named as a credit's."""
+        return self._credits.get(box.mem_id, [])
+
+    @cached_property
+    def _images(self) -> dict[int, list[LexborNode]]:
+        return _first_below(self.doc.tree.css(_IMAGES), _MOST_IMAGES)
+
+    @cached_property
+    def _credits(self) -> dict[int, list[LexborNode]]:
+        return _first_below(self.doc.tree.css(_CREDITS), _MOST_CREDITS)
+
+    def address(self, image: LexborNode) -> str:
+        ident = image.mem_id
+        if ident not in self._urls:
+            self._urls[ident] = _address(self.doc, image)
+        return self._urls[ident]
+
+    def written(self, node: LexborNode) -> str:
+        """The text of a credit's element, which may hold the whole page."""
+        ident = node.mem_id
+        if ident not in self._said:
+            self._said[ident] = _written(node)
+        return self._said[ident]
+
+
+def _first_below(nodes: list[LexborNode], most: int) -> dict[int, list[LexborNode]]:
+    """``mem_id`` -> the first ``most`` of ``nodes``, which are in page order, that the element is
+    or holds. An element with as many needs no more, and none above it does: each element is passed
+    ``most`` times at most."""
+    first: dict[int, list[LexborNode]] = {}
+    for node in nodes:
+        one: LexborNode | None = node
+        while one is not None:
+            held = first.setdefault(one.mem_id, [])
+            if len(held) >= most:
+                break
+            held.append(node)
+            one = one.parent
+    return first
+
+
+def _picture(page: _Page, caption: LexborNode) -> dict[str, str] | None:
     """The picture that a caption stands with; None where there is none, or where it announces
     another page."""
     if len(_written(caption)) > LONGEST + LONGEST_CREDIT:
         return None
     for box in _boxes(caption):
-        for node in box.css(_IMAGES)[:8]:
-            url = _address(doc, node)
+        for node in page.images(box):
+            url = page.address(node)
             if url and not _announces(node, box):
-                said, credit = _words(caption, box)
+                said, credit = _words(page, caption, box)
                 if len(said) > LONGEST:
                     return None
                 return {"url": url, "caption": said, "credit": credit}
@@ -209,11 +267,11 @@ def _announces(node: LexborNode, box: LexborNode) -> bool:
     return False
 
 
-def _words(caption: LexborNode, box: LexborNode) -> tuple[str, str]:
+def _words(page: _Page, caption: LexborNode, box: LexborNode) -> tuple[str, str]:
     """``(caption, credit)``: who made a picture stands in an element of its own, or at the end."""
     said = _written(caption)
-    for node in box.css(_CREDITS)[:4]:
-        credit = _written(node)
+    for node in page.credits(box):
+        credit = page.written(node)
         if credit and len(credit) <= LONGEST_CREDIT:
             if credit == said and not _LABEL.match(said):
                 continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from newscrawler.extraction import generic
@@ -10,6 +12,7 @@ from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import article_values, extract
 from newscrawler.extraction.selectors import SelectorSet
+from newscrawler.items import FieldValue
 from tests.unit.extraction.story import HEAD, paragraphs
 
 URL = "https://www.example.com/news/bridge.html"
@@ -171,3 +174,28 @@ def test_the_text_of_one_element_is_folded_once_for_all_its_short_blocks(
     gallery = "<div><img src=/i/a.jpg>" + "<div>A short line of it</div>" * 300 + "</div>"
     pictures(gallery)
     assert sum(size > 300 * 10 for size in folded) < 10
+
+
+@pytest.mark.parametrize("shape", ["one box", "a box in each", "credits"])
+def test_many_captions_of_one_box_read_it_once(shape: str) -> None:
+    """Four times the captions and four times the rest: 4 in linear time, 16 where each caption
+    reads its box anew."""
+
+    def cpu_s(captions: int, others: int) -> float:
+        lines = {
+            "one box": f"<div>{'<figcaption>Said</figcaption>' * captions}",
+            "a box in each": "<div><div><figcaption>Said</figcaption></div>" * captions,
+            "credits": f"<div class=source>{'<p class=caption>Said</p>' * captions}<img src=/a.jpg>",
+        }[shape]
+        rest = "<b>other</b>" if shape == "credits" else "<img src=data:>"
+        page = f"<html><body><article><h1>{HEAD}</h1>{lines}{rest * others}".encode()
+        took = []
+        for _ in range(3):
+            doc = Document(page, URL)
+            started = time.process_time()
+            pictures_.find(doc, FieldValue("A text.", "own"))
+            took.append(time.process_time() - started)
+        return min(took)
+
+    long = cpu_s(140, 20_000)
+    assert long < 0.05 or long / cpu_s(35, 5_000) < 9
