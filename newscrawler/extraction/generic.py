@@ -5,6 +5,7 @@ General rules only: no name of a publisher may stand here.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -55,6 +56,15 @@ _RUNNING_WEIGHT = 80
 _CAPTION_CHARS, _CREDIT_CHARS = 400, 80
 _PICTURE_LEVELS, _MOST_PICTURES = 4, 200
 _WIDE_TAGS = ("body", "main", "article", "html")
+# A quotation: its mark or dash, a sentence with its speaker behind a dash, or a speaker with a
+# colon before a sentence.
+_QUOTED = re.compile(
+    r"[\"“”„«»‚「『]\s?[^\"“”„«»「」『』]{15}|[‘'](?:[^‘’']|[’'](?=\w)){15}|[–—]\s.{20}"
+    r"|.{12,400}[.!?…][\"”“»’]?\s*[–—-]\s*\w[^.!?]{1,80}\.?$",
+    re.S,
+)
+_SPOKEN = re.compile(r"(\w[^:.!?]{4,80})[:：]\s+\S.{14,400}(?<!\.)[.!][\"”“»’]?$", re.S)
+_CREDIT = lexicon.Pattern(r"\b(?:<credit.picture>|<credit.caption_end>)\s*[:：/]|©")
 # A row of a table may have a picture of what it tells of.
 _NO_CAPTION_TAGS = (
     "li", "h1", "h2", "h3", "h4", "blockquote", "body", "tr", "td", "th", "dt", "dd"
@@ -257,7 +267,7 @@ def _around_pictures(body: LexborNode) -> set[int]:
 def _is_beside_picture(block: Block, pictured: set[int], lengths: dict[int, int]) -> bool:
     """Whether the nearest element around the block that holds a picture has no other text.
     ``lengths`` of texts are kept: many short blocks may stand in one element."""
-    if block.tag in _NO_CAPTION_TAGS:
+    if block.tag in _NO_CAPTION_TAGS or _is_quotation(block.text) or _is_around_picture(block):
         return False
     node = block.node if block.tag != "p" else block.node.parent
     for _ in range(_PICTURE_LEVELS):
@@ -269,6 +279,21 @@ def _is_beside_picture(block: Block, pictured: set[int], lengths: dict[int, int]
             return lengths[node.mem_id] <= len(block.text) + _CREDIT_CHARS
         node = node.parent
     return False
+
+
+def _is_quotation(said: str) -> bool:
+    """Whether somebody speaks: a portrait may stand beside it. Who made a picture is said of
+    captions alone."""
+    return bool(_QUOTED.match(said) or _SPOKEN.match(said)) and not _CREDIT.search(said)
+
+
+def _is_around_picture(block: Block) -> bool:
+    """Whether it is a paragraph of the text with a picture in its line. Below a break stands a
+    caption."""
+    node = block.node
+    if block.tag != "p" or not ends_a_sentence(block.text) or _CREDIT.search(block.text):
+        return False
+    return node.css_first("img,amp-img") is not None and node.css_first("br") is None
 
 
 def _densest(
