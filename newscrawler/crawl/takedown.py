@@ -13,6 +13,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -65,6 +66,8 @@ _SAY_S = 2.0
 _ROUNDS = 3
 
 
+#: No letter of a domain, but what :func:`canonicalize` takes for a part of another kind.
+_NO_DOMAIN = re.compile(r"[\s@*/?#\\]")
 #: Where workers write their logs, below DATA_DIR.
 LOGS = "logs"
 
@@ -122,15 +125,28 @@ def target_of(text: str) -> tuple[str, bool]:
 
     :raises TakeDownRefused: it is neither a URL nor a domain, or one below which many have theirs
     """
+    text = text.strip()
     is_domain = not is_http(text)
-    canonical = text.strip().lower().rstrip("/") if is_domain else canonicalize(text)
-    if not canonical or (is_domain and ("/" in canonical or "." not in canonical)):
-        raise TakeDownRefused(f"{text!r} is neither a URL (http://...) nor a domain")
+    canonical = _domain(text) if is_domain else canonicalize(text)
+    if not canonical:
+        raise TakeDownRefused(
+            f"{text!r} is neither a URL (http://...) nor a domain (example.vn: with all below it)"
+        )
     if is_domain and _is_public_suffix(canonical):
         raise TakeDownRefused(
             f"{canonical} is a public suffix: it would block every domain below it; name them"
         )
     return canonical, is_domain
+
+
+def _domain(text: str) -> str:
+    """As the queue writes it (ASCII, lower case), or nothing would be within it; "" if it is none,
+    as a mail address or a pattern, whose host is not all that was meant."""
+    name = text.rstrip("/").strip(".")
+    if _NO_DOMAIN.search(name):
+        return ""
+    canonical = domain_of(canonicalize(f"http://{name}") or "")
+    return canonical if "." in canonical else ""
 
 
 def _is_public_suffix(domain: str) -> bool:
@@ -535,9 +551,9 @@ class TakeDown:
 
         :raises TakeDownRefused: nothing of that name was taken down
         """
-        canonical = (canonicalize(target) or target) if is_http(target) else target.lower()
+        known = {target, target.lower(), canonicalize(target) or "", _domain(target)} - {""}
         entries = await self.taken.all()
-        names = [name for name, entry in entries.items() if entry.target == canonical]
+        names = [name for name, entry in entries.items() if entry.target in known]
         if not names:
             raise TakeDownRefused(f"{target} was not taken down; scrapy takedown --list shows all")
         await self.taken.lift(names)

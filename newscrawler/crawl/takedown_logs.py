@@ -30,8 +30,13 @@ _LONGEST = 4096
 #: of an address as well; \xe2\x80 begins quotation marks, dashes and dots.
 _END = rb"(?![\w/%-])(?![.:~=+@$!*(]+[\w/%-])(?!(?!\xe2\x80)[\x80-\xff])"
 _SIGN = rb"[^\s\"'<>\\]"
+#: An apostrophe that more of the address follows is one of it, and no quotation mark at its end.
+_APOSTROPHE = rb"'+(?=[\w%/-]|[.&?=~+][\w%-])"
+#: A letter as JSON writes it; not the signs that end an address, nor U+20xx (dashes, quotation
+#: marks, dots), as _END has it.
+_ESCAPED = rb"\\u(?!(?i:00(?:[01].|2[027]|3[ce]|5c|7f)|20))[0-9A-Fa-f]{4}"
 #: Up to a list's next address.
-_REST = rb"(?:(?![,;|]https?://)%b)*" % _SIGN
+_REST = rb"(?:(?![,;|]https?://)%b|%b|%b)*" % (_SIGN, _APOSTROPHE, _ESCAPED)
 _SCHEME = rb"(?i:https?:)?//(?:[^\s\"'<>\\/@]*@)?"
 #: A byte that is written by its number, but for what ends an address: "1.html%20x" is another one.
 _CODED = re.compile(rb"%(?!(?i:[01].|2[027]|3[ce]|5c|7f))([0-9A-Fa-f]{2})")

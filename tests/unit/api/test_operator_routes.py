@@ -364,6 +364,8 @@ def test_take_downs_are_the_admins(fleet: Fleet, role: str, path: str) -> None:
     ("body", "said"),
     [
         ({"target": "not a target", "reason": "asked"}, "neither a URL"),
+        ({"target": "*.vnexpress.net", "reason": "asked", "confirm": True}, "neither a URL"),
+        ({"target": "desk@vnexpress.net", "reason": "asked", "confirm": True}, "neither a URL"),
         ({"target": "com.vn", "reason": "asked", "confirm": True}, "public suffix"),
         ({"target": "blogspot.com", "reason": "asked", "confirm": True}, "public suffix"),
         ({"target": "vnexpress.net", "reason": "asked"}, "confirm"),

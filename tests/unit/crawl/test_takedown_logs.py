@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 import subprocess
 import threading
@@ -177,6 +178,27 @@ def test_a_domain_is_found_however_it_is_written(
     assert logs.mask(tmp_path, addresses) == 2 * is_masked
     assert ("example.vn" not in path.read_text().lower()) == is_masked
     assert logs.left(tmp_path, addresses) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("url=https://example.vn/nguyen-van-a's-bi-bat-123.html ok", "url= ok"),
+        ("url=https://example.vn/nguyen-van-a''bi-bat-123.html ok", "url= ok"),
+        ("url=https://example.vn/a?q=nguyen's&b=bi-bat ok", "url= ok"),
+        ('{"m":"url=https://example.vn/b\\u00e0i-bi-bat.html ok","n":1}', '{"m":"url= ok","n":1}'),
+        ('{"m":"\\u201chttps://example.vn/a\\u201d ok"}', '{"m":"\\u201c\\u201d ok"}'),
+        ('{"m":"\\u003chttps://example.vn/a\\u003e ok"}', '{"m":"\\u003c\\u003e ok"}'),
+        ('{"m":"https://example.vn/a\\nbi-bat"}', '{"m":"\\nbi-bat"}'),
+        ("{'url':'https://example.vn/a','n':1}", "{'url':'','n':1}"),
+        ("['https://example.vn/a', 'https://b.vn/c']", "['', 'https://b.vn/c']"),
+        ("of 'https://example.vn/a'.", "of ''."),
+    ],
+)
+def test_an_address_is_masked_to_its_end_and_no_further(text: str, left: str) -> None:
+    masked, many = Addresses([], "example.vn").masked(text.encode())
+    assert many == 1 and len(masked) == len(text.encode())
+    assert re.sub(rb"taken-down-*", b"", masked).decode() == left
 
 
 def test_of_a_list_only_the_domains_own_are_masked() -> None:
