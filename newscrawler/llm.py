@@ -59,6 +59,9 @@ class LLMError(Exception):
 
 #: How long a length that a server refused is kept.
 LENGTH_KEPT_S = 86_400.0
+#: Characters beside the system prompt below which no length is learnt: a server that refuses so
+#: short a question refuses for another reason, and nothing could be asked with less.
+LEAST_CHARS = 1_000
 
 
 @dataclass
@@ -223,7 +226,9 @@ class LLM:
                 if exc.kind in ("step", "too_long"):
                     usage.unread += 1
                 if exc.kind == "too_long":
-                    self._learn_length(_said(exc.__cause__), len(system + user), max_tokens)
+                    least = len(system) + LEAST_CHARS
+                    chars = len(system + user)
+                    self._learn_length(_said(exc.__cause__), chars, max_tokens, least)
                 if (
                     exc.kind == "step"
                 ):  # the server does not know this form: the next form is no retry
@@ -243,14 +248,15 @@ class LLM:
             return
         await self._sleep(self._rng.uniform(0, self._backoff_s[tries - 1]))
 
-    def _learn_length(self, said: str, chars: int, max_tokens: int) -> None:
+    def _learn_length(self, said: str, chars: int, max_tokens: int, least: int) -> None:
         """``said``: the server's error about a question of ``chars`` characters. Without figures in
-        it half of the question is tried next."""
+        it half of the question is tried next, but never less than ``least``."""
         limit, asked = _LIMIT.search(said), _ASKED.search(said)
         fits = chars // 2
         if limit and asked and int(asked[1]) > 0:
             tokens = max(int(limit[1]) - max_tokens, int(limit[1]) // 2)
             fits = min(int(_CUT * chars * tokens / int(asked[1])), int(_CUT * chars))
+        fits = max(fits, least)
         self._most_chars = min(fits, self.most_chars or fits)
         self._learned_at = self._clock()
 

@@ -39,11 +39,12 @@ from newscrawler.extraction.grounding import (
 )
 from newscrawler.extraction.text import one_line
 from newscrawler.items import Article, Kind, Link, Outcome, Visit
-from newscrawler.llm import LLM, LLMError
+from newscrawler.llm import LENGTH_KEPT_S, LLM, LLMError
 from newscrawler.rawstore.errors import RawNotFound, RawStoreUnavailable
 from newscrawler.selectorsets.jobs import BudgetSpent, Jobs
 from newscrawler.selectorsets.model_queue import (
     ANSWER_SCHEMA,
+    MOST_TRIES,
     ExtractionLimits,
     ModelQueue,
     Question,
@@ -62,6 +63,9 @@ logger = logging.getLogger(__name__)
 #: Before a page is tried again: a model that is away or busy, a limit of the minute, one of the day
 #: (looked at hourly: an operator may raise it).
 _AWAY_MS, _MINUTE_MS, _SPENT_MS = 15 * 60_000, 60_000, 3_600_000
+#: A page too long for the model is tried a last time when what was learnt of its length is
+#: forgotten: a proxy that was set wrongly may be mended by then. Each of the MOST_TRIES - 1 waits.
+_TOO_LONG_MS = round(LENGTH_KEPT_S * 1000 / (MOST_TRIES - 1)) + _MINUTE_MS
 #: Pages noted and not yet in Redis, at most.
 _NOTED = 200
 
@@ -122,6 +126,8 @@ class ModelExtractor:
             )
             if exc.kind in ("busy", "server", "network", "config", "auth"):
                 await self.queue.later(waiting, _AWAY_MS)
+            elif exc.kind == "too_long" and self.llm.most_chars is not None:
+                await self.queue.later(waiting, _TOO_LONG_MS)
             else:
                 await self.queue.done(waiting)
         except (StoreUnavailable, RawStoreUnavailable) as exc:
@@ -201,12 +207,22 @@ class ModelExtractor:
         self, waiting: Waiting, read: Read, spent: Spent
     ) -> tuple[Question, dict[str, Any]]:
         """The question that the server took and its answer: fewer blocks of the page are shown
-        where it says that its model takes no question so long."""
+        where it says that its model takes no question so long. With none left nobody is asked.
+
+        :raises LLMError, KnownFailure, BudgetSpent: there is no answer
+        """
+        refused: LLMError | None = None
+        shown = ""
         for cut in range(1 + MOST_CUTS):
             most = self.max_input_chars
             if self.llm.most_chars is not None:
                 most = max(1, min(most, self.llm.most_chars - len(system_prompt())))
             asked = question(read.page.blocks, most)
+            if not asked.last:
+                raise LLMError("too_long", f"no block of the page fits into {most:,} characters")
+            if refused is not None and asked.digest == shown:
+                raise refused  # it would be refused again
+            shown = asked.digest
             told = (system_prompt(), asked.prompt, ANSWER_SCHEMA, asked.most_tokens)
             try:
                 answer = await cached_answer(
@@ -216,6 +232,7 @@ class ModelExtractor:
             except LLMError as exc:
                 if exc.kind != "too_long" or cut == MOST_CUTS:
                     raise
+                refused = exc
         raise AssertionError("unreachable")
 
     async def _store(self, waiting: Waiting, found: Extraction, raw: Any) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from newscrawler.llm import (
     BREAKER_FAILURES,
+    LEAST_CHARS,
     LLM,
     LLMError,
     Usage,
@@ -210,3 +211,17 @@ async def test_too_long_a_question_says_what_fits(
     assert llm.mode == "json_schema", "a long question is no refused form"
     clock.now += 86_401
     assert llm.most_chars is None, "the server may have another model by then"
+
+
+async def test_no_length_is_learnt_below_which_nothing_can_be_asked(
+    llm: LLM, scripted_llm: ScriptedLLM
+) -> None:
+    """A proxy that refuses every body."""
+    scripted_llm.script = ["status:413"]
+    chars = 20_000
+    for _ in range(8):
+        with pytest.raises(LLMError, match="so long"):
+            await llm.ask("s" * 2_000, "u" * (chars - 2_000), SCHEMA)
+        assert llm.most_chars is not None
+        chars = llm.most_chars
+    assert chars == 2_000 + LEAST_CHARS

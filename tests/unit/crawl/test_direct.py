@@ -25,7 +25,7 @@ from newscrawler.discovery.sites import Sites
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import extract
 from newscrawler.extraction.grounding import NotGrounded, Visible
-from newscrawler.llm import BREAKER_FAILURES, LLM
+from newscrawler.llm import BREAKER_FAILURES, LENGTH_KEPT_S, LLM
 from newscrawler.rawstore import RawStore
 from newscrawler.selectorsets.jobs import Jobs, Limits
 from newscrawler.selectorsets.model_queue import (
@@ -35,6 +35,7 @@ from newscrawler.selectorsets.model_queue import (
     Waiting,
     system_prompt,
 )
+from newscrawler.selectorsets.propose import MOST_CUTS
 from newscrawler.selectorsets.store import SelectorStore
 from newscrawler.store import open_store
 from newscrawler.store.events import STREAM, EventStream
@@ -290,6 +291,51 @@ async def test_text_that_ends_before_the_cut_is_stored(
     assert len(scripted_llm.requests) == 2, "refused once, then fewer blocks of the page"
     (article,) = await bench.articles()
     assert article.content == "\n\n".join(LINES)
+
+
+async def test_a_page_waits_until_a_refused_length_is_forgotten(
+    bench: Bench, scripted_llm: ScriptedLLM
+) -> None:
+    """A proxy refuses every body for half a day, and is mended."""
+    real_s = [0.0]
+    bench.llm._clock = lambda: real_s[0]
+    scripted_llm.script = ["status:413"]
+    assert await bench.run(story_page()) == "too_long"
+    tries = len(scripted_llm.requests)
+    assert bench.llm.most_chars is not None and tries <= 1 + MOST_CUTS
+    prompts = [scripted_llm.prompt(index).split("\n", 1)[1] for index in range(tries)]
+    bodies = [prompt.rsplit("\n", 1)[0] for prompt in prompts]  # the fence is another each time
+    assert len(set(bodies)) == tries, "what was refused is not asked again as it is"
+    for _ in range(4):
+        bench.clock += 3_600
+        assert await bench.run() == "" and await bench.queue().waiting() == 1
+    scripted_llm.script = [dumps(ANSWER)]
+    for _ in range(24):
+        bench.clock += 3_600
+        real_s[0] = bench.clock - 1_800_000_000.0
+        if await bench.run() == "grounded":
+            break
+    assert [article.content for article in await bench.articles()] == ["\n\n".join(LINES)]
+    assert await bench.queue().waiting() == 0
+
+
+async def test_a_page_of_which_no_block_fits_is_asked_of_nobody_and_leaves_at_last(
+    bench: Bench, scripted_llm: ScriptedLLM
+) -> None:
+    scripted_llm.script = [dumps(ANSWER)]
+    bench.llm._most_chars = len(system_prompt()) + 1
+    bench.llm._learned_at = bench.llm._clock()
+    began = bench.clock
+    assert await bench.run(story_page()) == "too_long"
+    while await bench.queue().waiting():
+        bench.clock += 3_600
+        assert await bench.run() in ("", "too_long")
+        assert bench.clock < began + 3 * 86_400
+    assert bench.clock > began + LENGTH_KEPT_S, "not before it may have been forgotten"
+    assert scripted_llm.requests == []
+    bench.llm._most_chars, bench.max_input_chars = None, 1
+    assert await bench.run(story_page()) == "too_long" and await bench.queue().waiting() == 0
+    assert scripted_llm.requests == [], "that is a setting, and will not pass"
 
 
 async def test_text_that_ends_where_the_page_was_cut_is_refused(
