@@ -88,7 +88,8 @@ class Subscriber:
         wanted = await asyncio.to_thread(self._wanted) if rows else ()
         for row in rows:
             is_over = row.state != "leaving" and row.site not in wanted
-            if not (is_over or row.is_due(self._subs.clock())) or not await self._has_turn():
+            is_due = is_over or row.is_due(self._subs.clock(), self._callback)
+            if not is_due or not await self._has_turn():
                 continue
             # The hubs before it may have taken minutes: a worker or a hub may have changed it.
             sub = await self._subs.current(row)
@@ -98,7 +99,7 @@ class Subscriber:
                 sub.state, sub.next_s, sub.tries = "leaving", 0.0, 0
                 sub.reason = "the site is crawled no more"
                 await self._subs.save(sub)
-            if sub.is_due(self._subs.clock()):
+            if sub.is_due(self._subs.clock(), self._callback):
                 await self._ask(sub)
                 asked += 1
         return asked
@@ -123,12 +124,14 @@ class Subscriber:
             await self._subs.save(sub)
             return
         # Before the hub is asked, as it may come back before it has answered.
-        sub.asked_s = now_s
-        if sub.state == "leaving":
+        sub.asked_s, sub.asked_callback, sub.next_s = now_s, self._callback, now_s + ANSWER_S
+        is_renewal = sub.is_active(now_s)
+        if is_renewal:
+            sub.renewing(now_s)
+        elif sub.state == "leaving":
             sub.tries += 1
-        elif sub.state != "active" or now_s >= sub.expires_s:
+        else:
             sub.state = "asked"
-        sub.next_s = now_s + ANSWER_S
         await self._subs.save(sub)
         try:
             answer = await self._posted(sub)
@@ -138,7 +141,7 @@ class Subscriber:
         if reason:
             known = await self._subs.of_token(sub.token)
             if known is not None:
-                known.failed(self._subs.clock(), reason)
+                known.failed(self._subs.clock(), reason, is_counted=is_renewal)
                 await self._subs.save(known)
         logger.info(
             "Hub asked hub=%s feed=%s mode=%s reason=%s",

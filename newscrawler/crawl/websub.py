@@ -90,14 +90,22 @@ class Subscription:
     pushes: int = 0
     pushed_s: float = 0.0
     reason: str = ""
+    callback: str = ""  # the public address to which its hub sends; "" = by a version of before
+    asked_callback: str = ""  # the one that was asked for last
+
+    def has_moved(self, callback: str) -> bool:
+        """Whether its hub sends to another address than this one."""
+        return self.state == "active" and bool(self.callback) and self.callback != callback
 
     def is_active(self, now_s: float) -> bool:
         return self.state == "active" and now_s < self.expires_s
 
-    def is_due(self, now_s: float) -> bool:
-        """Whether the hub is to be asked now."""
+    def is_due(self, now_s: float, callback: str) -> bool:
+        """Whether the hub is to be asked now. ``callback``: the public address of today."""
         if now_s < self.next_s:
             return False
+        if self.has_moved(callback):
+            return True
         if self.state == "active":
             return now_s >= self.expires_s - self.lease_s * (1 - RENEWED_AT)
         return self.state != "asked" or now_s >= self.asked_s + ANSWER_S
@@ -110,9 +118,17 @@ class Subscription:
         """Whether the hub may come back with its question."""
         return bool(self.asked_s) and now_s < self.asked_s + max(ANSWER_S, LONGEST_AGAIN_S)
 
-    def failed(self, now_s: float, reason: str) -> None:
-        """What is active stays so until its lease is over."""
+    def renewing(self, now_s: float) -> None:
+        """A hub that takes each renewal and confirms none is asked less and less often; when the
+        lease is over it is asked as for a new one."""
         self.tries += 1
+        wait_s = min(LONGEST_AGAIN_S, ANSWER_S * 4.0 ** (self.tries - 1))
+        self.next_s = min(now_s + wait_s, max(self.expires_s, now_s + ANSWER_S))
+
+    def failed(self, now_s: float, reason: str, *, is_counted: bool = False) -> None:
+        """What is active stays so until its lease is over. ``is_counted``: the try is in ``tries``
+        already."""
+        self.tries += not is_counted
         self.next_s = now_s + min(LONGEST_AGAIN_S, AGAIN_S * 4.0 ** (self.tries - 1))
         self.reason = reason[:200]
         if self.state not in ("leaving", "active") or now_s >= self.expires_s:
@@ -208,6 +224,7 @@ class Subscriptions:
         sub.lease_s = min(lease_s, LONGEST_LEASE_S)
         sub.state, sub.expires_s = "active", now_s + sub.lease_s
         sub.tries, sub.next_s, sub.reason = 0, 0.0, ""
+        sub.callback = sub.asked_callback
         with translated():
             await self._put(sub)
         return True
@@ -221,6 +238,10 @@ class Subscriptions:
                 await self._put(now)
 
     async def denied(self, sub: Subscription, reason: str) -> None:
+        """One that is being ended is over with it: its callback is gone, which ends it as well."""
+        if sub.state == "leaving":
+            await self.remove(sub)
+            return
         sub.state, sub.next_s = "denied", self.clock() + LONGEST_AGAIN_S
         sub.reason = reason[:200]
         with translated():

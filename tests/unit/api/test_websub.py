@@ -250,6 +250,86 @@ def test_a_hub_that_says_no_is_believed_for_a_day(server: Server) -> None:
     assert server.look() == 1
 
 
+def test_a_hub_that_denies_an_end_is_asked_no_more(server: Server) -> None:
+    server.subscribed()
+    server.hub.denies = True
+    server.note("")
+    assert server.look() == 1
+    deadline = Deadline(120)
+    while ("denied", 200) not in server.hub.answers:
+        assert not deadline.is_over(), server.hub.answers
+        time.sleep(0.02)
+    assert server.one() is None, "its callback is gone, which ends it as well"
+    server.wanted.clear()
+    assert server.look() == 0
+    assert [form["hub.mode"] for form in server.hub.requests] == ["subscribe", "unsubscribe"]
+
+
+def test_a_renewal_that_is_never_confirmed_is_asked_less_and_less(server: Server) -> None:
+    server.hub.lease_s = 7 * 86_400
+    end_s = server.subscribed().expires_s
+    server.hub.is_silent = True
+    server.now = 0.81 * server.hub.lease_s
+    waits: list[float] = []
+    while time.time() + server.now < end_s:
+        assert server.look() == 1 and len(waits) < 9
+        sub = server.one()
+        assert sub is not None
+        waits.append(sub.next_s - time.time() - server.now)
+        server.now += waits[-1] + 1
+    assert waits[:4] == pytest.approx([600, 2_400, 9_600, 38_400], abs=60)
+    assert len(waits) == 5, "once each 10 minutes it were 191"
+    sub = server.one()
+    assert sub is not None and sub.state == "active", "pushes are taken until the lease is over"
+    assert sub.next_s <= end_s, "then it is asked for anew"
+    server.hub.is_silent = False
+    assert server.look() == 1
+    deadline = Deadline(120)
+    while (sub := server.one()) is None or sub.expires_s <= end_s:
+        assert not deadline.is_over(), sub
+        time.sleep(0.02)
+    assert (sub.state, sub.tries) == ("active", 0)
+
+
+def test_a_hub_that_refuses_a_renewal_is_asked_as_one_that_is_away(server: Server) -> None:
+    server.hub.lease_s = 7 * 86_400
+    server.subscribed()
+    server.hub.status = 503
+    server.now = 0.9 * server.hub.lease_s
+    waits = []
+    for _ in range(3):
+        assert server.look() == 1
+        sub = server.one()
+        assert sub is not None and sub.state == "active" and sub.reason.startswith("503")
+        waits.append(sub.next_s - time.time() - server.now)
+        server.now += waits[-1] + 1
+    assert waits == pytest.approx([60, 240, 960], abs=15)
+
+
+def test_hubs_are_told_of_another_public_address(server: Server) -> None:
+    """The same server is reached by another host."""
+    server.hub.lease_s = 7 * 86_400
+    before = server.subscribed()
+    assert before.callback == server.public and server.look() == 0
+    server.public = server.public.replace("127.0.0.1", "localhost")
+    assert server.look() == 1
+    deadline = Deadline(120)
+    while (sub := server.one()) is None or sub.callback != server.public:
+        assert not deadline.is_over(), sub
+        time.sleep(0.02)
+    assert (sub.state, sub.token) == ("active", before.token)
+    assert server.hub.requests[-1]["hub.callback"].startswith(f"{server.public}/websub/")
+    assert server.look() == 0, "once"
+
+
+def test_a_row_of_before_is_renewed_when_it_is_due(server: Server) -> None:
+    server.hub.lease_s = 7 * 86_400
+    sub = server.subscribed()
+    sub.callback = sub.asked_callback = ""
+    server.ask(lambda subs: subs.save(sub))
+    assert server.look() == 0
+
+
 def test_nobody_else_can_subscribe_us(server: Server) -> None:
     server.note()
     sub = server.one()
