@@ -62,8 +62,9 @@ def alone_in_fleet(settings: BaseSettings, say: Say) -> Iterator[Held]:
     :raises RawStoreUnavailable: another one is at it
     """
     with alone(services.data_dir(settings)):
-        held = Held(_client(settings), _shared_stores(settings), _own_name())
-        try:
+        held = Held(None, [], "")
+        try:  # the client of a cluster asks it at once
+            held = Held(_client(settings), _shared_stores(settings), _own_name())
             held.take()
         except (RedisError, RedisClusterException) as exc:
             held.give_up()  # those that it has already

@@ -140,9 +140,10 @@ def test_an_error_between_two_locks_leaves_neither(machine: Any, redis_server: s
                 pass
 
 
-def test_without_redis_the_machine_is_locked_and_that_is_said(machine: Any) -> None:
+@pytest.mark.parametrize("scheme", ["redis", "redis+cluster"])
+def test_without_redis_the_machine_is_locked_and_that_is_said(machine: Any, scheme: str) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        nobody = f"redis://127.0.0.1:{free.getsockname()[1]}"
+        nobody = f"{scheme}://127.0.0.1:{free.getsockname()[1]}"
     said: list[str] = []
     with alone_in_fleet(machine("a", REDIS_URL=nobody), said.append) as held:
         held.still()
