@@ -31,7 +31,8 @@ from newscrawler.crawl import services as services_module
 from newscrawler.crawl.ingest import COUNTED_FIELDS
 from newscrawler.crawl.log_files import JsonLogHandler
 from newscrawler.crawl.services import Services, services_of
-from newscrawler.crawl.waits import QUEUE_GONE, REDIS, Waits
+from newscrawler.crawl.virus_scan import UNSCANNED
+from newscrawler.crawl.waits import QUEUE_GONE, REDIS, SCANNER, Waits
 from newscrawler.fleet import freshness, progress
 from newscrawler.fleet.judgement import Patience, end_s
 from newscrawler.fleet.machine import MachineMeter
@@ -661,7 +662,14 @@ class PushedFeeds:
         site = self.services.sites.get(site_id)
         return site is not None and site.enabled
 
+    async def _refusal(self, url: str, body: bytes) -> tuple[str, str] | None:
+        """As VirusScan's: what a hub sends does not pass the downloader middleware."""
+        scan = self.services.virus_scan
+        return await scan.refusal(url, body) if scan is not None else None
+
     async def look(self) -> None:
+        if self.services.waits.is_failing(SCANNER):
+            return  # Redis keeps them longer than this process does
         subscriptions = self.services.websub
         spider: Any = self.crawler.spider
         scheduler: Any = self.crawler.engine.scheduler
@@ -674,6 +682,15 @@ class PushedFeeds:
                 if not await subscriptions.give_back(pushed):
                     logger.warning("A pushed feed is read by no worker site=%s url=%s", site, feed)
                 return  # others have a turn first
+            if (refused := await self._refusal(feed, body)) is not None:
+                reason, text = refused
+                if reason == UNSCANNED and await subscriptions.give_back(pushed):
+                    return
+                logger.warning(
+                    "A pushed feed is not read site=%s url=%s reason=%s error=%s",
+                    site, feed, reason, text,
+                )  # fmt: skip
+                continue
             links = await spider.read_pushed(site, feed, body)
             if links is None:
                 logger.warning("A pushed feed is not read site=%s url=%s", site, feed)

@@ -13,7 +13,7 @@ from scrapy.exceptions import IgnoreRequest, NotConfigured
 
 from newscrawler import metrics
 from newscrawler.crawl.services import Services, services_of
-from newscrawler.crawl.virus_scan import VirusScan, scanner_of
+from newscrawler.crawl.virus_scan import VirusScan
 from newscrawler.fetch.client import FetchRules, PacedDecoder
 from newscrawler.fetch.decoding import DecodeError
 from newscrawler.items import Article, Kind
@@ -236,20 +236,10 @@ class VirusScanMiddleware:
         """:raises ValueError: a setting is wrong: the crawl must not start without its scanner"""
         if not crawler.settings.get("CLAMAV"):
             raise NotConfigured
-        services = services_of(crawler)
-        scanner = scanner_of(crawler.settings)
-        if scanner is None or not services.has_frontier:  # a page for a person: nothing is stored
+        scan = services_of(crawler).virus_scan
+        if scan is None:
             raise NotConfigured
-        return cls(
-            VirusScan(
-                scanner,
-                services.waits,
-                services.count,
-                services.observe,
-                services.is_over,
-                passes=crawler.settings["CLAMAV_AWAY"] == "pass",
-            )
-        )
+        return cls(scan)
 
     async def process_response(self, request: Request, response: Response) -> Response:
         kind = _kind(request)

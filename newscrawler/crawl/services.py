@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from newscrawler.crawl.processes import StoreProcess
     from newscrawler.crawl.render_lessons import RenderLessons
     from newscrawler.crawl.rhythms import Rhythms
+    from newscrawler.crawl.virus_scan import VirusScan
     from newscrawler.crawl.websub import Subscriptions
     from newscrawler.extraction.metadata_rules import MetadataRule
     from newscrawler.frontier.operator import Operator
@@ -516,6 +517,21 @@ class Services:
 
         is_on = self.has_frontier and public_url(self.settings)
         return Subscriptions(self.redis) if is_on else None
+
+    @cached_property
+    def virus_scan(self) -> VirusScan | None:
+        """What every page and pushed feed is shown to before it is read; None: CLAMAV is empty, or
+        a page is read for a person, which stores nothing.
+
+        :raises ValueError: a setting is wrong
+        """
+        from newscrawler.crawl.virus_scan import VirusScan, scanner_of
+
+        scanner = scanner_of(self.settings)
+        if scanner is None or not self.has_frontier:
+            return None
+        passes = self.settings["CLAMAV_AWAY"] == "pass"
+        return VirusScan(scanner, self.waits, self.count, self.observe, self.is_over, passes=passes)
 
     @cached_property
     def bounded(self) -> BoundedCrawls:

@@ -3,6 +3,7 @@ daemon is away (CLAMAV, CLAMAV_AWAY)."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import time
@@ -20,6 +21,7 @@ from newscrawler.crawl.waits import (
 from newscrawler.fetch.clamav import (
     ClamAV,
     ScanFailed,
+    ScannerDropped,
     ScannerUnavailable,
     TooLargeToScan,
     parse_address,
@@ -32,6 +34,9 @@ logger = logging.getLogger(__name__)
 
 #: What a page is refused for, by word: see web.outcomes.
 MALWARE, UNSCANNED, SIZE = "malware", "unscanned", "size"
+#: A page on which the daemon went away so many times is not shown to it again until it is fetched
+#: again. The first time may have been another page's doing, or the operator's.
+_DROPS = 3
 
 
 def scanner_of(settings: Mapping[str, Any]) -> ClamAV | None:
@@ -75,6 +80,7 @@ class VirusScan:
         self._clock = clock
         self._away_until = self._told = -math.inf
         self._pause_s = FIRST_PAUSE_S
+        self._one_by_one = asyncio.Lock()  # of pages that were dropped
 
     async def refusal(self, url: str, body: bytes) -> tuple[str, str] | None:
         """Word and text of why the page goes no further; None: it does."""
@@ -98,9 +104,29 @@ class VirusScan:
         return MALWARE, f"the virus scanner found {signature}"
 
     async def _or_wait(self, body: bytes) -> str:
+        drops = 0
+
+        async def ask() -> str:
+            nonlocal drops
+            try:
+                return await (self._alone(body) if drops else self._scanner.scan(body))
+            except ScannerDropped as exc:
+                drops += 1
+                if drops >= _DROPS:
+                    raise ScanFailed(f"{exc}, {drops} times") from exc
+                raise
+
         return await self._waits.until_it_works(
-            SCANNER, lambda: self._scanner.scan(body), ScannerUnavailable, _Never, self._is_over
+            SCANNER, ask, ScannerUnavailable, _Never, self._is_over
         )
+
+    async def _alone(self, body: bytes) -> str:
+        """Of a page that was dropped before. A daemon that one page makes crash drops all that it
+        is scanning, so they are shown to it one after the other; and a proxy before a daemon that
+        is away drops every page, so only one that answers is asked."""
+        async with self._one_by_one:
+            await self._scanner.ping()
+            return await self._scanner.scan(body)
 
     async def _or_pass(self, body: bytes) -> str | None:
         """None: the daemon is away. It is asked again after a pause that grows."""

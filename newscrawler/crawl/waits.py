@@ -118,7 +118,8 @@ class Waits:
         is_over: Callable[[], bool],
     ) -> T:
         """The result of ``work``, tried again while it raises ``error``, unless that is ``lost``
-        (waiting brings nothing back) or the crawl is over."""
+        (waiting brings nothing back) or the crawl is over. Whatever else is raised came from a
+        ``what`` that answers: it is raised, and nothing is waited for any more."""
         pause = FIRST_PAUSE_S
         while True:
             try:
@@ -131,6 +132,11 @@ class Waits:
                 if not await self._paused(pause, is_over):
                     raise
                 pause = min(2 * pause, LONGEST_PAUSE_S)
+            except Exception:
+                # While ``what`` counts as failing the crawl takes no page (LeaseLoop), so no later
+                # call could say that it works.
+                self.works(what)
+                raise
             else:
                 self.works(what)
                 return result

@@ -27,8 +27,14 @@ class ScannerUnavailable(Exception):
     """The daemon does not answer. Waiting may help."""
 
 
+class ScannerDropped(ScannerUnavailable):
+    """The daemon took a page and ended the connection without a word: it was stopped, or the page
+    makes it crash."""
+
+
 class ScanFailed(Exception):
-    """The daemon is well and did not judge this page: it took too long, or it says ERROR."""
+    """The daemon is well and did not judge this page: it took too long, it dropped the connection,
+    or it says ERROR."""
 
 
 class TooLargeToScan(Exception):
@@ -75,7 +81,7 @@ class ClamAV:
     async def scan(self, body: bytes) -> str:
         """Name of the signature that was found, "" = none.
 
-        :raises ScannerUnavailable, ScanFailed, TooLargeToScan:
+        :raises ScannerUnavailable, ScannerDropped, ScanFailed, TooLargeToScan:
         """
         stream = b"".join((b"zINSTREAM\0", struct.pack(">I", len(body)), body, bytes(4)))
         async with self._room:
@@ -84,16 +90,29 @@ class ClamAV:
             except TimeoutError:
                 await self.ping()  # a page must not pass for a daemon that is away
                 raise ScanFailed(f"no answer of {self.name} in {self._timeout_s:g} s") from None
+            except ScannerDropped as exc:
+                if await self._is_well():
+                    raise ScanFailed(str(exc)) from exc
+                raise
         return _signature_in(answer)
 
     async def ping(self) -> None:
-        """:raises ScannerUnavailable:"""
+        """:raises ScannerUnavailable: but no ScannerDropped, as no page had part in it"""
         try:
             answer = await self._ask(b"zPING\0", _PING_S)
         except TimeoutError:
             raise ScannerUnavailable(f"{self.name} does not answer in {_PING_S:g} s") from None
+        except ScannerDropped as exc:
+            raise ScannerUnavailable(str(exc)) from exc
         if answer != "PONG":
             raise ScannerUnavailable(f"{self.name} is no clamd: it answers {answer[:60]!r}")
+
+    async def _is_well(self) -> bool:
+        try:
+            await self.ping()
+        except ScannerUnavailable:
+            return False
+        return True
 
     async def version(self) -> str:
         """ "ClamAV 1.4.6/27600/Sun Nov 22 09:00:00 2026": program, its own signatures and their
@@ -104,9 +123,14 @@ class ClamAV:
             raise ScannerUnavailable(f"{self.name} does not answer in {_PING_S:g} s") from None
 
     async def _ask(self, data: bytes, timeout_s: float) -> str:
+        """:raises ScannerDropped: the connection stood, and no answer came
+        :raises ScannerUnavailable, TimeoutError:
+        """
         loop = asyncio.get_running_loop()
+        error = ScannerUnavailable
         try:
             async with asyncio.timeout(timeout_s), self._connected() as sock:
+                error = ScannerDropped
                 with contextlib.suppress(ConnectionError):  # it has said why
                     await loop.sock_sendall(sock, data)
                 answer = b""
@@ -118,10 +142,10 @@ class ClamAV:
         except TimeoutError:
             raise
         except OSError as exc:
-            raise ScannerUnavailable(f"{self.name}: {exc.strerror or exc}") from exc
+            raise error(f"{self.name}: {exc.strerror or exc}") from exc
         text = answer.rstrip(b"\0\n").decode("utf-8", "replace")
         if not text:
-            raise ScannerUnavailable(f"{self.name} closed the connection without an answer")
+            raise ScannerDropped(f"{self.name} closed the connection without an answer")
         return text
 
     @asynccontextmanager

@@ -43,6 +43,8 @@ class Verdict:
     fate: Fate
     why: str = ""
     is_of_place: bool = False
+    #: It waits for what others have: one of them may only have tried it before.
+    is_of_waiting: bool = False
 
     @property
     def is_over(self) -> bool:
@@ -54,7 +56,7 @@ class Patience:
     """How long a worker that beats may do nothing, seconds; 0 = for ever.
 
     :param turn_s: its lease loop has not gone round
-    :param visit_s: it holds URLs and no visit ended, or it waits for a store
+    :param visit_s: it holds URLs and no visit ended, or it waits for a store or the virus scanner
     """
 
     turn_s: float = 0.0
@@ -65,8 +67,9 @@ def stuck(
     row: Mapping[str, Any], others: Iterable[Mapping[str, Any]], patience: Patience
 ) -> Verdict | None:
     """Whether a worker makes no progress though it beats. Not one that waits rightly: its loop goes
-    round where nothing is due, sites are backed off from or Redis is away; and a store that is away
-    for all is nobody's fault.
+    round where nothing is due, sites are backed off from or Redis is away; and a store or a virus
+    scanner that is away for all is nobody's fault. One that is away for all of a node and not
+    elsewhere is the node's.
 
     :param row: of a live worker, registry.Beat; so are ``others``
     """
@@ -88,12 +91,11 @@ def stuck(
             f"it beats and holds {row.get('leases', 0)} URLs, but no visit ended for {held_s:.0f} s"
         )
         return Verdict(Fate.STUCK, text)
-    elsewhere = [
-        one for one in busy if one.get("node") != row.get("node") and not one.get("waits_s")
-    ]
-    if waits_s >= limit and elsewhere:
-        text = f"{row.get('waits_for')}, which {len(elsewhere)} others need not"
-        return Verdict(Fate.STUCK, text, is_of_place=True)
+    others = [one for one in busy if not one.get("waits_s")]
+    if waits_s >= limit and others:
+        text = f"{row.get('waits_for')}, which {len(others)} others need not"
+        is_of_place = all(one.get("node") != row.get("node") for one in others)
+        return Verdict(Fate.STUCK, text, is_of_place, is_of_waiting=True)
     return None
 
 

@@ -45,10 +45,10 @@ OVER_ROUNDS = 3
 #: Looks in a row in which a worker that beats does nothing before it is given up: one that was held
 #: up by a busy machine tells so in its next heartbeat.
 STUCK_LOOKS = 2
-#: The same of one whose store alone is away. Where it was away for all, one worker tries it again
+#: The same of one that waits for a store or scanner that others have. Where it was away for all, one worker tries it again
 #: before the others do: these pause for 10 s at most (crawl/waits.py), and a try that meets a lock
 #: lasts as long. Heartbeats come each two seconds, so this is half a minute.
-PLACE_LOOKS = 15
+WAITING_LOOKS = 15
 #: A node whose worker could not go on for a reason of the node gets none for so long, seconds.
 AVOID_S = 300.0
 #: Seconds between two looks at the queue, and how long fewer workers must be enough before some
@@ -159,7 +159,7 @@ class Watch:
         if verdict is None:
             return
         self._standing[job.id] = looks + (row["beat_ms"] != beat_ms), row["beat_ms"]
-        enough = PLACE_LOOKS if verdict.is_of_place else STUCK_LOOKS
+        enough = WAITING_LOOKS if verdict.is_of_waiting else STUCK_LOOKS
         if self._standing[job.id][0] >= enough:
             look.verdicts[job.id] = verdict
 

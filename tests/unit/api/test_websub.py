@@ -26,6 +26,7 @@ from newscrawler.api.server import bind, start_in_thread
 from newscrawler.commands.serve import _together
 from newscrawler.crawl import hub_requests, websub
 from newscrawler.crawl.hub_requests import Subscriber, beside
+from newscrawler.crawl.waits import Waits
 from newscrawler.crawl.websub import Subscription, Subscriptions, is_signed
 from newscrawler.discovery.feeds import header_links, parse_feed
 from newscrawler.discovery.sitefile import SitesError
@@ -479,7 +480,7 @@ def test_a_push_for_another_workers_site_is_left_to_that_worker(server: Server) 
     async def other(subs: Subscriptions) -> None:
         """A worker that does not know the site."""
         scheduler: Any = None
-        services = SimpleNamespace(websub=subs, sites=Sites([]))
+        services = SimpleNamespace(websub=subs, sites=Sites([]), waits=Waits())
         engine = SimpleNamespace(scheduler=scheduler)
         self: Any = PushedFeeds.__new__(PushedFeeds)
         self.services, self.crawler = services, SimpleNamespace(engine=engine, spider=Reader())

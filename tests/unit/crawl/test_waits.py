@@ -89,6 +89,19 @@ async def test_work_is_tried_until_it_works() -> None:
     assert not waits.is_failing("it")
 
 
+async def test_an_error_of_what_answers_ends_the_wait() -> None:
+    """A crawl takes no page while it waits, so no later page could end the wait."""
+    waits = Waits()
+    errors: list[Exception] = [Away("down"), ValueError("this one is refused")]
+
+    async def work() -> None:
+        raise errors.pop(0)
+
+    with pytest.raises(ValueError, match="refused"):
+        await waits.until_it_works("it", work, Away, Gone, lambda: False)
+    assert not waits.is_failing("it") and waits.text() == ""
+
+
 @pytest.mark.parametrize(("error", "over"), [(Gone("deleted"), False), (Away("full"), True)])
 async def test_what_waiting_does_not_mend_is_raised(error: Exception, over: bool) -> None:
     tries = []

@@ -7,8 +7,8 @@ import contextlib
 import logging
 import socket
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,13 @@ from newscrawler.crawl.waits import SCANNER, Waits
 from newscrawler.fetch.clamav import (
     ClamAV,
     ScanFailed,
+    ScannerDropped,
     ScannerUnavailable,
     TooLargeToScan,
     parse_address,
 )
 from tests.fixtures_clamav import EICAR, MakeClamd
+from tests.fixtures_redis import until
 
 PAGE = b"<html><body><h1>Tin</h1>%s</body></html>"
 CLEAN = PAGE % b"khong co gi"
@@ -203,16 +205,160 @@ async def test_a_page_that_holds_up_a_daemon_that_is_well_never_passes() -> None
     [
         (b"stream: Can't allocate memory ERROR\0", ScanFailed),
         (b"HTTP/1.1 400 Bad Request\0", ScanFailed),
-        (b"", ScannerUnavailable),
+        (b"", ScanFailed),
     ],
 )
 async def test_an_answer_that_is_none_is_no_all_clear(
     answer: bytes, error: type[Exception]
 ) -> None:
-    server = await _scripted({b"zINSTREAM\0": answer})
+    server = await _scripted({b"zINSTREAM\0": answer, b"zPING\0": b"PONG\0"})
     async with server:
         with pytest.raises(error):
             await ClamAV(server.sockets[0].getsockname()[:2], 5).scan(CLEAN)
+
+
+async def test_a_page_that_is_dropped_by_a_daemon_that_is_well_does_not_hold_up_the_crawl() -> None:
+    server = await _scripted({b"zINSTREAM\0": b"", b"zPING\0": b"PONG\0"})
+    async with server:
+        client = ClamAV(server.sockets[0].getsockname()[:2], 20)
+        for passes in (True, False):
+            scan, counts = scan_of(client, passes=passes)
+            refusal = await asyncio.wait_for(scan.refusal("https://a.vn/1", CLEAN), 120)
+            assert refusal is not None and refusal[0] == "unscanned"
+            assert counts == {"scan/pages/failed": 1}
+            assert not scan._waits.is_failing(SCANNER)
+
+
+async def test_a_proxy_before_a_daemon_that_is_away_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It takes connections and drops them, PING's too: no page is to blame."""
+    monkeypatch.setattr("newscrawler.crawl.waits.LONGEST_PAUSE_S", 0.5)
+    answers: dict[bytes, bytes | None] = {b"zINSTREAM\0": b"", b"zPING\0": b""}
+    server = await _scripted(answers)
+    async with server:
+        client = ClamAV(server.sockets[0].getsockname()[:2], 20)
+        with pytest.raises(ScannerDropped):
+            await client.scan(CLEAN)
+        scan, _ = scan_of(client, passes=False)
+        dropped = []
+        ping = client.ping
+
+        async def counted() -> None:
+            try:
+                await ping()
+            except ScannerUnavailable as exc:
+                assert not isinstance(exc, ScannerDropped)
+                dropped.append(exc)
+                if len(dropped) == 5:  # one of the page, and more than it takes to give one up
+                    answers.update({b"zINSTREAM\0": b"stream: OK\0", b"zPING\0": b"PONG\0"})
+                raise
+
+        client.ping = counted  # type: ignore[method-assign]
+        assert await asyncio.wait_for(scan.refusal("https://a.vn/1", CLEAN), 120) is None
+        assert len(dropped) == 5 and not scan._waits.is_failing(SCANNER)
+
+
+class Crashing:
+    """A daemon that ends when it reads ``poison``, with all that it is scanning, and is started
+    again, as systemd does, when ``client`` has asked in vain for each page that was dropped."""
+
+    def __init__(self, poison: bytes) -> None:
+        self.address, self.poison = ("127.0.0.1", 0), poison
+        self.crashes = self._in_vain = 0
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.StreamWriter] = set()
+        self._again: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._serve, *self.address)
+        self.address = self._server.sockets[0].getsockname()[:2]
+
+    def client(self) -> ClamAV:
+        made = ClamAV(self.address, 20)
+        ping = made.ping
+
+        async def counted() -> None:
+            try:
+                await ping()
+            except ScannerUnavailable:
+                self._in_vain += 1
+                raise
+
+        made.ping = counted  # type: ignore[method-assign]
+        return made
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            if await reader.readuntil(b"\0") == b"zPING\0":
+                writer.write(b"PONG\0")
+            else:
+                page = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+                await asyncio.sleep(0.2)  # others are being scanned meanwhile
+                if self.poison in page and writer in self._open:
+                    self._crash()
+                elif writer in self._open:
+                    writer.write(b"stream: OK\0")
+        self._open.discard(writer)
+        writer.close()
+
+    def _crash(self) -> None:
+        self.crashes += 1
+        assert self._server is not None
+        self._server.close()
+        self._again = asyncio.ensure_future(self._restart(self._in_vain + len(self._open)))
+        for writer in self._open:
+            writer.close()
+        self._open.clear()
+
+    async def _restart(self, in_vain: int) -> None:
+        await until(lambda: self._in_vain >= in_vain, "each dropped page has asked", 120)
+        await self.start()
+
+    async def stop(self) -> None:
+        if self._again is not None:
+            await self._again
+        assert self._server is not None
+        self._server.close()
+
+
+@asynccontextmanager
+async def crashing(poison: bytes) -> AsyncIterator[Crashing]:
+    made = Crashing(poison)
+    await made.start()
+    yield made
+    await made.stop()
+
+
+async def test_a_page_that_makes_the_daemon_crash_is_given_up_and_its_neighbours_are_not() -> None:
+    async with crashing(b"poison") as daemon:
+        scan, counts = scan_of(daemon.client(), passes=False)
+        pages = [CLEAN, PAGE % b"poison", CLEAN, CLEAN]
+        asked = [scan.refusal("https://a.vn/1", page) for page in pages]
+        found = await asyncio.wait_for(asyncio.gather(*asked), 300)
+        assert [one and one[0] for one in found] == [None, "unscanned", None, None]
+        assert daemon.crashes == 3 and counts == {"scan/pages/clean": 3, "scan/pages/failed": 1}
+        assert not scan._waits.is_failing(SCANNER), "the crawl goes on"
+
+
+async def test_the_crawl_goes_on_when_the_first_page_after_a_wait_is_not_judged(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / "clamd.sock")
+    scan, _ = scan_of(ClamAV(path, 20), passes=False)
+    asked = asyncio.ensure_future(scan.refusal("https://a.vn/1", CLEAN))
+    await until(lambda: scan._waits.is_failing(SCANNER), "it waits", 120)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\0")
+        writer.write(b"stream: Can't create temporary file ERROR\0")
+        writer.close()
+
+    async with await asyncio.start_unix_server(serve, path):
+        refusal = await asyncio.wait_for(asked, 120)
+        assert refusal is not None and refusal[0] == "unscanned"
+        assert not scan._waits.is_failing(SCANNER), "else the lease loop takes nothing for good"
 
 
 def settings_of(**more: Any) -> Settings:

@@ -102,6 +102,7 @@ BUSY = {
 }  # fmt: skip
 IDLE = {**BUSY, "held_s": 0.0, "ended_s": 900.0}
 AWAY_S = {**BUSY, "held_s": 0.0, "ended_s": 200.0, "waits_s": 200.0, "waits_for": "the store"}
+SCANNED_S = {**AWAY_S, "waits_for": "the virus scanner"}
 PATIENCE = Patience(turn_s=10, visit_s=100)
 
 
@@ -122,7 +123,11 @@ PATIENCE = Patience(turn_s=10, visit_s=100)
         ({**AWAY_S, "node": "a"}, [BUSY], "the store, which 1 others need not"),
         ({**AWAY_S, "node": "a", "waits_s": 99}, [BUSY], ""),
         ({**AWAY_S, "node": "a"}, [AWAY_S, IDLE], ""),  # away for all that store something
-        ({**AWAY_S, "node": "b"}, [BUSY], ""),  # another one on that node would be no better off
+        ({**AWAY_S, "node": "b"}, [BUSY], "the store, which 1 others need not"),  # its own hangs
+        ({**AWAY_S, "node": "b"}, [BUSY, {**BUSY, "node": "c"}], "which 2 others need not"),
+        ({**AWAY_S, "node": "b"}, [AWAY_S, IDLE], ""),  # away for all of the only node
+        ({**SCANNED_S, "node": "a"}, [BUSY], "the virus scanner, which 1 others need not"),
+        ({**SCANNED_S, "node": "a"}, [SCANNED_S, IDLE], ""),
         (IDLE, [BUSY], ""),
         ({"held_s": 1000, "turn_s": 1000}, [{**BUSY, "alive": False}], "stands still for 1000 s"),
     ],
@@ -136,7 +141,8 @@ def test_a_worker_that_beats_is_judged_by_what_it_gets_done(
     assert (verdict is not None) == bool(why)
     if verdict is not None:
         assert verdict.fate is Fate.STUCK and why in verdict.why
-        assert verdict.is_of_place == ("store" in why)
+        waits_alone_there = "others" in why and row["node"] not in [one["node"] for one in others]
+        assert verdict.is_of_place == waits_alone_there
 
 
 def test_a_worker_of_an_older_version_is_not_judged_by_what_it_does_not_say() -> None:

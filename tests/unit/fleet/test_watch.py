@@ -375,12 +375,31 @@ async def test_a_worker_that_beats_and_does_nothing_is_asked_to_end_before_anoth
 
 
 @pytest.mark.usefixtures("no_grace")
+async def test_a_worker_whose_own_store_hangs_is_replaced_on_its_node(r: Any) -> None:
+    fleet = Fleet(r, stuck=Patience(turn_s=10, visit_s=100))
+    await fleet.want(least=2, most=2, version="v1")
+    hung, live = await fleet.start(1), await fleet.start(2)
+    now_ms = int(time.time() * 1000)
+    for number in range(2):
+        await fleet.beat(live, ended_s=1.0)
+        waits = {"waits_s": 200.0, "waits_for": "waiting for the article store (200 s)"}
+        await fleet.beat(hung, beat_ms=now_ms + number, **waits)
+        await fleet.round()
+    await fleet.registry.leave(hung.worker)
+    await fleet.round()
+    state = await fleet.ledger.read()
+    assert list(state.jobs) == [live.id]
+    assert "the article store (200 s), which 1 others need not" in state.ended[0].why
+    assert not watch_module.waits(state.node("a"), state), "another one would fare better there"
+
+
+@pytest.mark.usefixtures("no_grace")
 async def test_a_node_whose_store_is_away_gets_no_workers_for_a_while(r: Any) -> None:
     fleet = Fleet(r, stuck=Patience(turn_s=10, visit_s=100))
     await fleet.want(least=2, most=2, version="v1")
     away, live = await fleet.start(1), await fleet.start(2, node="b")
     now_ms = int(time.time() * 1000)
-    for number in range(watch_module.PLACE_LOOKS):
+    for number in range(watch_module.WAITING_LOOKS):
         await fleet.beat(live, node="b", ended_s=1.0)
         waits = {"waits_s": 200.0, "waits_for": "waiting for the article store (200 s): disk full"}
         await fleet.beat(away, beat_ms=now_ms + number, **waits)
