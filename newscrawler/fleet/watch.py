@@ -45,9 +45,9 @@ OVER_ROUNDS = 3
 #: Looks in a row in which a worker that beats does nothing before it is given up: one that was held
 #: up by a busy machine tells so in its next heartbeat.
 STUCK_LOOKS = 2
-#: The same of one that waits for a store or scanner that others have. Where it was away for all, one worker tries it again
-#: before the others do: these pause for 10 s at most (crawl/waits.py), and a try that meets a lock
-#: lasts as long. Heartbeats come each two seconds, so this is half a minute.
+#: The same of one that waits for a store or a scanner that others have. Where it was away for all,
+#: one worker tries it again before the others do: these pause for 10 s at most (crawl/waits.py),
+#: and a try that meets a lock lasts as long. Heartbeats come each two seconds: half a minute.
 WAITING_LOOKS = 15
 #: A node whose worker could not go on for a reason of the node gets none for so long, seconds.
 AVOID_S = 300.0
