@@ -380,7 +380,7 @@ async def test_a_worker_whose_own_store_hangs_is_replaced_on_its_node(r: Any) ->
     await fleet.want(least=2, most=2, version="v1")
     hung, live = await fleet.start(1), await fleet.start(2)
     now_ms = int(time.time() * 1000)
-    for number in range(2):
+    for number in range(watch_module.WAITING_LOOKS):
         await fleet.beat(live, ended_s=1.0)
         waits = {"waits_s": 200.0, "waits_for": "waiting for the article store (200 s)"}
         await fleet.beat(hung, beat_ms=now_ms + number, **waits)
