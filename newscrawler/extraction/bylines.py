@@ -58,6 +58,8 @@ _CLASSES = (
     "AUTHOR",
 )  # fmt: skip
 ITEMPROP, REL = '[itemprop~="author"]', '[rel~="author"]'
+#: More marked names than this may be those of everybody who works for the paper.
+_MANY = 8
 _NAME_CSS = (
     '[class*="name"],[rel~="author"],[itemprop~="name"],'
     'a[href*="author"],a[href*="autor"],a[href*="/profile"],a[href*="tac-gia"]'
@@ -268,8 +270,16 @@ def _from_marked(
     ):
         raw = list(_marked(doc, css))
         names = agreement.clean(doc, context, raw, sites, nicknames=True)
-        if names:
+        if names and not (len(names) > _MANY and _has_shorter_byline(doc, context, sites)):
             yield names, origin, trust
+
+
+def _has_shorter_byline(doc: Document, context: PageContext, sites: list[str]) -> bool:
+    """Whether a byline names a few: then a long list of marked names is that of the staff."""
+    sources = (_from_classes, byline_text.find)
+    return any(
+        0 < len(names) <= _MANY for source in sources for names, _, _ in source(doc, context, sites)
+    )
 
 
 def marked_nodes(doc: Document, css: str) -> list[LexborNode]:

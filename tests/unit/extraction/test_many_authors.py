@@ -41,3 +41,22 @@ def test_a_list_of_twelve_is_stored_whole(head: str, body: str) -> None:
     )
     found = extract(Document(page.encode(), "https://www.example.com/a.html"), PageContext())
     assert found.authors.value == NAMES
+
+
+@pytest.mark.parametrize(
+    "byline",
+    [
+        "<div class=byline>By Jane Roe</div>",
+        "<p class=author>Jane Roe</p>",
+        "<p>By <b>Jane Roe</b></p>",
+    ],
+)
+def test_the_staff_of_a_paper_are_not_the_authors(byline: str) -> None:
+    staff = "".join(f"<li><a rel=author href=/a/{n}>{name}</a>" for n, name in enumerate(NAMES[1:]))
+    page = (
+        f"<html lang=en><head><title>{HEAD}</title></head><body><article><h1>{HEAD}</h1>"
+        f"{byline}{paragraphs(8)}</article><div class=staff><h3>Our reporters</h3><ul>{staff}</ul>"
+        "</div></body></html>"
+    )
+    found = extract(Document(page.encode(), "https://www.example.com/a.html"), PageContext())
+    assert found.authors.value == ["Jane Roe"]
