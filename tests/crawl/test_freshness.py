@@ -34,7 +34,7 @@ TARGET_S = 600.0
     "home_only",
     [
         pytest.param(False, marks=pytest.mark.long, id="all told"),
-        pytest.param(True, id="homes only"),
+        pytest.param(True, marks=pytest.mark.long, id="homes only"),
     ],
 )
 def test_95_of_100_articles_are_stored_ten_minutes_after_they_came_out(

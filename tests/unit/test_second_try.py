@@ -52,7 +52,7 @@ def run(folder: Path, *options: str, **tests: str) -> subprocess.CompletedProces
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
 
 
-@pytest.mark.parametrize("processes", ["0", "2"])
+@pytest.mark.parametrize("processes", ["0", pytest.param("2", marks=pytest.mark.long)])
 def test_a_long_test_that_passes_alone_is_named_and_does_not_fail_the_run(
     tmp_path: Path, processes: str
 ) -> None:
