@@ -14,6 +14,8 @@ from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
 
+from tests.patience import patient
+
 ROOT = Path(__file__).resolve().parents[2]
 #: Seconds until the process must have said that it is ready.
 START_S = 60.0
@@ -85,7 +87,7 @@ class NewswebProcess:
 
         threading.Thread(target=read, daemon=True).start()
         try:
-            line = lines.get(timeout=START_S)
+            line = lines.get(timeout=patient(START_S))
         except Empty:
             line = ""
         if not line.startswith("{"):
