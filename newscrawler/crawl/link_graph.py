@@ -85,9 +85,7 @@ class LinkNotes:
         self.client: Any = client
         self.pages = pages
         self._taken = taken
-        self._found: dict[str, dict[bytes, bytes]] = {}
-        #: First bytes of the url id -> url id and address, of what is noted.
-        self._named: dict[bytes, tuple[bytes, str]] = {}
+        self._found: dict[str, dict[bytes, bytes]] = {}  # site -> url id -> packed page
         self._count = 0
         self._next = 0.0
 
@@ -96,8 +94,7 @@ class LinkNotes:
     ) -> None:
         if self.pages:
             page = pack(now_s, url, title, links)
-            self._found.setdefault(site, {})[url_id[:ID_BYTES]] = page
-            self._named[url_id[:ID_BYTES]] = url_id, url
+            self._found.setdefault(site, {})[url_id] = page
             self._count += 1
 
     async def flush(self, *, is_last: bool = False) -> None:
@@ -109,29 +106,38 @@ class LinkNotes:
         if not self._count or not is_due:
             return
         found, self._found, self._count = self._found, {}, 0
-        named, self._named = self._named, {}
         self._next = time.monotonic() + FLUSH_S
-        found = _without_pages(found, await self._taken_down(named))
+        found = await self._not_taken_down(found)
         if not found:
             return
         pipe = self.client.pipeline(transaction=False)
         pipe.sadd(SITES, *found)
         for site, pages in found.items():
-            pipe.hset(site_key(site), mapping=pages)
+            fields = {short(url_id): page for url_id, page in pages.items()}
+            pipe.hset(site_key(site), mapping=fields)
             pipe.hlen(site_key(site))
         with translated():
             answers = await pipe.execute()
             for site, size in zip(found, answers[2::2], strict=True):
                 await self._trim(site_key(site), size - self.pages)
 
-    async def _taken_down(self, named: Mapping[bytes, tuple[bytes, str]]) -> set[bytes]:
-        """A page that was in flight when it was taken down. Asked just before it is written: what
-        is written in between is found by the look that ends a take-down."""
+    async def _not_taken_down(
+        self, found: dict[str, dict[bytes, bytes]]
+    ) -> dict[str, dict[bytes, bytes]]:
+        """Without pages that were in flight when they were taken down, and sites that have no
+        other. Asked just before they are written: what is written in between is found by the look
+        that ends a take-down."""
         if self._taken is None or not await self._taken.has_any():
-            return set()
-        ids = list(named)
-        asked = [(f"{URL}{url_id.hex()}", domain_of(url)) for url_id, url in named.values()]
-        return {ids[place] for place in await self._taken.which(asked)}
+            return found
+        named = [(site, url_id) for site, pages in found.items() for url_id in pages]
+        asked = [
+            (f"{URL}{url_id.hex()}", domain_of(unpack(url_id, found[site][url_id]).url))
+            for site, url_id in named
+        ]
+        for place in await self._taken.which(asked):
+            site, url_id = named[place]
+            del found[site][url_id]
+        return {site: pages for site, pages in found.items() if pages}
 
     async def _trim(self, key: str, over: int) -> None:
         """Drops the oldest of ten times as many, drawn at random."""
@@ -142,17 +148,6 @@ class LinkNotes:
                 zip(sample[::2], sample[1::2], strict=True), key=lambda pair: pair[1][:4]
             )
             await self.client.hdel(key, *(page_id for page_id, _ in pairs[:most]))
-
-
-def _without_pages(
-    found: Mapping[str, Mapping[bytes, bytes]], gone: set[bytes]
-) -> dict[str, dict[bytes, bytes]]:
-    """The notes of each site but for these pages; sites without any other page are left out."""
-    kept = {
-        site: {page_id: data for page_id, data in pages.items() if page_id not in gone}
-        for site, pages in found.items()
-    }
-    return {site: pages for site, pages in kept.items() if pages}
 
 
 # ---------------------------------------------------------------- reading

@@ -378,13 +378,18 @@ class TakeDown:
         needles = looking.Needles([*plan.texts, *plan.urls, *plan.articles.values()])
         await self._remove_remembered(plan, await looking.search_redis(self.client, needles))
 
-    async def _remove_remembered(self, plan: Plan, places: list[looking.Place]) -> bool:
-        """Whether any of these was a remembered answer, or a reference, and is gone."""
-        removable = [place for place in places if place.key.startswith(_REMOVABLE)]
-        for place in removable:
-            await looking.remove(self.client, place)
-        self._count(plan, "remembered answers and samples", len(removable))
-        return bool(removable)
+    async def _remove_remembered(
+        self, plan: Plan, places: list[looking.Place]
+    ) -> list[looking.Place]:
+        """Remembered answers and references go; the other places."""
+        left = []
+        for place in places:
+            if place.key.startswith(_REMOVABLE):
+                await looking.remove(self.client, place)
+            else:
+                left.append(place)
+        self._count(plan, "remembered answers and samples", len(places) - len(left))
+        return left
 
     async def _linked_pages(self, domain: str) -> set[bytes]:
         found = set()
@@ -511,19 +516,18 @@ class TakeDown:
                 report.left += await self.store.scrub(rewrite=True)
                 files = await self._held(needles)
             keys = await looking.search_redis(self.client, needles)
-        written_again = await self._remove_remembered(plan, keys)
-        keys = [place for place in keys if not place.key.startswith(_REMOVABLE)]
+        left = await self._remove_remembered(plan, keys)
         ids = sorted(plan.ids | set(plan.articles))
         stored = await self.store.states(ids)
         again = await self._out_of_raw(plan)
         report.left += [f"{path}: still has some of the text" for path in files]
         report.left += [f"{path}: has an address of it" for path in await self._mask_logs(plan)]
-        report.left += [f"Redis key {place.key.decode(errors='replace')}" for place in keys]
+        report.left += [f"Redis key {place.key.decode(errors='replace')}" for place in left]
         report.left += [f"article {one}: was stored again" for one in stored]
         report.looked_at = {
             "texts": len(plan.texts), "files": _number_of_files(self.data), "addresses": len(ids),
         }  # fmt: skip
-        return bool(stored or again or written_again)
+        return bool(stored or again or len(left) < len(keys))
 
     async def _of_these_alone(self, plan: Plan) -> list[str]:
         """Of the texts those that no other stored article has: copies elsewhere, and sentences that

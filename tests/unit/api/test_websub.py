@@ -87,6 +87,18 @@ class Server:
     def one(self, feed: str = FEED) -> Subscription | None:
         return next((sub for sub in self.ask(lambda subs: subs.all()) if sub.feed == feed), None)
 
+    def waits_of_failures(self, times: int, state: str) -> list[float]:
+        """Seconds after each of so many requests that the hub answers with 503."""
+        waits = []
+        for _ in range(times):
+            assert self.look() == 1
+            sub = self.one()
+            assert sub is not None and sub.state == state and sub.reason.startswith("503")
+            waits.append(sub.next_s - time.time() - self.now)
+            assert self.look() == 0
+            self.now += waits[-1] + 1
+        return waits
+
     def until(self, state: str) -> Subscription:
         deadline = Deadline(15)
         while (sub := self.one()) is None or sub.state != state:
@@ -215,14 +227,7 @@ def test_a_lease_is_renewed_before_it_is_over(server: Server) -> None:
 def test_a_hub_that_is_away_is_asked_less_and_less(server: Server) -> None:
     server.hub.status = 503
     server.note()
-    waits = []
-    for _ in range(4):
-        assert server.look() == 1
-        sub = server.one()
-        assert sub is not None and sub.state == "failed" and sub.reason.startswith("503")
-        waits.append(sub.next_s - time.time() - server.now)
-        assert server.look() == 0
-        server.now += waits[-1] + 1
+    waits = server.waits_of_failures(4, "failed")
     assert waits == pytest.approx([60, 240, 960, 3840], abs=15)
     server.hub.status = 202
     server.look()
@@ -297,13 +302,7 @@ def test_a_hub_that_refuses_a_renewal_is_asked_as_one_that_is_away(server: Serve
     server.subscribed()
     server.hub.status = 503
     server.now = 0.9 * server.hub.lease_s
-    waits = []
-    for _ in range(3):
-        assert server.look() == 1
-        sub = server.one()
-        assert sub is not None and sub.state == "active" and sub.reason.startswith("503")
-        waits.append(sub.next_s - time.time() - server.now)
-        server.now += waits[-1] + 1
+    waits = server.waits_of_failures(3, "active")
     assert waits == pytest.approx([60, 240, 960], abs=15)
 
 

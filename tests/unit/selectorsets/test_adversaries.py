@@ -29,10 +29,12 @@ from newscrawler.selectorsets.jobs import BudgetSpent, Jobs, Limits
 from newscrawler.selectorsets.samples import dates_agree
 from newscrawler.selectorsets.store import SelectorStore, StaleFence
 from tests.fixtures_llm import ScriptedLLM, dumps
+from tests.fixtures_redis import until
 from tests.fixtures_selectors import MadePage, made_pages
-from tests.patience import Deadline
 
 DOMAIN = "vnexpress.net"
+#: Seconds that are waited for another process.
+WAIT_S = 180.0
 CONTEXT = PageContext(site_name="VnExpress", language="vi", zone="Asia/Ho_Chi_Minh")
 GOOD = {
     "title": ["h1.title-detail"],
@@ -349,18 +351,6 @@ def workers(selector_redis_url: str, tmp_path: Path) -> Iterator[Workers]:
     made.end()
 
 
-async def until(condition: Callable[[], Any], what: str, seconds: float = 180.0) -> None:
-    deadline = Deadline(seconds)
-    while True:
-        found = condition()
-        if asyncio.iscoroutine(found):
-            found = await found
-        if found:
-            return
-        assert not deadline.is_over(), f"not in {seconds} s: {what}"
-        await asyncio.sleep(0.02)
-
-
 def said(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
     out, _ = process.communicate(timeout=600)
     return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
@@ -370,7 +360,7 @@ async def asking(workers: Workers, model: ScriptedLLM, lock_ms: int) -> subproce
     """A worker's process in the middle of a question that is not answered."""
     model.script = ["slow"]
     process = workers.start("llm", model.base_url, lock_ms)
-    await until(lambda: bool(model.requests), "the worker asks the model")
+    await until(lambda: bool(model.requests), "the worker asks the model", WAIT_S)
     return process
 
 
@@ -400,7 +390,9 @@ async def test_killed_holder_of_the_lock_is_followed(
     assert 0 < left_ms <= 120_000 and abs(due_in_ms - left_ms) < 10_000
     await selector_redis.pexpire(keys.lock(DOMAIN), 200)
     await selector_redis.zadd(keys.JOBS, {DOMAIN: time.time() * 1000 + 200})
-    await until(lambda: selector_redis.hlen(keys.versions(DOMAIN)), "another worker made the set")
+    await until(
+        lambda: selector_redis.hlen(keys.versions(DOMAIN)), "another worker made the set", WAIT_S
+    )
     (ended,) = [e for e in await asyncio.to_thread(said, follower) if e["state"] != "skipped"]
     assert ended["state"] == "probation", ended
     assert int(await selector_redis.hget(keys.domain(DOMAIN), "fence")) > fence
@@ -420,7 +412,9 @@ async def test_sleeper_that_wakes_up_late_writes_nothing(
     os.kill(sleeper.pid, signal.SIGSTOP)
     fence = int(await selector_redis.hget(keys.domain(DOMAIN), "fence"))
     other = workers.start("rules", "", 60_000)
-    await until(lambda: selector_redis.hlen(keys.versions(DOMAIN)), "another worker made the set")
+    await until(
+        lambda: selector_redis.hlen(keys.versions(DOMAIN)), "another worker made the set", WAIT_S
+    )
     (ended,) = [e for e in await asyncio.to_thread(said, other) if e["state"] != "skipped"]
     assert ended["state"] == "probation"
     scripted_llm.script, scripted_llm.late = [dumps(GOOD)], dumps(GOOD)
