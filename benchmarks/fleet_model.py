@@ -166,7 +166,7 @@ class Cpu:
     """Seconds of processor time of the server's main thread."""
 
     def __init__(self, pid: int) -> None:
-        self._stat: Any = Path(f"/proc/{pid}/schedstat").open("rb", buffering=0)  # noqa: SIM115
+        self._stat: Any = Path(f"/proc/{pid}/schedstat").open("rb", buffering=0)  # noqa: SIM115  # it stays open
 
     def __call__(self) -> float:
         self._stat.seek(0)

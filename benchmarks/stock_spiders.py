@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -38,7 +39,7 @@ class StockSpider(scrapy.Spider):
 
     def __init__(self, seeds: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        with open(seeds) as lines:  # noqa: PTH123
+        with Path(seeds).open() as lines:
             self.seed_urls = [line.strip() for line in lines if line.strip()]
         # with the port: LinkExtractor compares with the whole network location
         self.links = LinkExtractor(allow_domains=[urlsplit(u).netloc for u in self.seed_urls])

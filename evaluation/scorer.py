@@ -2,19 +2,22 @@
 
 Rules:
 
-title      equal after normalising (NFC, case, quotes, dashes, white space, outer
-punctuation), or one
-           is the other with up to three parts (site, section, author) cut off at a separator; a
-           part is at most 5 words and shorter than what is kept (2 words or 4 characters).
-day        same day in the gold's zone, in the prediction's zone, or as printed. Gold in UTC and a
-           prediction without a zone: right when any zone from UTC-8 to UTC+9 makes it right.
-minute     where the gold has a time: the same instant to the minute; without a zone read in
-the gold's. authors    normalised names: exact sets; pooled precision and recall; ``ok``:
-every gold name found (one
-           name's words contain the other's, two shared at least) and at most one
-           extra per gold name.
-content    multisets of 4-token shingles, CJK, Thai and Lao by character: precision, recall, F1 per
-page. segments   share of wanted pieces of text found, and of unwanted ones absent.
+title     equal after normalising (NFC, case, quotes, dashes, white space, outer punctuation), or
+          one is the other with up to three parts (site, section, author) cut off at a separator;
+          a part is at most 5 words and shorter than what is kept (2 words or 4 characters).
+day       same day in the gold's zone, in the prediction's zone, or as printed. Gold in UTC and a
+          prediction without a zone: right when any zone from UTC-8 to UTC+9 makes it right.
+minute    where the gold has a time: the same instant to the minute; without a zone read in the
+          gold's.
+authors   normalised names: exact sets; pooled precision and recall; ``ok``: every gold name found
+          (one name's words contain the other's, two shared at least) and at most one extra per
+          gold name.
+content   multisets of 4-token shingles, CJK, Thai and Lao by character: precision, recall, F1 per
+          page.
+segments  share of wanted pieces of text found, and of unwanted ones absent.
+
+The table of fields here is the scorer's own: gold data says title, day and minute where an article
+has ``title`` and ``published``, and each of them has a rule of its own.
 """
 
 from __future__ import annotations

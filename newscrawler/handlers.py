@@ -65,7 +65,7 @@ class GuardedHandler(BaseDownloadHandler):
             self._rendering = Rendering(services, self._client)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> BaseDownloadHandler:  # type: ignore[override]
+    def from_crawler(cls, crawler: Crawler) -> BaseDownloadHandler:  # type: ignore[override]  # or a replay
         if crawler.settings.get("REPLAY_DIR"):
             return ReplayHandler(crawler)
         return cls(crawler)

@@ -5,7 +5,7 @@ belongs to the visit of its page (:class:`Visit`) does not go with it: it waits 
 newscrawler.crawl.visits for the frontier's ack.
 
 Each field of an article is declared once, beside itself in :class:`Article`: stores,
-export, API, pages, diff and evaluation are driven by :data:`FIELDS`. docs/extending.md says
+export, API, pages and diff are driven by :data:`FIELDS`. docs/extending.md says
 how a field is added.
 """
 

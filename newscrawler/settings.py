@@ -265,15 +265,15 @@ RAW_LIST_SAMPLE = 0.02  # share of changed list pages that is kept
 # Days; 0 = for ever. `scrapy store prune`, run once a day by cron, keeps to them;
 # docs/operations.md has what the crawl bounds by itself. Raw pages: all that are older go, except
 # those that an article is made of as it is now, which need --current-too.
-RAW_KEEP_DAYS = 0
+RAW_KEEP_DAYS = _env("RAW_KEEP_DAYS", "0")
 # Raw pages that no stored version of an article and no selector set refers to (lists, visits that
 # brought nothing new, pages of versions that were pruned), at least 1 day. 0 = as RAW_KEEP_DAYS.
-RAW_UNREFERENCED_KEEP_DAYS = 0
+RAW_UNREFERENCED_KEEP_DAYS = _env("RAW_UNREFERENCED_KEEP_DAYS", "0")
 # Older versions of articles, by when they were fetched.
-VERSION_KEEP_DAYS = 0
+VERSION_KEEP_DAYS = _env("VERSION_KEEP_DAYS", "0")
 # Finished records that were moved out of Redis (FRONTIER_FINISHED_LIMIT), by their last visit. An
 # address that is forgotten and linked again is fetched again: more than ARTICLE_MAX_AGE_DAYS.
-FINISHED_KEEP_DAYS = 0
+FINISHED_KEEP_DAYS = _env("FINISHED_KEEP_DAYS", "0")
 
 # ---------------------------------------------------------------- articles and search
 # Empty = SQLite in DATA_DIR; http(s)://host:9200 = Elasticsearch 9.
@@ -311,9 +311,7 @@ EVENT_KAFKA_TOPIC = _env("EVENT_KAFKA_TOPIC", "newscrawler.events")
 # "PLAIN", "sasl_plain_username": "news"}; the password is in the variable that is named here.
 EVENT_KAFKA_OPTIONS: dict[str, object] = {}
 EVENT_KAFKA_PASSWORD_ENV = "EVENT_KAFKA_PASSWORD"
-# Name of the variable with the key that signs digests of saved queries (`scrapy follow`). Mails of
-# them go by Scrapy's MAIL_HOST, MAIL_PORT, MAIL_FROM, MAIL_USER, MAIL_TLS and MAIL_SSL; the
-# password is the variable MAIL_PASS.
+# Name of the variable with the key that signs digests of saved queries (`scrapy follow`).
 FOLLOW_WEBHOOK_SECRET_ENV = "FOLLOW_WEBHOOK_SECRET"
 
 # ---------------------------------------------------------------- search by meaning
@@ -384,11 +382,22 @@ LLM_EXTRACTION_PAGES_PER_DAY = 50
 LLM_EXTRACTION_PAGES_PER_DOMAIN_PER_DAY = 2
 # What the model's server charges for a million tokens, in any one currency; 0 = nothing,
 # then money limits nothing.
-LLM_PRICE_IN = 0.0
-LLM_PRICE_OUT = 0.0
+LLM_PRICE_IN = _env("LLM_PRICE_IN", "0")
+LLM_PRICE_OUT = _env("LLM_PRICE_OUT", "0")
 # Most money a day, in that currency: for the whole fleet, and for one site. 0 forbids every call.
 LLM_MONEY_PER_DAY = 5.0
 LLM_MONEY_PER_DOMAIN_PER_DAY = 0.5
+
+# ---------------------------------------------------------------- mails
+# Scrapy's settings of the mail server: of alerts, digests of saved queries and the report of a day.
+# The password is the variable MAIL_PASS. MAIL_TLS: STARTTLS after a plain beginning (port 587, most
+# servers); MAIL_SSL: TLS from the first byte (port 465).
+MAIL_HOST = _env("MAIL_HOST", "localhost")
+MAIL_PORT = _env("MAIL_PORT", "25")
+MAIL_FROM = _env("MAIL_FROM", "newscrawler@localhost")
+MAIL_USER = _env("MAIL_USER", "")
+MAIL_TLS = _env("MAIL_TLS", "0")
+MAIL_SSL = _env("MAIL_SSL", "0")
 
 # ---------------------------------------------------------------- monitors (Spidermon) and alerts
 SPIDERMON_ENABLED = True
@@ -401,7 +410,7 @@ ALERT_WEBHOOK_SECRET_ENV = "ALERT_WEBHOOK_SECRET"
 # default.
 ALERT_ACTIONS: list[str] = []
 # Who is told of incidents of the fleet (`scrapy monitor`) beside ALERT_WEBHOOK_URL and
-# ALERT_ACTIONS. Mails go by Scrapy's MAIL_ settings, the password is the variable MAIL_PASS.
+# ALERT_ACTIONS. Mails go by the MAIL_ settings.
 ALERT_MAIL_TO = _env("ALERT_MAIL_TO", "")
 # An incoming webhook of Slack, Mattermost or Rocket.Chat; its address is a secret.
 ALERT_SLACK_URL = _env("ALERT_SLACK_URL", "")

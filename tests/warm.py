@@ -295,7 +295,7 @@ class Order:
             kept = getattr(sys, f"__{name}__")
             buffering = 1 if name == "stderr" else -1
             # Not closed here: they live as long as the process.
-            stream = open(target, mode, buffering, kept.encoding, kept.errors, closefd=False)  # noqa: SIM115
+            stream = open(target, mode, buffering, kept.encoding, kept.errors, closefd=False)  # noqa: SIM115  # it stays open
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
         if wanted := self.env.get(_WARNINGS):

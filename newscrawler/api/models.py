@@ -7,7 +7,7 @@ more than is named here; all others have exactly these fields.
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -44,20 +44,23 @@ def _json_types() -> dict[str, Any]:
 
 _TYPES = _json_types()
 _IN_HIT = {f.name: _TYPES[f.name] for f in FIELDS if f.in_hit}
-# Made from the declarations of items.py, which mypy cannot follow.
-_ArticleFields: Any = create_model("_ArticleFields", __base__=_Exact, **_TYPES)
-_HitFields: Any = create_model("_HitFields", __base__=_Exact, **_IN_HIT)
+if TYPE_CHECKING:  # they are made from the declarations of items.py, which mypy cannot follow
+    _ArticleFields = _Exact
+    _HitFields = _Exact
+else:
+    _ArticleFields = create_model("_ArticleFields", __base__=_Exact, **_TYPES)
+    _HitFields = create_model("_HitFields", __base__=_Exact, **_IN_HIT)
 
 
-class ArticleAnswer(_ArticleFields):  # type: ignore[misc]  # see above
+class ArticleAnswer(_ArticleFields):
     """An article, field by field."""
 
 
-class Listed(_HitFields):  # type: ignore[misc]  # see above
+class Listed(_HitFields):
     """An article in a list."""
 
 
-class Hit(_HitFields):  # type: ignore[misc]  # see above
+class Hit(_HitFields):
     snippet: str
     snippet_marks: list[Mark] = Field(description="start and end of the words that matched")
     title_marks: list[Mark]
@@ -307,7 +310,7 @@ class SelectorRow(_Exact):
 class PartRow(_Exact):
     part: str = Field(
         description="server, data folder, article store, article store node, search index, meaning,"
-        " raw pages, redis, frontier, workers, worker"
+        " raw pages, redis, frontier, workers, worker, scrapyd node"
     )
     name: str = Field(description="class, address or id")
     version: str = Field(description="empty: it has none, or does not answer")
@@ -431,6 +434,8 @@ class SeedHit(_Open):
 
 
 class SeedAnswer(_Exact):
+    mode: Literal["keyword", "semantic", "hybrid"] = Field(description="how it was answered")
+    meaning: Meaning | None = Field(description="null: words alone")
     content: list[SeedHit]
     page: int = Field(description="from 0")
     size: int

@@ -56,7 +56,7 @@ def _add_attention(app: FastAPI, reader: DataReader, asked: Callable[..., Query]
     async def attention_json(
         per: Literal["day", "week", "month"] = "day",
         format: Literal["json", "csv"] = "json",
-        query: Query = Depends(asked),  # noqa: B008
+        query: Query = Depends(asked),  # noqa: B008  # as FastAPI has it
     ) -> Any:
         _, steps = await looked(query, per)
         if format == "csv":
@@ -86,7 +86,7 @@ def _add_attention(app: FastAPI, reader: DataReader, asked: Callable[..., Query]
         request: Request,
         per: Literal["auto", "day", "week", "month"] = "auto",
         show: Literal["count", "share"] = "count",
-        query: Query = Depends(asked),  # noqa: B008
+        query: Query = Depends(asked),  # noqa: B008  # as FastAPI has it
     ) -> Response:
         chosen, steps = await looked(query, None if per == "auto" else per)
         values = request.query_params

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 from collections.abc import Awaitable, Callable
@@ -11,7 +12,10 @@ from typing import Any
 from newscrawler import __version__
 from newscrawler.api.data import DataReader
 from newscrawler.crawl import services
-from newscrawler.fleet.registry import ProcessMeter
+from newscrawler.crawl.fleet import nodes_of_config
+from newscrawler.fleet.ledger import Ledger, NodeState
+from newscrawler.fleet.nodes import Node, TargetError
+from newscrawler.fleet.registry import ProcessMeter, RegistryUnavailable
 from newscrawler.frontier.schema import SCHEMA
 
 Row = dict[str, Any]
@@ -26,6 +30,9 @@ REDIS_LOAD = (
     "instantaneous_ops_per_sec",
     "uptime_in_seconds",
 )
+NODE_LOAD = ("host", "cores", "free_cores", "memory_bytes", "free_memory_bytes", "crashes")
+#: Seconds for a scrapyd: less than a part has, so that one that hangs hides no other.
+NODE_S = 4.0
 #: Of a data folder, which fills up without a word.
 LEAST_FREE_BYTES = 1_000_000_000
 _METER = ProcessMeter()
@@ -33,7 +40,7 @@ _METER = ProcessMeter()
 
 async def parts(reader: DataReader) -> list[Row]:
     """A row for each, those that do not answer too."""
-    asked = (_server, _folder, _store, _raw, _redis, _frontier, _workers)
+    asked = (_server, _folder, _store, _raw, _redis, _frontier, _workers, _scrapyd)
     found = await asyncio.gather(*(_of(look, reader) for look in asked))
     return [row for rows in found for row in rows]
 
@@ -47,7 +54,12 @@ async def _of(look: Callable[[DataReader], Awaitable[list[Row]]], reader: DataRe
         return [_row(_NAMES.get(name, name), "", f"does not answer: {exc or type(exc).__name__}")]
 
 
-_NAMES = {"store": "article store", "raw": "raw pages", "folder": "data folder"}
+_NAMES = {
+    "store": "article store",
+    "raw": "raw pages",
+    "folder": "data folder",
+    "scrapyd": "scrapyd nodes",
+}
 
 
 def _row(
@@ -87,7 +99,7 @@ async def _store(reader: DataReader) -> list[Row]:
         return [_row("article store", name, problem)]
     stats = dict(stats)
     index = {key: stats.pop(key) for key in list(stats) if key.startswith("index_")}
-    meaning = {key: stats.pop(key) for key in list(stats) if key.startswith("meaning_")}
+    meaning = {key: stats.pop(key) for key in list(stats) if key.startswith("vectors")}
     nodes = await _nodes(store)
     version = nodes[0]["version"] if nodes else ""
     if stats.get("kind") == "sqlite":
@@ -98,7 +110,8 @@ async def _store(reader: DataReader) -> list[Row]:
     if index:
         rows.append(_row("search index", "tantivy", str(index.pop("index_problem") or ""), index))
     if meaning:
-        rows.append(_row("meaning", "vectors", "", meaning))
+        model = str(meaning.pop("vectors_model"))
+        rows.append(_row("meaning", model, str(meaning.pop("vectors_problem") or ""), meaning))
     return rows
 
 
@@ -157,3 +170,39 @@ async def _workers(reader: DataReader) -> list[Row]:
         load = {name: value for name, value in row.items() if name in WORKER_LOAD}
         rows.append(_row("worker", row["id"], silent, load, row.get("version") or ""))
     return rows
+
+
+async def _scrapyd(reader: DataReader) -> list[Row]:
+    """The nodes that scrapy.cfg names here and those that a watch over the fleet has noted. The
+    scrapyd of a plain [deploy] is no part before a fleet has used it: that section ships."""
+    if reader.deps.settings is None:
+        return []
+    noted: dict[str, NodeState] = {}
+    if reader.deps.registry is not None:
+        with contextlib.suppress(RegistryUnavailable):  # the row of Redis says so
+            noted = (await Ledger(reader.deps.registry.client, "check").read()).nodes
+    named = {n: node for n, node in _configured().items() if n != "default" or n in noted}
+    names = sorted({*named, *noted})
+    return await asyncio.gather(*(_node(n, named.get(n), noted.get(n)) for n in names))
+
+
+def _configured() -> dict[str, Node]:
+    try:
+        return nodes_of_config()
+    except TargetError:  # a page without a fleet has no scrapy.cfg of nodes
+        return {}
+
+
+async def _node(name: str, node: Node | None, noted: NodeState | None) -> Row:
+    load: Row = {}
+    if noted is not None:
+        load = {key: getattr(noted, key) for key in NODE_LOAD}
+    if node is None:
+        return _row("scrapyd node", name, "the scrapy.cfg of this server does not name it", load)
+    try:
+        async with asyncio.timeout(NODE_S):
+            view = await asyncio.to_thread(node.view)
+    except TimeoutError:
+        return _row("scrapyd node", name, f"does not answer within {NODE_S:g} s", load)
+    load |= {"running": len(view.running), "pending": len(view.pending)}
+    return _row("scrapyd node", name, view.error, load, view.versions[-1] if view.versions else "")

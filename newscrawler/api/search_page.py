@@ -255,7 +255,7 @@ def add_facets(app: FastAPI, reader: DataReader, asked_query: Callable[..., Quer
         after: str = "",
         before: str = "",
         # A name of this function is no annotation.
-        query: Query = Depends(asked_query),  # noqa: B008
+        query: Query = Depends(asked_query),  # noqa: B008  # as FastAPI has it
     ) -> Response:
         """All values of one facet of a search, and those with some words."""
         asked = Asked(

@@ -240,8 +240,7 @@ class OneAnswer(OnePage):
             return crawler
 
         self.crawler_process.create_crawler = remembered
-        # Of Scrapy's command, which stands behind this class.
-        super().run(args, opts)  # type: ignore[safe-super]
+        super().run(args, opts)  # type: ignore[safe-super]  # Scrapy's command comes after this class
         for crawler in made.values():
             if text := _not_fetched(metrics.stats_of(crawler)):
                 note(f"{args[0]} could not be fetched: {text}")

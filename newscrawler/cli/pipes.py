@@ -6,6 +6,7 @@ import atexit
 import os
 import stat
 import sys
+from pathlib import Path
 from typing import Any
 
 
@@ -47,7 +48,7 @@ class OpenPipe:
     def silence(self) -> None:
         """What is still held back goes nowhere, so that the interpreter's own flush
         finds no fault."""
-        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+        with Path(os.devnull).open("wb") as nowhere:
             os.dup2(nowhere.fileno(), self._stream.fileno())
 
     def last(self) -> None:

@@ -51,7 +51,7 @@ def _of_zone(owner: Any, name: str) -> Any:
     ``ZoneInfo._unpickle``, which has no other name."""
     if owner is not ZoneInfo or name != "_unpickle":
         raise _refused("builtins.getattr")
-    return ZoneInfo._unpickle  # type: ignore[attr-defined]
+    return ZoneInfo._unpickle  # type: ignore[attr-defined]  # no stub has what is private
 
 
 @lru_cache(maxsize=256)  # each answer names the same ten classes

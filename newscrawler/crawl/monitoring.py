@@ -72,6 +72,8 @@ logger = logging.getLogger(__name__)
 _MINUTES = (10, 30, 60, 120)
 #: What says that Redis cannot be asked.
 _AWAY = (RedisError, FrontierError, RegistryUnavailable, HistoryUnavailable, OSError)
+#: What the watch noted of the nodes is believed for so long, ms: it looks each two seconds.
+_WATCHED_MS = 30_000
 #: Tries of one look before Redis counts as away, and the pause between them, seconds.
 _TRIES, _PAUSE_S = 3, 1.0
 
@@ -224,6 +226,8 @@ class Monitor:
         facts.wanted = state.wanted.least if state.wanted.asked_ms else None
         facts.ended = [one for one in state.ended if state.now_ms - one.at_ms < HOUR_MS]
         facts.replaced = replaced(facts.ended, state.jobs.values())
+        if state.now_ms - state.said.get("at_ms", 0) < _WATCHED_MS:
+            facts.nodes = {name: node.away for name, node in state.nodes.items()}
         shift_ms = facts.now_ms - state.now_ms  # the frontier's clock may be a simulated one
         for one in facts.ended:
             one.at_ms += shift_ms

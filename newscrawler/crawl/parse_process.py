@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import pickle
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import chain
 from typing import Any
 
 from newscrawler.crawl.processes import Child, ChildDied
@@ -36,6 +38,11 @@ _FIRST_TRY_CPU_S, _FIRST_TRY_CPU_S_PER_MB, _SECOND_TRY_CPU_S = 2.0, 2.0, 60.0
 #: Reading is CPU alone: a process that sleeps for so long, seconds, while it is at a page waits for
 #: nothing that will come (it was stopped; a lock of a library), and all pages behind it wait too.
 HUNG_S = 15.0
+#: Pages that a process has at a time: one that it reads, and the next, so that it need not wait for
+#: the crawl between them.
+_AHEAD = 2
+#: Seconds between two looks for pages that stand behind a slow one.
+_LOOK_S = 1.0
 
 
 @dataclass(slots=True)
@@ -65,18 +72,19 @@ class Task:
 
 @dataclass(slots=True)
 class Html:
-    """``robots``: directives of header and page. ``hrefs``: those that may be
-    followed, see Document.links;
-    ``nofollow``: links that may not be, by rel; none of either where the page's robots
-        directives say nofollow.
+    """What an HTML page holds, as far as it was asked for. Addresses are canonical.
 
-    ``feeds``, ``menu``: of a home or section page, what its head and its menus announce;
-    canonical addresses. ``doubtful``: in its menus too, but they look like an article's.
-
-    ``headlines``: hrefs, where they were asked for. ``form``: what a page that was not read as an
-    article is by its teasers (teasers.form), None = not looked at.
-
-    ``extraction`` None: not asked for, or noindex.
+    :ivar robots: directives of header and page
+    :ivar hrefs: links that may be followed, see Document.links; none where ``robots`` has nofollow
+    :ivar nofollow: how many links may not be followed, by their rel; 0 where ``robots`` has
+        nofollow
+    :ivar feeds: of a home or section page, what its head announces
+    :ivar menu: of such a page, what its menus link to
+    :ivar doubtful: in its menus too, but these addresses look like an article's
+    :ivar headlines: links of headlines, where they were asked for
+    :ivar form: what a page that was not read as an article is by its teasers (teasers.form);
+        None = not looked at
+    :ivar extraction: None: not asked for, or noindex
     """
 
     robots: frozenset[str]
@@ -134,6 +142,14 @@ def _unpacked(data: bytes) -> SelectorSet:
     return selectors
 
 
+@dataclass(slots=True, eq=False)
+class _Page:
+    task: Task
+    cpu_s: float
+    answer: asyncio.Future[Html | Feed | Sitemap]
+    is_dealt_again: bool = False
+
+
 class ParseProcesses:
     """:param processes: 0 = read here, between the fetches
     :param memory_bytes: what each of them may allocate; 0 = no limit"""
@@ -148,6 +164,11 @@ class ParseProcesses:
             )
             for _ in range(processes)
         ]
+        self._pages: deque[_Page] = deque()  # that no process has yet
+        self._at: dict[Child, list[_Page]] = {child: [] for child in self._children}
+        self._open = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._heads: list[_Page] = []  # what was being read at the last look
         self._packed: dict[str, tuple[SelectorSet, bytes]] = {}
         self._starting: list[asyncio.Future[Any]] = []
         self._low, self._on_low = -1, lambda: None
@@ -178,7 +199,7 @@ class ParseProcesses:
     @property
     def waiting(self) -> int:
         """Pages that are being read or wait for it."""
-        return sum(child.waiting for child in self._children)
+        return self._open
 
     def call_at(self, low: int, on_low: Callable[[], None]) -> None:
         """``on_low`` is called whenever a page was read and no more than ``low``
@@ -189,18 +210,19 @@ class ParseProcesses:
         """:raises Unreadable: the page cannot be read by any means that leaves the crawl alive"""
         if not self._children:
             return read(task)
+        self._open += 1
         try:
             return await self._read(task)
         finally:
+            self._open -= 1
             if self.waiting <= self._low:
                 self._on_low()
 
     async def _read(self, task: Task) -> Html | Feed | Sitemap:
-        child = min(self._children, key=lambda c: c.waiting)
         task.guarded = False
         first_try_s = _FIRST_TRY_CPU_S + _FIRST_TRY_CPU_S_PER_MB * len(task.body) / 1e6
         try:
-            return await self._called(child, task, first_try_s)
+            return await self._called(task, first_try_s)
         except ChildDied as exc:
             logger.warning(
                 "Reading a page ended its process, once more with bounded markup url=%s error=%s",
@@ -209,15 +231,66 @@ class ParseProcesses:
             )
         task.guarded = True
         try:
-            return await self._called(child, task, _SECOND_TRY_CPU_S)
+            return await self._called(task, _SECOND_TRY_CPU_S)
         except ChildDied as exc:
             raise Unreadable(str(exc)) from exc
 
-    async def _called(self, child: Child, task: Task, cpu_s: float) -> Html | Feed | Sitemap:
-        found: Html | Feed | Sitemap = await child.call(task, cpu_s=cpu_s)
-        return found
+    async def _called(self, task: Task, cpu_s: float) -> Html | Feed | Sitemap:
+        page = _Page(task, cpu_s, asyncio.get_running_loop().create_future())
+        self._pages.append(page)
+        self._deal()
+        return await page.answer
+
+    def _deal(self) -> None:
+        """Pages to whoever has the fewest, no more than is needed to keep them busy."""
+        while self._pages:
+            child = min(self._children, key=lambda c: len(self._at[c]))
+            if len(self._at[child]) >= _AHEAD:
+                return
+            page = self._pages.popleft()
+            if page.answer.done():
+                continue
+            self._at[child].append(page)
+            call = asyncio.ensure_future(child.call(page.task, cpu_s=page.cpu_s))
+            call.add_done_callback(partial(self._answered, child, page))
+            if self._timer is None and len(self._children) > 1:
+                self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+
+    def _answered(self, child: Child, page: _Page, call: asyncio.Task[Any]) -> None:
+        self._at[child].remove(page)
+        if not page.answer.done():
+            if call.cancelled():
+                page.answer.cancel()
+            elif (exc := call.exception()) is not None:
+                page.answer.set_exception(exc)
+            else:
+                page.answer.set_result(call.result())
+        elif not call.cancelled():
+            call.exception()  # another has read it, or its caller was cancelled
+        self._deal()
+
+    def _look(self) -> None:
+        """What stands behind a page that is being read since the last look goes to another process
+        as well: reading is pure, and the first answer counts."""
+        self._timer = None
+        for pages in self._at.values():
+            if pages and pages[0] in self._heads:
+                behind = [page for page in pages[1:] if not page.is_dealt_again]
+                for page in behind:
+                    page.is_dealt_again = True
+                self._pages.extendleft(reversed(behind))
+        self._heads = [pages[0] for pages in self._at.values() if pages]
+        self._deal()
+        if self._heads and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
 
     async def close(self) -> None:
+        """Ends the processes when their pages are read."""
+        dealt = chain.from_iterable(self._at.values())
+        if pending := [page.answer for page in (*self._pages, *dealt)]:
+            await asyncio.wait(pending)
+        if self._timer is not None:
+            self._timer.cancel()
         await asyncio.gather(*(child.close() for child in self._children))
 
     @property

@@ -2,10 +2,15 @@
 removed, sites added.
 
 Kept beside the data, not in sites.json, so that an update of that file and the operator's choice do
-not fight: ``{"enabled": {site: bool}, "seeds": {site: {"added": {url: kind}, "removed": [url]}},
-"sites": [entry as in sites.json], "learnt": {site: as contact.learnt}, "render": {site: bool}}``.
-What an operator added or
-removed comes after what `scrapy sites check --apply` learnt.
+not fight::
+
+    {"enabled": {site: bool},
+     "seeds": {site: {"added": {url: kind}, "removed": [url]}},
+     "sites": [entry as in sites.json],
+     "learnt": {site: as contact.learnt},
+     "render": {site: bool}}
+
+What an operator added or removed comes after what `scrapy sites check --apply` learnt.
 """
 
 from __future__ import annotations

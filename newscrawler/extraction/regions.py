@@ -37,10 +37,14 @@ _PART_OF_POST = re.compile(r"(?:post|entry|article|story)[-_]?(?:footer|meta|hea
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """``headline``: ``mem_id`` of every element that holds a headline; above them nothing tells
-    article and rest apart. ``teasers``: of article elements that announce another page. ``first``:
-    of the first headline.
-    ``by_class``: that one is no h1 or h2, its class alone tells."""
+    """Where the article and the rest of the page begin. Elements are given by their ``mem_id``.
+
+    :ivar headline: every element that holds a headline; above them nothing tells article and rest
+        apart
+    :ivar teasers: article elements that announce another page
+    :ivar first: the first headline
+    :ivar by_class: the first headline is no h1 or h2: its class alone tells that it is one
+    """
 
     headline: frozenset[int]
     teasers: frozenset[int]

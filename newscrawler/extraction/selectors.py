@@ -10,12 +10,18 @@ A set is one JSON document per domain::
                               "content": {"root": ["div.detail"], "exclude": [".related"]}}}],
      "provenance": {...}}
 
-``when`` is optional CSS: the variant is for pages that have such a node. ``kind`` is
-``css`` (the default), ``ld`` (the page's JSON-LD) or ``meta`` (``css`` is then the name of
-the meta element); for a title also
-``page``: what the page's headings and statements agree on, where no selector of its own gives the
-whole headline. ``content`` may have ``repeats``: how paragraphs begin (60 characters) that stand on
-most pages and are no article's text.
+``when`` is optional CSS: the variant is for pages that have such a node.
+
+``kind`` is
+
+- ``css`` (the default): a selector;
+- ``ld``: the page's JSON-LD;
+- ``meta``: a meta element, whose name ``css`` gives;
+- ``page``, for a title only: what the page's headings and statements agree on, where no selector
+  of its own gives the whole headline.
+
+``content`` may have ``repeats``: how paragraphs begin (60 characters) that stand on most pages and
+are no article's text.
 """
 
 from __future__ import annotations

@@ -56,6 +56,7 @@ HEADLINE_CSS = ",".join(
     for word in ("headline", "title", "titul", "titel", "titre", "tieude", "tieu-de")
 )
 _NO_HEADING_TAGS = ("meta", "title", "body", "html", "a", "img")
+_SPACE_BEFORE_COLON = re.compile(r"(?<=\S)\s+:(?=\s)")
 # Within a heading: what holds no text of it, and what looks like a line of its own.
 _NO_TEXT_TAGS = ("script", "style", "svg", "button", "noscript")
 _LINE_TAGS = ("span", "div", "p", "small", "em", "strong", "b")
@@ -207,12 +208,23 @@ def find(doc: Document, site_name: str | None = None, hint: str | None = None) -
         value = _without_neighbours(best.value, said, names)
         return replace(best, value=_with_kicker(value, said, doc))
     if lone is not None:
-        return _unconfirmed(lone, 0.4 if said else 0.35)
+        return _unconfirmed(_without_kicker(lone, seen), 0.4 if said else 0.35)
     if said:
         return _most_supported(said)
     if seen:
-        return _unconfirmed((plain or seen)[0], 0.35)
+        return _unconfirmed(_without_kicker((plain or seen)[0], seen), 0.35)
     return FieldValue(None)
+
+
+def _without_kicker(heading: Heading, seen: list[Heading]) -> Heading:
+    """A heading that no statement knows, without the kicker that its class calls so."""
+    for value, what in seen[seen.index(heading) + 1 :]:
+        origin, _, kind = what.partition(":")
+        if kind == "rest":
+            return value, origin
+        if kind != "part":
+            break
+    return heading
 
 
 def _unconfirmed(heading: Heading, trust: float) -> FieldValue:
@@ -246,9 +258,10 @@ def _asked(seen: list[Heading], said: list[Statement]) -> Iterator[tuple[int, He
     whole = ""  # key of the heading that pieces belong to
     for order, (value, what) in enumerate(seen):
         origin, _, kind = what.partition(":")
-        if kind != "part":
+        is_part = kind in ("part", "rest")
+        if not is_part:
             whole = _key(value)
-        is_stated_whole = kind == "part" and whole in every
+        is_stated_whole = is_part and whole in every
         is_of_section = kind == "crumb" and strong != {_key(value)}
         if not is_stated_whole and not is_of_section:
             yield order, (value, origin)
@@ -277,17 +290,18 @@ def above_text(
     """
     if found.confidence > _WEAK or doc.tree.body is None:
         return found
-    own = _line_of_its_own(doc.tree.body, found.value or "")
-    if own:
-        return FieldValue(own, found.origin, found.confidence)
+    line = _line_of_its_own(doc.tree.body, found.value or "")
+    if line:
+        return FieldValue(line, found.origin, found.confidence)
     names = site_names(doc, site_name)
     best: tuple[int, str] | None = None  # level, text: the nearest of the highest level
     for level, text in _levels_above(doc.tree.body, content[:_BEGIN]):
         value = cut_site(clean(text), names) if level != _NO_LEVEL else ""
         if not has_shape(value, site_name) or len(tokens(value)) < _LONE_WORDS:
             continue
-        if _key(value) == _key(found.value or ""):
-            return found
+        own, is_shown = _key(found.value or ""), found.origin.startswith("generic:")
+        if _key(value) == own or (is_shown and _key(value).endswith(own)):
+            return found  # itself, or with its kicker
         if best is None or level <= best[0]:
             best = level, value
     return found if best is None else FieldValue(best[1], "generic:above", 0.4)
@@ -335,6 +349,18 @@ def _level(block: Block) -> int:
     return _NO_LEVEL
 
 
+def _without_site(raw: str, names: list[str]) -> str:
+    """A headline without the names of the site at its ends, as one line.
+
+    In Japanese a wide space alone may part the two. It parts the headline's own lines as well, so
+    that it counts only beside a name.
+    """
+    head, has_space, tail = raw.strip().rpartition("\u3000")
+    if has_space and head and _is_site(tail, {_key(n) for n in names if n} - {""}):
+        raw = head
+    return cut_site(clean(raw), names)
+
+
 def statements(doc: Document, names: list[str], hint: str | None = None) -> list[Statement]:
     """What machine places call the page; ``names`` of the site are cut off."""
     out: list[Statement] = []
@@ -348,7 +374,7 @@ def statements(doc: Document, names: list[str], hint: str | None = None) -> list
         (of_document(doc), "title", 0.8),
         (hint, "feed", 0.8),
     ):
-        value = cut_site(clean(raw), names) if raw else ""
+        value = _without_site(raw, names) if raw else ""
         if value and has_shape(value) and _key(value) not in site_keys:
             out.append((value, origin, trust))
     return out
@@ -369,6 +395,12 @@ def _without_neighbours(heading: str, said: list[Statement], names: list[str]) -
     """A heading that holds a date, rubric or site beside the headline, cut to
     what a statement calls it."""
     site_keys = {_key(n) for n in names} - {""}
+    tidy = _SPACE_BEFORE_COLON.sub(":", heading)
+    if tidy != heading and any(
+        _key(other) == _key(heading) and not _SPACE_BEFORE_COLON.search(other)
+        for other, _, _ in said
+    ):
+        heading = tidy  # the template's space, not the author's: French writes it everywhere
     for other, _, _ in said:
         if ": " in other and ": " not in heading and _key(other) == _key(heading):
             return other  # two lines on the page, set apart where there are no lines
@@ -443,6 +475,8 @@ def _parts(node: LexborNode) -> Iterator[tuple[str, bool]]:
     for child in node.iter(include_text=True):
         if child.tag == "-text":
             yield child.text_content or "", False
+        elif child.tag == "br":
+            yield " ", False
         elif child.tag not in _NO_TEXT_TAGS and child.first_child is not None:
             value = "".join(map(_piece, child.traverse(include_text=True)))
             yield value, child.tag in _LINE_TAGS
@@ -562,7 +596,7 @@ def headings(doc: Document, names: list[str]) -> list[Heading]:
     """h1s, then headline-like nodes, then h2s.
 
     ``h1:crumb`` is the last step of a breadcrumb; ``h1:part`` a piece, in an element of its
-    own, of the one before.
+    own, of the one before; ``h1:rest`` that without the kicker, which is named so.
     """
     out: list[Heading] = []
     site_keys = {_key(n) for n in names}
@@ -583,14 +617,26 @@ def headings(doc: Document, names: list[str]) -> list[Heading]:
                 is_part = order > 0
                 if not value or (is_part and len(tokens(value)) < 3):
                     continue
-                out.append((value, _kind(what, crumb, is_part)))
+                is_rest = order == 2 and _has_named_kicker(node)
+                out.append((value, _kind(what, crumb, is_part, is_rest)))
     return out
 
 
-def _kind(what: str, in_crumb: bool, is_part: bool) -> str:
+def _kind(what: str, in_crumb: bool, is_part: bool, is_rest: bool) -> str:
     if in_crumb:
         return f"{what}:crumb"
+    if is_rest:
+        return f"{what}:rest"
     return f"{what}:part" if is_part else what
+
+
+def _has_named_kicker(node: LexborNode) -> bool:
+    """Whether the first element of a heading of two pieces is named as a kicker."""
+    first = next((child for child in node.iter() if child.first_child is not None), None)
+    return (
+        first is not None
+        and _KICKER.search((first.attributes.get("class") or "").lower()) is not None
+    )
 
 
 def _is_no_heading(node: LexborNode, what: str, in_crumb: bool, doc: Document) -> bool:

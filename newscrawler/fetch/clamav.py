@@ -12,6 +12,7 @@ import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from newscrawler.utils.numbers import whole_number
 
@@ -152,11 +153,13 @@ class ClamAV:
     async def _connected(self) -> AsyncIterator[socket.socket]:
         loop = asyncio.get_running_loop()
         at = self._address
+        family: int
+        address: Any  # a path, or what the family of the internet takes
         if isinstance(at, str):
             family, address = socket.AF_UNIX, at
         else:
             found = await loop.getaddrinfo(*at, type=socket.SOCK_STREAM)
-            family, address = found[0][0], found[0][4]  # type: ignore[assignment]
+            family, address = found[0][0], found[0][4]
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
             sock.setblocking(False)

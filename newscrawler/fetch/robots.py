@@ -21,9 +21,12 @@ MAX_HOPS = 5
 
 @dataclass(frozen=True, slots=True)
 class RobotsFile:
-    """What a site's robots.txt says. ``status``: of the last answer, 404 where that
-    was still a redirect;
-    ``body``: empty unless it is 2xx; ``hops``: redirects that were followed."""
+    """What a site's robots.txt says.
+
+    :ivar status: of the last answer; 404 where that was still a redirect
+    :ivar body: empty unless ``status`` is 2xx
+    :ivar hops: redirects that were followed
+    """
 
     status: int
     body: bytes

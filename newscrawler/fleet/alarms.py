@@ -59,6 +59,10 @@ KINDS: dict[str, Kind] = {
         "warning", "a worker is gone", "scrapy fleet status; scrapy fleet logs NODE JOB", 2,
         calm_s=0, is_listed=True,
     ),
+    "node_gone": Kind(
+        "warning", "a node's scrapyd does not answer", "scrapy fleet status; docs/fleet.md", 2,
+        30, 30, is_listed=True,
+    ),
     "no_data": Kind(
         "critical", "nothing comes in any more", "scrapy frontier report; page /frontier", 25, 120
     ),
@@ -163,6 +167,8 @@ class Facts:
     workers: list[dict[str, Any]] | None = None
     wanted: int | None = None  # workers that the operator asked for; None = no fleet is kept
     ended: list[Ended] = field(default_factory=list)
+    #: Nodes of a fleet that is kept -> why they do not answer, "" = they do; None = nobody watches.
+    nodes: Mapping[str, str] | None = None
     replaced: set[str] = field(default_factory=set)  # jobs that were lost, and another one works
     due: int | None = None  # domains that have something to fetch now
     quarantined: int | None = None
@@ -218,6 +224,7 @@ def listed(facts: Facts) -> set[str]:
     """Kinds whose bad subjects are all known in this look."""
     asked = {
         "worker_gone": facts.workers,
+        "node_gone": facts.nodes,
         "drift": facts.drifting,
         "monitor": facts.own,
     }
@@ -272,6 +279,12 @@ def worker_gone(facts: Facts, limits: Limits) -> Iterator[Verdict]:
             # By the id that its silence was told with: one death is one incident.
             subject = ended.worker or ended.id
             yield Verdict("worker_gone", subject, f"{where}: {ended.how}: {ended.why}")
+
+
+def node_gone(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+    """By the watch: its workers may live on, but none can be started or ended there."""
+    for node, why in (facts.nodes or {}).items():
+        yield Verdict("node_gone", node, "" if facts.is_stopped else why)
 
 
 def no_data(facts: Facts, limits: Limits) -> Iterator[Verdict]:
@@ -573,6 +586,6 @@ def size_text(value: float, unit: str) -> str:
 
 _FIRST: tuple[Judge, ...] = (away, full)
 _NUMBERS: tuple[Judge, ...] = (
-    no_worker, worker_gone, no_data, no_answer, site_flood, slow, errors, challenges, duplicates,
-    field_falls, drift, quarantine, model_budget, slow_node, own,
+    no_worker, worker_gone, node_gone, no_data, no_answer, site_flood, slow, errors, challenges,
+    duplicates, field_falls, drift, quarantine, model_budget, slow_node, own,
 )  # fmt: skip

@@ -132,6 +132,7 @@ class NodeState:
     crashed_ms: int = 0  # when the last of them did
     until_ms: int = 0  # no start before
     last_error: str = ""
+    away: str = ""  # why its scrapyd does not answer the watch, "" = it does
 
 
 @dataclass(slots=True)

@@ -212,8 +212,12 @@ class Watch:
 
     # ------------------------------------------------------------ what is there
     def _note_nodes(self, look: Look) -> None:
-        """Each heartbeat says what its host has free, which holds for all nodes of that host."""
+        """Whether each answers. Each heartbeat says what its host has free, which holds for all
+        nodes of that host."""
         state = look.state
+        for name in self.nodes.keys() | state.nodes.keys():
+            # One that is not in scrapy.cfg any more is nobody's loss.
+            state.node(name).away = self._view(name).error if name in self.nodes else ""
         machines: dict[str, Any] = {}
         for row in sorted(look.rows.values(), key=lambda row: row.get("beat_ms", 0)):
             if row["alive"] and row.get("machine"):

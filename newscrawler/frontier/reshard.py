@@ -56,7 +56,6 @@ WAIT_S = 15.0
 SMALL_FILTER = 1024
 #: Seconds in which the fleet works between two steps.
 PAUSE_S = 0.5
-LOCK = "{frontier}:reshard"
 MOVING, SWEEPING = "moving", "sweeping"
 #: Keys that a pipeline carries, and buckets of finished records.
 _KEYS = 256
@@ -115,8 +114,8 @@ class Resharder:
             try:
                 return await self._run(shards)
             finally:
-                if (await self.client.get(LOCK) or b"").decode() == self._token:
-                    await self.client.delete(LOCK)
+                if (await self.client.get(keys.RESHARD) or b"").decode() == self._token:
+                    await self.client.delete(keys.RESHARD)
 
     async def _run(self, shards: int) -> Done:
         self._layout = await read_layout(self.client)
@@ -143,7 +142,7 @@ class Resharder:
     async def _lock(self) -> None:
         """Waits for the end of one that was killed, not for one that is at work."""
         until = time.monotonic() + WAIT_S
-        while not await self.client.set(LOCK, self._token, nx=True, px=LOCK_MS):
+        while not await self.client.set(keys.RESHARD, self._token, nx=True, px=LOCK_MS):
             if time.monotonic() > until:
                 raise FrontierRefused("another `scrapy frontier reshard` is at work")
             await asyncio.sleep(0.2)
@@ -373,10 +372,10 @@ class Resharder:
 
     async def _put_filter(self, shard: int, held: dict[str, Any]) -> None:
         packed = msgpack.packb(held, use_bin_type=False)
-        await self.client.set(f"{keys.prefix(shard)}:seen", packed)
+        await self.client.set(keys.seen(shard), packed)
 
     async def _filter(self, shard: int) -> Any:
-        raw = await self.client.get(f"{keys.prefix(shard)}:seen")
+        raw = await self.client.get(keys.seen(shard))
         return None if raw is None else msgpack.unpackb(raw, strict_map_key=False)
 
     async def _copy_generation(
@@ -398,8 +397,8 @@ class Resharder:
             await self._copy_keys(
                 [
                     (
-                        f"{keys.prefix(source)}:s:{gen['g']}:{n}",
-                        f"{keys.prefix(target)}:s:{number}:{n}",
+                        keys.seen_part(source, gen["g"], n),
+                        keys.seen_part(target, number, n),
                     )
                     for n in numbers
                 ]
@@ -472,29 +471,32 @@ class Resharder:
         return {str(shard): counts for shard, counts in sums.items()}
 
     async def _copy_domain(self, source: int, target: int, domain: str) -> tuple[int, int]:
-        """All of its own keys, its state, its place among the ready ones and the marks of bounded
-        crawls. (queued, waiting) as the counters have them.
+        """All of its own keys, its state, its places among the ready ones and those that gave way,
+        and the marks of bounded crawls. (queued, waiting) as the counters have them.
 
         :raises FrontierError: the copy has not as many URLs as there were
         """
         await self._copy_keys([(one(source, domain), one(target, domain)) for one in _OF_DOMAIN])
         pipe = self.client.pipeline(transaction=False)
         pipe.hget(keys.domains(source), domain)
-        pipe.sismember(_public(source), domain)
+        pipe.sismember(keys.public(source), domain)
         for number in range(3):
             pipe.zscore(keys.ready(source, number), domain)
+        pipe.zscore(keys.later(source), domain)
         pipe.zcard(keys.queue(source, domain))
         pipe.zrange(keys.due(source, domain), 0, -1)
         pipe.hkeys(keys.records(source, domain))
         state, is_public, *answers = await pipe.execute()
-        scores, (queued, due, ids) = answers[:3], answers[3:]
+        scores, (gave_way, queued, due, ids) = answers[:3], answers[3:]
         put = self.client.pipeline(transaction=False)
         put.hset(keys.domains(target), domain, state)
         if is_public:
-            put.sadd(_public(target), domain)
+            put.sadd(keys.public(target), domain)
         for number, score in enumerate(scores):
             if score is not None:
                 put.zadd(keys.ready(target, number), {domain: score})
+        if gave_way is not None:
+            put.zadd(keys.later(target), {domain: gave_way})
         put.zcard(keys.queue(target, domain))
         put.zcard(keys.due(target, domain))
         put.hlen(keys.records(target, domain))
@@ -542,11 +544,11 @@ class Resharder:
         async for url_id, data in self.client.hscan_iter(keys.quarantine(source), count=500):
             if _quarantined_domain(data) in names:
                 await self.client.hset(keys.quarantine(target), url_id, data)
-        async for name, to in self.client.hscan_iter(_moved(source), count=500):
+        async for name, to in self.client.hscan_iter(keys.moved(source), count=500):
             if name[16:].decode() in names:
                 # Where the URL lives on is looked at within a shard only; "" = in another.
                 there = to if to.decode() in names else b""
-                await self.client.hset(_moved(target), name, there)
+                await self.client.hset(keys.moved(target), name, there)
 
     # ------------------------------------------------------------------ sweep
     async def _sweep(self) -> None:
@@ -570,7 +572,8 @@ class Resharder:
             pipe.execute_command("UNLINK", one(shard, domain))
         for number in range(3):
             pipe.zrem(keys.ready(shard, number), domain)
-        pipe.srem(_public(shard), domain)
+        pipe.zrem(keys.later(shard), domain)
+        pipe.srem(keys.public(shard), domain)
         await pipe.execute()
 
     async def _remove_entries(self, shard: int, names: set[str]) -> None:
@@ -589,11 +592,11 @@ class Resharder:
         ]
         if poor:
             await self.client.hdel(keys.quarantine(shard), *poor)
-        async for name, to in self.client.hscan_iter(_moved(shard), count=500):
+        async for name, to in self.client.hscan_iter(keys.moved(shard), count=500):
             if name[16:].decode() in names:
-                await self.client.hdel(_moved(shard), name)
+                await self.client.hdel(keys.moved(shard), name)
             elif to.decode() in names:
-                await self.client.hset(_moved(shard), name, b"")
+                await self.client.hset(keys.moved(shard), name, b"")
         # Last, as a repeated sweep finds its domains here.
         await self.client.hdel(keys.domains(shard), *names)
 
@@ -606,14 +609,6 @@ def _goes(domain: str, layout: Layout) -> bool:
 def _quarantined_domain(data: bytes) -> str:
     _, size, _ = QUARANTINE.unpack_from(data)
     return data[QUARANTINE.size : QUARANTINE.size + size].decode()
-
-
-def _public(shard: int) -> str:
-    return f"{keys.prefix(shard)}:public"
-
-
-def _moved(shard: int) -> str:
-    return f"{keys.prefix(shard)}:moved"
 
 
 #: Keys that are one domain's.

@@ -29,6 +29,7 @@ OURS = (
     b"{crawls}",
     b"{links}",
     b"{render}",
+    b"{reparse}",
     b"{newscrawler:",
     b"newscrawler:",
 )

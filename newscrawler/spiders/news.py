@@ -61,10 +61,11 @@ logger = logging.getLogger(__name__)
 class NewsSpider(Spider):
     """``scrapy crawl news [-a sites=a.vn,b.vn] [-a urls=https://…] [-a since=2026-11-01 | 3d]``
 
-    sites   ids of sites.json, comma-separated; default: all that are enabled urls    crawl these
-    addresses and what they link to on the same hosts, whether their site is known or not since
-    only articles published at or after this day (or this many days ago: 3d); default:
-    ARTICLE_MAX_AGE_DAYS
+    :param sites: ids of sites.json, comma-separated; default: all that are enabled
+    :param urls: crawl these addresses and what they link to on the same hosts, whether their site
+        is known or not
+    :param since: only articles published at or after this day (or this many days ago: 3d);
+        default: ARTICLE_MAX_AGE_DAYS
     """
 
     name = "news"

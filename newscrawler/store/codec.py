@@ -86,8 +86,10 @@ def plain_of(data: str | bytes) -> str:
 
 
 def unpack(data: str | bytes, *, version: int, cluster: str | None, gone: bool) -> Article:
-    """From ``plain`` or ``packed``."""
-    fields = orjson.loads(data if isinstance(data, str) else zlib.decompress(data))
+    """From ``plain``, also as UTF-8, or ``packed``."""
+    if isinstance(data, bytes) and not data.startswith(b"{"):
+        data = zlib.decompress(data)
+    fields = orjson.loads(data)
     return from_dict(fields, version=version, cluster=cluster, gone=gone)
 
 

@@ -42,6 +42,8 @@ _TONE_FIRST = {
     for first, second in ("oa", "oe", "uy")
     for tone in "\u0300\u0301\u0303\u0309\u0323"
 }
+#: The same as classes of letters: o, then any a or e that bears a tone; u, then such a y.
+_TONED_PAIRS = (b"oa", b"uy")
 _PLAIN = re.compile(r"[^\W_]+")
 
 
@@ -83,6 +85,11 @@ def folded(text: str) -> str:
         return lower.translate(_tables()[0])
     plain: str = codecs.charmap_decode(coded, "strict", alphabet.plain)[0]
     return plain
+
+
+def bare(text: str) -> str:
+    """``folded`` without marks, which changes the length: for a look whether words can be there."""
+    return _lower(text).translate(_tables()[1])
 
 
 def has_diacritics(text: str) -> bool:
@@ -128,20 +135,21 @@ class IndexWords:
     folded: str
 
 
-#: Texts of more characters are not remembered: 256 of them would be much memory.
-_REMEMBERED_CHARS = 20_000
+#: Texts of more characters are not remembered, as they would be much memory; shorter ones neither:
+#: titles and names are folded as quickly as they are found, and push articles out.
+_REMEMBERED_CHARS = range(300, 20_000)
+#: Between the two meetings lie the articles of two batches, of 200 at most (crawl.ingest).
+_REMEMBERED = 512
 
 
 def index_words(text: str) -> IndexWords:
     """Word by word the same as ``exact_words`` and ``fold_words``. Do not change what it returns:
     the last texts are remembered, since who writes an article looks for its near-duplicates first
     and indexes it a moment later."""
-    if len(text) > _REMEMBERED_CHARS:
-        return _index_words(text)
-    return _recent_index_words(text)
+    return _recent_index_words(text) if len(text) in _REMEMBERED_CHARS else _index_words(text)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=_REMEMBERED)
 def _recent_index_words(text: str) -> IndexWords:
     return _index_words(text)
 
@@ -150,17 +158,30 @@ def _index_words(text: str) -> IndexWords:
     """Text of the letters of :func:`_alphabet` is cut and folded as bytes, by tables: a look-up per
     word costs more than all else that is done to an article, as each is a walk through cold memory.
     """
-    lower = exact(nfc(text))
     alphabet = _alphabet()
     try:
-        coded: bytes = codecs.charmap_encode(lower, "strict", alphabet.codes)[0]
+        # The alphabet has no mark that could be composed with a letter: what can be coded is NFC.
+        coded: bytes = codecs.charmap_encode(_lower(text), "strict", alphabet.codes)[0]
     except UnicodeEncodeError:
-        words = _words(lower)
+        words = exact_words(text)
         return IndexWords(" ".join(words), " ".join(fold_words(words)))
+    coded = _tones_first(coded, alphabet)
     found: str = codecs.charmap_decode(coded.translate(alphabet.words), "strict", alphabet.letters)[
         0
     ]
     return IndexWords(found, coded.translate(alphabet.folded).decode("ascii"))
+
+
+def _tones_first(coded: bytes, alphabet: _Alphabet) -> bytes:
+    """As :func:`exact`: two searches instead of one for each pair, as few words have one."""
+    classes = coded.translate(alphabet.vowels)
+    moved = bytearray(coded)
+    for pair in _TONED_PAIRS:
+        at = classes.find(pair)
+        while at >= 0:
+            moved[at : at + 2] = alphabet.tones[coded[at : at + 2]]
+            at = classes.find(pair, at + 2)
+    return bytes(moved)
 
 
 @dataclass(frozen=True)
@@ -172,6 +193,8 @@ class _Alphabet:
     words: bytes  # code -> the same, or a space for what is no part of a word
     folded: bytes  # code -> its base letter in ASCII, or a space
     plain: str  # code -> its base letter, or the same where it is no letter
+    vowels: bytes  # code -> its class in _TONED_PAIRS, or a space
+    tones: dict[bytes, bytes]  # _TONE_FIRST
 
 
 @cache
@@ -192,7 +215,18 @@ def _alphabet() -> _Alphabet:
         if char.isalnum():
             words[code], bases[code] = code, ord(_fold_word(char))
     plain = "".join(_tables()[0].get(ord(char), char) for char in letters)
-    return _Alphabet(letters, codecs.charmap_build(letters), bytes(words), bytes(bases), plain)
+    codes = codecs.charmap_build(letters)
+    vowels = bytearray(b" " * 256)
+    for second in _TONE_FIRST:
+        pair = _TONED_PAIRS[second[0] == "u"]
+        vowels[letters.index(second[0])], vowels[letters.index(second[1])] = pair
+    tones = {
+        codecs.charmap_encode(second, "strict", codes)[0]: codecs.charmap_encode(
+            first, "strict", codes
+        )[0]
+        for second, first in _TONE_FIRST.items()
+    }
+    return _Alphabet(letters, codes, bytes(words), bytes(bases), plain, bytes(vowels), tones)
 
 
 def word_spans(text: str) -> Iterator[tuple[int, int, str, str]]:

@@ -4,36 +4,48 @@ both stores use it."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from newscrawler.store.base import Marks
-from newscrawler.store.fold import exact, folded, has_marks, word_spans
+from newscrawler.store.fold import bare, exact, folded, has_marks, word_spans
 from newscrawler.store.query_language import Plan, Term
 from newscrawler.store.spellings import ways
 
 SNIPPET = 240  # characters
-#: Highlighting looks for the best place in so many characters of a content; further down only for
-#: words that are not there.
+#: Highlighting looks for the best place in so many characters of a content; further down only where
+#: a word of the query is not there as it was typed.
 LOOKED_AT, LONGEST_LOOKED_AT = 20_000, 500_000
-LOOKED_AT_MARKED = 6_000  # the first of these for scripts that need the slow way
+#: Scripts that need the slow way are read in pieces of so many characters, which overlap by the
+#: longest row of words that is found across their ends.
+PIECE, OVERLAP = 6_000, 200
+#: Start, end, and which term of the plan stands there.
+_Span = tuple[int, int, int]
 
 
 def title_marks(title: str, plan: Plan) -> Marks:
-    return _marks(title, plan.shown_in_title, plan)
+    terms = plan.shown_in_title
+    return _marks(_places(title, _look(title, terms, plan)[0], plan))
 
 
 def snippet(content: str, plan: Plan) -> tuple[str, Marks]:
-    """About ``SNIPPET`` characters around the densest match, cut at spaces, and
-    what to mark in them."""
-    terms = plan.shown
+    """About ``SNIPPET`` characters around the place with the most different words of the query,
+    cut at spaces, and what to mark in them."""
     text = content[:LOOKED_AT]
-    marks = _marks(text, terms, plan)
-    if len(content) > LOOKED_AT and len({text[a:b].lower() for a, b in marks}) < len(terms):
-        text = content[:LONGEST_LOOKED_AT]  # a word of the query stands further down, perhaps
-        marks = _marks(text, terms, plan)
-    start, end = _window(text, marks)
+    spans, is_all = _look(text, plan.shown, plan)
+    if not is_all and len(content) > LOOKED_AT:
+        text = content[:LONGEST_LOOKED_AT]
+        spans, _ = _look(text, plan.shown, plan)
+    places = _places(text, spans, plan)
+    start, end = _window(text, places, [len(term.folded) or 1 for term in plan.shown])
     piece = text[start:end].replace("\n", " ")
-    inside = [(a - start, b - start) for a, b in marks if start <= a and b <= end]
+    inside = [
+        (max(a, start) - start, min(b, end) - start)
+        for a, b in _marks(places)
+        if a < end and b > start
+    ]
     if start > 0:
         piece, inside = "… " + piece, [(a + 2, b + 2) for a, b in inside]
     return (piece + " …" if end < len(content) else piece), inside
@@ -48,49 +60,99 @@ def mark(text: str, marks: Marks, before: str, after: str) -> str:
     return "".join([*out, text[last:]])
 
 
-def _marks(text: str, terms: tuple[Term, ...], plan: Plan) -> Marks:
-    """Spans of the terms in any of their spellings."""
+def _look(text: str, terms: tuple[Term, ...], plan: Plan) -> tuple[list[_Span], bool]:
+    """Where the terms stand, in any of their spellings, and whether each of them does as it was
+    typed: a word that was typed with diacritics and stands there without them is marked, but may
+    stand further down as it was typed."""
     if not terms or not text:
-        return []
-    found = _as_typed(text, terms, plan)
-    other = list(dict.fromkeys(s for term in terms for s in term.spellings))
-    if not other:
-        return found
-    return _merged(found + _search(folded(text), other))
+        return [], True
+    ways_of = [_Ways.of(term, plan, terms) for term in terms]
+    return (_slowly if has_marks(text) else _quickly)(text, ways_of)
 
 
-def _as_typed(text: str, terms: tuple[Term, ...], plan: Plan) -> Marks:
-    """Spans of the terms. Where the query was typed with diacritics, and the text has
-    it so, only those."""
-    typed = any(t.has_diacritics for t in terms)
-    if not has_marks(text):
-        if plan.is_exact or typed:
-            found = _search(exact(text), _written(t.exact for t in terms))
-            if found or plan.is_exact:
-                return found
-        return _search(folded(text), _written(t.folded for t in terms))
-    found = _slowly(text[:LOOKED_AT_MARKED], terms, plan, typed)
-    if len(text) > LOOKED_AT_MARKED and not found:
-        found = _slowly(text, terms, plan, typed)
-    return found
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """What a term is looked for as: as typed (``exact``), else without regard to diacritics
+    (``plain``), and its other spellings, which are compared folded. Nothing of a kind: not so."""
+
+    exact: tuple[tuple[str, ...], ...]
+    plain: tuple[tuple[str, ...], ...]
+    spellings: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, term: Term, plan: Plan, terms: tuple[Term, ...]) -> _Ways:
+        is_typed = plan.is_exact or any(t.has_diacritics for t in terms)
+        return cls(
+            ways(term.exact) if is_typed and term.exact else (),
+            ways(term.folded) if not plan.is_exact and term.folded else (),
+            tuple(filter(None, term.spellings)),
+        )
 
 
-def _written(phrases: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """In each way that finds them."""
-    return [way for phrase in phrases for way in ways(phrase)]
+def _quickly(text: str, ways_of: Sequence[_Ways]) -> tuple[list[_Span], bool]:
+    """For texts whose words are runs of letters and digits."""
+    spans: list[_Span] = []
+    is_all = True
+    forms: dict[str, str] = {}
+
+    def search(form: str, phrases: tuple[tuple[str, ...], ...]) -> Marks:
+        if phrases and form not in forms:
+            forms[form] = exact(text) if form == "exact" else folded(text)
+        return _search(forms[form], phrases) if phrases else []
+
+    for number, one in enumerate(ways_of):
+        other = search("folded", one.spellings)
+        own = search("exact", one.exact) if one.exact else search("folded", one.plain)
+        is_all &= bool(own or other)
+        if one.exact and not own:
+            own = search("folded", one.plain)
+        spans += [(a, b, number) for a, b in own + other]
+    return sorted(spans), is_all
 
 
-def _slowly(text: str, terms: tuple[Term, ...], plan: Plan, typed: bool) -> Marks:
-    """For texts with marks inside of words and with characters that are words by themselves."""
-    spans = list(word_spans(text))
-    if plan.is_exact or typed:
-        found = _find([(a, b, e) for a, b, e, _ in spans], _written(t.exact for t in terms))
-        if found or plan.is_exact:
-            return found
-    return _find([(a, b, f) for a, b, _, f in spans if f], _written(t.folded for t in terms))
+def _slowly(text: str, ways_of: Sequence[_Ways]) -> tuple[list[_Span], bool]:
+    """For texts with marks inside of words and with characters that are words by themselves: the
+    first piece, and of the others those that may have what was not found yet."""
+    typed, plain, other = ([set[tuple[int, int]]() for _ in ways_of] for _ in range(3))
+    missing = dict(enumerate(ways_of))
+    for start, piece in _pieces(text):
+        if start and not _may_stand(missing.values(), piece):
+            continue
+        words = [(start + a, start + b, e, f) for a, b, e, f in word_spans(piece)]
+        as_typed = [(a, b, e) for a, b, e, _ in words]
+        as_folded = [(a, b, f) for a, b, _, f in words if f]
+        for number, one in enumerate(ways_of):
+            typed[number].update(_find(as_typed, one.exact))
+            plain[number].update(_find(as_folded, one.plain))
+            other[number].update(_find(as_folded, one.spellings))
+        for number, one in list(missing.items()):
+            if other[number] or (typed if one.exact else plain)[number]:
+                del missing[number]
+        if not missing:
+            break
+    found = [(t or p) | o for t, p, o in zip(typed, plain, other, strict=True)]
+    return sorted((a, b, n) for n, places in enumerate(found) for a, b in places), not missing
 
 
-def _search(text: str, phrases: list[tuple[str, ...]]) -> Marks:
+def _pieces(text: str) -> Iterator[tuple[int, str]]:
+    for at in range(0, len(text), PIECE):
+        start = max(0, at - OVERLAP)
+        # At a space, where there is one: half a word would be another word.
+        start = text.find(" ", start, at) + 1 or start
+        end = max(at + PIECE, text.find(" ", at + PIECE, at + PIECE + OVERLAP))
+        yield start, text[start:end]
+
+
+def _may_stand(missing: Iterable[_Ways], piece: str) -> bool:
+    lower, plain = exact(piece), bare(piece)
+    return any(
+        any(all(word in lower for word in way) for way in one.exact)
+        or any(all(word in plain for word in way) for way in (*one.plain, *one.spellings))
+        for one in missing
+    )
+
+
+def _search(text: str, phrases: Iterable[tuple[str, ...]]) -> Marks:
     """As ``_find`` for texts whose words are runs of letters and digits. Looked for one by one:
     one pattern of all of them is tried at each letter, which costs thirty times as much."""
     found: Marks = []
@@ -102,7 +164,7 @@ def _search(text: str, phrases: list[tuple[str, ...]]) -> Marks:
         elif phrase:
             pattern = r"[\W_]+".join(map(re.escape, phrase))
             found += [m.span() for m in re.finditer(rf"(?<![^\W_]){pattern}(?![^\W_])", text)]
-    return _merged(found)
+    return found
 
 
 def _word(text: str, word: str) -> Iterator[tuple[int, int]]:
@@ -114,51 +176,95 @@ def _word(text: str, word: str) -> Iterator[tuple[int, int]]:
         start = text.find(word, end)
 
 
-def _find(spans: list[tuple[int, int, str]], phrases: list[tuple[str, ...]]) -> Marks:
-    words = [w for _, _, w in spans]
+def _find(spans: list[tuple[int, int, str]], phrases: Iterable[tuple[str, ...]]) -> Marks:
+    """As ``_search`` over words with their places."""
     firsts: dict[str, list[tuple[str, ...]]] = {}
     for phrase in phrases:
-        if phrase:
-            firsts.setdefault(phrase[0], []).append(phrase)
+        firsts.setdefault(phrase[0], []).append(phrase)
     found: Marks = []
-    for i, word in enumerate(words):
+    for i, (start, _, word) in enumerate(spans if firsts else ()):
         for phrase in firsts.get(word, ()):
-            if len(phrase) == 1 or tuple(words[i : i + len(phrase)]) == phrase:
-                found.append((spans[i][0], spans[i + len(phrase) - 1][1]))
-    return _merged(found)
+            row = spans[i : i + len(phrase)]
+            if tuple(one for _, _, one in row) == phrase:
+                found.append((start, row[-1][1]))
+    return found
 
 
-def _merged(found: Marks) -> Marks:
-    merged: Marks = []
-    for start, end in sorted(found):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+@dataclass(slots=True)
+class _Place:
+    """A stretch of the text that is marked, the terms that stand there, and whether it follows the
+    one before as the two do in the query: neighbours are one mark, as a compound is one word."""
+
+    start: int
+    end: int
+    terms: set[int]
+    follows: bool = False
+
+
+def _places(text: str, spans: list[_Span], plan: Plan) -> list[_Place]:
+    places: list[_Place] = []
+    for start, end, number in spans:
+        if places and start <= places[-1].end:
+            places[-1].end = max(end, places[-1].end)
+            places[-1].terms.add(number)
         else:
-            merged.append((start, end))
-    return merged
+            places.append(_Place(start, end, {number}))
+    behind = _behind(plan)
+    for before, place in pairwise(places):
+        is_near = not text[before.end : place.start].strip(" \u00a0")
+        place.follows = is_near and any(n in behind and n - 1 in before.terms for n in place.terms)
+    return places
 
 
-def _window(text: str, marks: Marks) -> tuple[int, int]:
-    """The stretch of ``SNIPPET`` characters with the most marked characters,
-    moved to word borders."""
+def _behind(plan: Plan) -> set[int]:
+    """Terms that stand behind another one in the query, as words side by side."""
+    first = len(plan.terms)
+    return {*range(1, first), *range(first + 1, first + len(plan.any_of))}
+
+
+def _marks(places: list[_Place]) -> Marks:
+    marks: Marks = []
+    for place in places:
+        if place.follows:
+            marks[-1] = marks[-1][0], place.end
+        else:
+            marks.append((place.start, place.end))
+    return marks
+
+
+def _window(text: str, places: list[_Place], words: list[int]) -> tuple[int, int]:
+    """The best stretch of ``SNIPPET`` characters, moved to word borders.
+
+    :param words: how many each term has
+    """
     if len(text) <= SNIPPET:
         return 0, len(text)
-    best, best_weight, j, weight = 0, 0, 0, 0
-    for start, end in marks:
-        weight += end - start
-        while marks[j][0] < end - SNIPPET:
-            weight -= marks[j][1] - marks[j][0]
-            j += 1
-        if weight > best_weight:
-            best, best_weight = j, weight
-    start = 0
-    if best_weight:
-        start = max(0, marks[best][0] - SNIPPET // 4)
+    first, last = _best(places, words)
+    lead = max(0, min(SNIPPET // 4, SNIPPET - (last - first)))
+    start = max(0, min(first - lead, len(text) - SNIPPET))
     if start > 0:
         space = text.find(" ", start, start + 20)
-        start = space + 1 if 0 <= space < marks[best][0] else start
+        start = space + 1 if 0 <= space < first else start
     end = min(len(text), start + SNIPPET)
     if end < len(text):
         space = text.rfind(" ", end - 20, end)
-        end = space if space > start else end
+        end = space if space >= last or start < space < end < last else end
     return start, end
+
+
+def _best(places: list[_Place], words: list[int]) -> tuple[int, int]:
+    """Where the stretch with the most different words of the query begins and ends; of several
+    the one in which most of them stand together, then the one with the most marks."""
+    best, found, first = (0, 0, 0), (0, 0), 0
+    inside: Counter[int] = Counter()
+    for at, place in enumerate(places):
+        inside.update(place.terms)
+        while first < at and places[first].start < place.end - SNIPPET:
+            inside.subtract(places[first].terms)
+            first += 1
+        different = sum(words[number] for number, many in inside.items() if many > 0)
+        together = sum(one.follows for one in places[first + 1 : at + 1])
+        weight = different, together, at - first
+        if weight > best:
+            best, found = weight, (places[first].start, place.end)
+    return found

@@ -13,7 +13,9 @@ _COOKIE_SCRIPT = re.compile(
     rb"|window\s*\.\s*location\s*=",
     re.I,
 )
-_META_REFRESH = re.compile(rb"<meta[^>]+http-equiv\s*=\s*[\"']?refresh", re.I)
+#: What stands within one tag ends at the next "<" too: with [^>] alone a page of opened tags that
+#: are never closed is read to its end from each of them.
+_META_REFRESH = re.compile(rb"<meta[^<>]+http-equiv\s*=\s*[\"']?refresh", re.I)
 _PARAGRAPH = re.compile(rb"<(?:p|article|h1)[\s>]", re.I)
 _VENDOR = (
     (
@@ -34,7 +36,9 @@ _VENDOR = (
     (re.compile(rb"sucuri_cloudproxy_js|sucuri website firewall", re.I), "sucuri"),
     (re.compile(rb"ddos-guard|anti-?ddos", re.I), "anti-ddos"),
 )
-_CAPTCHA = re.compile(rb"g-recaptcha|h-captcha|hcaptcha\.com|cf-turnstile|<input[^>]+captcha", re.I)
+_CAPTCHA = re.compile(
+    rb"g-recaptcha|h-captcha|hcaptcha\.com|cf-turnstile|<input[^<>]+captcha", re.I
+)
 #: Bigger pages may carry a captcha in a comment form: that is no challenge.
 _PAGE_BYTES = 40_000
 #: Answers that lead elsewhere or say that there is nothing.

@@ -77,6 +77,7 @@ async def test_nothing_is_lost_by_kill_9(
             assert order[one] < order[other], "events of one article are told in their order"
 
 
+@pytest.mark.long
 async def test_another_process_takes_over_while_it_runs(tmp_path: Path) -> None:
     uri, file = str(tmp_path / "articles.db"), tmp_path / "told"
     first = teller(uri, file, 0, 200, "mute")

@@ -20,6 +20,7 @@ from newscrawler.crawl.monitoring import Monitor, Report
 from newscrawler.crawl.services import open_article_store
 from newscrawler.fleet.freshness import STAGES, Lag
 from newscrawler.fleet.history import HOUR_MS, WHOLE, History
+from newscrawler.fleet.ledger import Batch, Ledger, NodeState
 from newscrawler.fleet.registry import Beat, Registry, SiteDelta, worker_key
 from newscrawler.fleet.rows import EndedVisit, Rows
 from newscrawler.frontier import keys
@@ -69,6 +70,7 @@ class Faults:
     slow_node: bool = False
     dead: set[str] = field(default_factory=set)  # workers
     disk_free: float = 5e11  # of node a
+    node_away: str = ""  # why node b does not answer the watch
 
 
 class Stats(Counter[str]):
@@ -90,6 +92,7 @@ class Fleet:
         self.registry = Registry(r, lambda: self.now / 1000)
         self.rows = {worker: Rows() for worker in self.workers}
         self.frontier: Frontier | None = None
+        self.ledger = Ledger(r, "watch")
 
     # ------------------------------------------------------------ before
     async def begin(self) -> None:
@@ -159,6 +162,16 @@ class Fleet:
                 self._visits(site, per_day, minutes, alive, stats)
         for worker in alive:
             await self._write(worker, stats[worker])
+        await self._watch()
+
+    async def _watch(self) -> None:
+        """What a watch notes of its nodes."""
+        batch = Batch()
+        for node in self.workers.values():
+            batch.node(NodeState(node, away=self.faults.node_away if node == "b" else ""))
+        batch.say((await self.ledger.read()).now_ms, 2, [])
+        await self.ledger.lead()
+        assert await self.ledger.write(batch)
 
     def _visits(
         self, site: str, per_day: float, minutes: int, alive: list[str], stats: dict[str, Stats]

@@ -45,7 +45,7 @@ class Extension:
             self.task.cancel()
 
     async def _look(self) -> None:
-        while not self.path.exists():  # noqa: ASYNC110
+        while not self.path.exists():  # noqa: ASYNC110  # no event tells it
             await asyncio.sleep(0.1)
         what = self.path.read_text()
         engine: Any = self.crawler.engine

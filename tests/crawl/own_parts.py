@@ -18,7 +18,7 @@ from spidermon import MonitorSuite
 from spidermon.contrib.scrapy import monitors
 
 from newscrawler.items import Article
-from newscrawler.settings import *  # noqa: F403
+from newscrawler.settings import *  # noqa: F403  # a project of a user writes it so
 
 ITEM_PIPELINES = {
     "tests.crawl.own_parts.Early": 50,

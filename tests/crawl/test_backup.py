@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,14 @@ import pytest
 import redis
 
 from newscrawler.crawl import backup
+from newscrawler.crawl.parse_queue import ParseQueue
+from newscrawler.crawl.reparse import Choice
+from newscrawler.discovery import overlay
+from newscrawler.frontier import connect, snapshot
 from newscrawler.frontier import redis_server as embedded
-from newscrawler.frontier import snapshot
 from newscrawler.frontier.taken import URL, Entry
+from newscrawler.items import Kind
+from newscrawler.selectorsets.store import SelectorStore
 from tests.crawl.harness import until
 from tests.crawl.small import QUIET, complaints, crawler, page_hits, sql, stored
 from tests.fixtures_newsweb import StartNewsweb
@@ -63,6 +70,7 @@ def test_a_backup_of_a_running_crawl_goes_on_elsewhere(
     assert title in second.run("search", title).stdout, "the index was not made again"
 
 
+@pytest.mark.long
 def test_what_is_wrong_with_a_backup_is_said_and_nothing_changes(
     tmp_path: Path, newsweb: StartNewsweb, s3_server: S3Server
 ) -> None:
@@ -72,10 +80,10 @@ def test_what_is_wrong_with_a_backup_is_said_and_nothing_changes(
     early = one.run("backup", str(tmp_path / "early"))
     assert early.returncode == 2 and "no articles yet" in early.stderr
     assert one.run("crawl", "news").returncode == 0
-    with redis.Redis.from_url(embedded.ensure(one.data)) as client:
-        strange = [name for name in client.scan_iter() if not name.startswith(snapshot.OURS)]
-    assert strange == [], "keys of ours that no backup would hold"
+    assert not_ours(one.data) == [], "keys of ours that no backup would hold"
     (one.data / "tokens.json").write_text("{}")
+    asyncio.run(decide_and_queue(one.data))
+    kept = of_people_and_queues(one.data)
     copy = tmp_path / "copy"
     assert one.run("backup", str(copy), "--raw").returncode == 0
     assert (copy / "files/tokens.json").is_file() and list((copy / "warc").rglob("*.warc.gz"))
@@ -88,9 +96,11 @@ def test_what_is_wrong_with_a_backup_is_said_and_nothing_changes(
     assert over.returncode == 2 and "--replace" in over.stderr
     ids = {a.id for a in stored(one.data)}
     sql(one.data / "articles.db", "DELETE FROM article")
+    lose(one.data, kept[1])
     again = one.run("restore", str(copy), "--replace")
     assert again.returncode == 0, again.stderr
     assert {a.id for a in stored(one.data)} == ids
+    assert of_people_and_queues(one.data) == kept
     assert one.run("store", "check", "--no-raw").returncode == 0
 
     for spoil, said in (
@@ -124,6 +134,50 @@ def test_what_is_wrong_with_a_backup_is_said_and_nothing_changes(
     got = other.run("restore", place)
     assert got.returncode == 0, got.stderr
     assert {a.id for a in stored(other.data)} == ids
+
+
+async def decide_and_queue(data: Path) -> None:
+    """A site switched off and a seed added; a set that a person approved after another; stored
+    pages that wait to be read again."""
+    state = overlay.State(enabled={"x.vn": False})
+    state.add_seed("x.vn", "https://x.vn/tin.rss", Kind.FEED)
+    overlay.write(data, state)
+    client: Any = connect(embedded.ensure(data), single=False)
+    try:
+        sets = SelectorStore(client, data)
+        for root in ("div.old", "div.new"):
+            fields = {"title": [{"css": "h1"}], "content": {"root": [root]}}
+            made = {"variants": [{"template": "article", "fields": fields}]}
+            await sets.add_version(
+                "x.vn",
+                {**made, "state": "candidate", "provenance": {"made_by": "person"}},
+                who="me",
+            )
+        await sets.approve("x.vn")
+        await ParseQueue(client).fill(["a:0:1", "b:0:1"], Choice(site="x.vn"))
+    finally:
+        await client.aclose()
+
+
+def of_people_and_queues(data: Path) -> tuple[overlay.State, dict[bytes, bytes]]:
+    """What no crawl makes again: the operator's sites; sets and what is queued, key by key."""
+    with redis.Redis.from_url(embedded.ensure(data)) as client:
+        names = [*client.scan_iter("{selectors}*"), *client.scan_iter("{reparse}*")]
+        assert {name.split(b"}")[0] for name in names} == {b"{selectors", b"{reparse"}
+        return overlay.read(data), {name: client.dump(name) for name in names}
+
+
+def not_ours(data: Path) -> list[bytes]:
+    with redis.Redis.from_url(embedded.ensure(data)) as client:
+        return [name for name in client.scan_iter() if not name.startswith(snapshot.OURS)]
+
+
+def lose(data: Path, names: Iterable[bytes]) -> None:
+    """All of that; and something is there that was not when the backup was made."""
+    overlay.write(data, overlay.State())
+    with redis.Redis.from_url(embedded.ensure(data)) as client:
+        client.delete(*names)
+        client.set("{reparse}:aside", "since the backup")
 
 
 async def test_a_restored_queue_lets_go_of_what_is_blocked(r: Any, redis_server: str) -> None:

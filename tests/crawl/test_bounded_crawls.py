@@ -297,7 +297,7 @@ def test_killed_workers_and_no_worker_at_all(
     assert status["state"] == "waiting" and "a worker: none is running" in status["waits_for"]
     for pages in (3, 10):
         running = fleet.worker()
-        until(lambda: fleet.get(crawl).fetched >= pages, f"{pages} pages", 120, 0.1)  # noqa: B023
+        until(lambda: fleet.get(crawl).fetched >= pages, f"{pages} pages", 120, 0.1)  # noqa: B023  # called before the loop goes on
         running.kill()
     last = fleet.worker()
     done = fleet.ended(crawl)
@@ -325,7 +325,7 @@ def test_a_redis_that_is_killed_and_comes_back_costs_time_only(
     crawl = fleet.begin(fleet.sites[1]["home"], levels=2, max_pages=30)
     worker = fleet.worker()
     for pages in (3, 9):
-        until(lambda: fleet.get(crawl).fetched >= pages, f"{pages} pages", 120, 0.1)  # noqa: B023
+        until(lambda: fleet.get(crawl).fetched >= pages, f"{pages} pages", 120, 0.1)  # noqa: B023  # called before the loop goes on
         if isinstance(queue, Queue):
             os.kill(queue.info("server")["process_id"], signal.SIGKILL)
         else:

@@ -63,7 +63,7 @@ class Screen:
             assert box is None or box["x"] + box["width"] <= self.width, place.inner_text()
 
 
-@pytest.fixture(params=list(SCREENS))
+@pytest.fixture(params=[pytest.param("wide", marks=pytest.mark.long), "narrow"])
 def screen(request: Any, chromium: Browser, search_page: str) -> Iterator[Screen]:
     width, height = SCREENS[request.param]
     context = chromium.new_context(viewport={"width": width, "height": height})

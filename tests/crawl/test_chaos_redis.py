@@ -136,6 +136,7 @@ def test_a_redis_that_is_full_read_only_cannot_save_or_is_slow_costs_time_only(
     assert repeated <= 4 * len(FAULTS), "a fault may cost the fetch of a site that was under way"
 
 
+@pytest.mark.long
 def test_a_redis_that_stays_away_is_waited_for_and_a_stop_is_obeyed(
     tmp_path: Path, newsweb: StartNewsweb, redis: RedisServer
 ) -> None:

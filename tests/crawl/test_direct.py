@@ -89,6 +89,7 @@ def stored(scrapy: Scrapy) -> list[Any]:
     return asyncio.run(read())
 
 
+@pytest.mark.long
 def test_the_text_comes_from_the_stored_page(
     web: Web, tmp_path: Path, scripted_llm_thread: ScriptedLLM
 ) -> None:

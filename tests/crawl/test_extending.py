@@ -128,6 +128,7 @@ def test_the_page_has_a_command_for_each_class() -> None:
     assert len(set(named)) == 6
 
 
+@pytest.mark.long
 def test_articles_are_in_the_store_of_the_page(crawled: Crawled) -> None:
     assert crawled.done.returncode == 0, crawled.done.stderr[-3000:]
     articles = crawled.articles()
@@ -192,10 +193,10 @@ def test_the_embedder_of_the_page_is_the_one_that_is_used(tmp_path: Path) -> Non
     ("setting", "value"),
     [
         ("EMBEDDER", "mynews.NoSuchEmbedder"),
-        ("EVENT_SINKS", "mynews.Nothing"),
-        ("METADATA_RULES", "nowhere.Rule"),
+        pytest.param("EVENT_SINKS", "mynews.Nothing", marks=pytest.mark.long),
+        pytest.param("METADATA_RULES", "nowhere.Rule", marks=pytest.mark.long),
         ("ALERT_ACTIONS", "broken.Mail"),
-        ("ARTICLE_STORES", '{"x": "mynews"}'),
+        pytest.param("ARTICLE_STORES", '{"x": "mynews"}', marks=pytest.mark.long),
     ],
 )
 def test_a_class_that_cannot_be_imported_is_said_before_the_crawl(

@@ -104,6 +104,7 @@ async def test_a_fleet_that_can_fetch_little_shares_it_evenly(r: Any) -> None:
     assert late <= 1.5 * early, "all of them finish together, as each has its turn in every round"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_small_sites_of_a_real_crawl_are_done_while_a_big_one_goes_on(
     tmp_path: Path, newsweb: StartNewsweb, queue: Queue

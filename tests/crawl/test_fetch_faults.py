@@ -257,6 +257,7 @@ def test_a_good_certificate_is_accepted_under_its_real_name(run: Run) -> None:
     ]
 
 
+@pytest.mark.long
 def test_an_authority_that_is_not_ours_is_untrusted(server: FaultServer) -> None:
     override = f"RESOLVE_OVERRIDE=good.example=127.0.1.3:{server.ports['tls']}"
     results, _ = crawl(["https://good.example/ok"], OPEN, override)
@@ -276,6 +277,7 @@ def test_names_are_kept_connections_reused_and_cookies_forgotten(run: Run) -> No
     assert [h.get("connection", "keep-alive") for h in hits] == ["keep-alive"] * 3
 
 
+@pytest.mark.long
 def test_three_pages_of_a_host_take_one_connection(server: FaultServer) -> None:
     before = server.connections
     results, _ = crawl(

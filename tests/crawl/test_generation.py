@@ -137,6 +137,7 @@ def test_rules_first_and_the_model_only_for_what_they_fail(
     assert "footer a" not in json.dumps(doc["variants"])
 
 
+@pytest.mark.long
 def test_wrong_answer_is_judged_and_not_used(
     newsweb: Any, tmp_path: Path, scripted_llm_thread: ScriptedLLM
 ) -> None:

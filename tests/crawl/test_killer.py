@@ -33,6 +33,7 @@ async def rest(frontier: Frontier, client: Any) -> None:
     await leap(client, 120 * 60_000)
 
 
+@pytest.mark.long
 def test_a_page_that_kills_its_worker_each_time_ends_in_quarantine(
     tmp_path: Path, newsweb: StartNewsweb, queue: Queue
 ) -> None:

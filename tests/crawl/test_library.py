@@ -60,7 +60,7 @@ def test_all_that_is_public_is_there_and_typed() -> None:
     assert (Path(newscrawler.__file__).parent / "py.typed").is_file()
     assert "py.typed" in (ROOT / "setup.py").read_text()
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        newscrawler.nothing  # noqa: B018
+        newscrawler.nothing  # noqa: B018  # to look it up is the test
 
 
 # ---------------------------------------------------------------- the example
@@ -138,6 +138,7 @@ def test_leaving_the_loop_stops_the_crawl_and_a_second_one_goes_on(
     assert len(asked) > 20
 
 
+@pytest.mark.long
 def test_it_works_where_an_event_loop_is_running(newsweb: StartNewsweb, tmp_path: Path) -> None:
     web = newsweb("ip", articles=3, sites=1, **QUIET)
     settings = settings_of(web, tmp_path)
@@ -177,6 +178,7 @@ def _crawls(folder: Path) -> list[int]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "code"),
     [

@@ -137,6 +137,7 @@ FAULTS = [
     Fault("the model's budget is nearly spent", "model_budget/tokens", _spend, _nothing),
     Fault("a node is slow", "slow_node/b", *switch("slow_node", True, False)),
     Fault("a worker is killed", "worker_gone/w-b", _kill, _revive),
+    Fault("a node's scrapyd is gone", "node_gone/b", *switch("node_away", "refused", "")),
     Fault("all workers are killed", "no_worker/fleet", _kill_both, _revive),
     Fault("Redis is nearly full", "full/memory of redis", _fill_redis, _empty_redis),
     Fault("a node's disk is nearly full", "full/disk of node a", *switch("disk_free", 1, 5e11)),

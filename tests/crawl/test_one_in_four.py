@@ -121,6 +121,7 @@ def planned_waits_s(queue: Queue, host: str) -> list[float]:
     return queue._ask(read)
 
 
+@pytest.mark.long
 def test_a_site_of_which_every_fourth_page_fails_is_fetched_whole_and_without_gaps(
     tmp_path: Path, site: Site, queue: Queue
 ) -> None:

@@ -38,7 +38,14 @@ def slow_url() -> Iterator[str]:
     server.stop()
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(signal.SIGTERM, marks=pytest.mark.long),
+        signal.SIGKILL,
+        pytest.param(signal.SIGHUP, marks=pytest.mark.long),
+    ],
+)
 def test_run_takes_its_redis_and_its_search_page_along(person: Person, how: signal.Signals) -> None:
     running = person.start("run")
     try:

@@ -249,6 +249,7 @@ def test_a_command_and_a_redirect_keep_to_it_and_tell_no_password(
         assert PASSWORD not in text
 
 
+@pytest.mark.long
 def test_a_proxy_that_must_not_be_asked_stops_the_start(tmp_path: Path) -> None:
     env = {"PATH": "/usr/bin:/bin", "HTTP_PROXY": f"http://ai:{PASSWORD}@10.9.8.7:3128"}
     done = subprocess.run(

@@ -54,6 +54,7 @@ def lessons(queue: Queue) -> dict[bytes, bytes]:
     return found
 
 
+@pytest.mark.long
 def test_a_site_of_empty_frames_is_learnt_kept_to_and_unlearnt(
     newsweb: StartNewsweb, tmp_path: Path, queue: Queue
 ):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from newscrawler.rawstore import READER, RawStore
 from tests.crawl.small import QUIET, complaints, crawler, stored
 from tests.fixtures_newsweb import StartNewsweb
 
 
+@pytest.mark.long
 def test_lists_that_were_kept_stay_lists(tmp_path: Path, newsweb: StartNewsweb) -> None:
     web = newsweb("ip", sites=2, articles=4, **QUIET)
     scrapy = crawler(tmp_path, web, RAW_LIST_SAMPLE=1.0)

@@ -31,6 +31,7 @@ def folder_of(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_stored_pages_answer_and_nothing_else_does(server: FaultServer, tmp_path: Path) -> None:
     live = f"http://127.0.2.9:{server.ports['one']}/ok"
     page = "https://vnexpress.example/tin-1.html"

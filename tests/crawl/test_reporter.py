@@ -141,6 +141,7 @@ class Terminal:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_ctrl_c_ends_the_live_display_with_a_table(tmp_path: Path, newsweb: StartNewsweb) -> None:
     web = newsweb("ip", articles=3)

@@ -76,6 +76,7 @@ def test_ctrl_c_ends_in_seconds_and_a_second_start_finishes(
     assert not again, f"fetched again after an orderly stop: {again}"
 
 
+@pytest.mark.long
 def test_kill_9_at_any_moment_loses_nothing(
     tmp_path: Path, newsweb: StartNewsweb, queue: Queue
 ) -> None:

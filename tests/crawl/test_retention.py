@@ -15,7 +15,7 @@ from newscrawler.rawstore import READER, RawStore
 from newscrawler.store.base import WholeStore
 from newscrawler.store.finished import LocalFinished
 from tests.contract.articles import article, filler
-from tests.contract.conftest import Twin, kind, open_one  # noqa: F401
+from tests.contract.conftest import Twin, kind, open_one  # noqa: F401  # fixtures
 from tests.crawl.harness import Scrapy
 from tests.crawl.small import QUIET, crawler, in_store, stored, versions
 from tests.fixtures_newsweb import StartNewsweb
@@ -136,7 +136,7 @@ async def test_finished_records_go_by_their_last_visit(tmp_path: Path) -> None:
     await finished.close()
 
 
-async def test_versions_go_from_the_oldest_on(open_one: Twin) -> None:  # noqa: F811
+async def test_versions_go_from_the_oldest_on(open_one: Twin) -> None:  # noqa: F811  # a fixture
     """In each kind of store; the current one, and those of yesterday, stay."""
     store: WholeStore = open_one()  # type: ignore[assignment]
     now = datetime.now(UTC)

@@ -80,6 +80,7 @@ def said(done: Finished) -> str:
     return done.stderr.splitlines()[-1]
 
 
+@pytest.mark.long
 def test_a_crawl_writes_reparse_reads_and_doctor_is_content(
     tmp_path: Path, newsweb: StartNewsweb, queue: Queue, s3_server: S3Server
 ) -> None:

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 OLD, NEW = (base64.b64encode(bytes([n]) * 32).decode() for n in (7, 8))
 
 
+@pytest.mark.long
 def test_sealed_pages_through_all_their_readers(tmp_path: Path, newsweb: StartNewsweb) -> None:
     web = newsweb("ip", sites=2, articles=6, **QUIET)
     scrapy = crawler(tmp_path, web)

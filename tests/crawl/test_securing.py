@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import redis
 
+from newscrawler.frontier import snapshot
 from tests.crawl.harness import Finished, until
 from tests.crawl.small import QUIET, crawler
 from tests.fixtures_redis import binary_of, missing
@@ -50,6 +51,14 @@ class Secured:
         return redis.Redis.from_url(self.url(user))
 
 
+def write_users(folder: Path) -> None:
+    text = USERS.read_text()
+    for user in ("worker", "reader", "backup", "admin"):
+        text = text.replace(f"REPLACE-BY-THE-{user.upper()}S-PASSWORD", PASSWORD % user)
+    assert "REPLACE" not in text
+    (folder / "users.acl").write_text(text)
+
+
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     binary = binary_of("7")
@@ -63,11 +72,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     (folder / "names").write_text("subjectAltName=DNS:localhost")
     openssl(folder, "x509", "-req", "-in", "redis.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
             "-CAcreateserial", "-days", "30", "-extfile", "names", "-out", "redis.pem")  # fmt: skip
-    text = USERS.read_text()
-    for user in ("worker", "reader", "backup", "admin"):
-        text = text.replace(f"REPLACE-BY-THE-{user.upper()}S-PASSWORD", PASSWORD % user)
-    assert "REPLACE" not in text
-    (folder / "users.acl").write_text(text)
+    write_users(folder)
     running: list[subprocess.Popen[bytes]] = []
 
     def start() -> Secured | None:
@@ -209,14 +214,73 @@ def test_what_is_wrong_with_the_connection_is_one_line_without_the_password(
         assert secret not in done.stderr
 
 
+@pytest.mark.parametrize("user", ["worker", "reader", "backup"])
+def test_each_user_finds_the_nodes_of_a_cluster(cluster_port: int, user: str):
+    """What a client of a cluster asks first is which node has which keys."""
+    url = f"redis://{user}:{PASSWORD % user}@127.0.0.1:{cluster_port}"
+    client = redis.RedisCluster.from_url(url)
+    if user == "worker":
+        assert client.set("{frontier}x", 1)
+        assert client.get("{frontier}x") == b"1"
+    else:
+        assert client.get("{frontier}nothing") is None
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            client.set("{frontier}x", 2)
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def cluster_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """A cluster of one node that has these users."""
+    binary = binary_of("7")
+    if binary is None:
+        missing("7")
+    folder = tmp_path_factory.mktemp("cluster")
+    write_users(folder)
+    port = _free_port()
+    process = subprocess.Popen(
+        [str(binary), "--port", str(port), "--bind", "127.0.0.1", "--cluster-enabled", "yes",
+         "--cluster-port", str(_free_port()), "--aclfile", "users.acl", "--save", "",
+         "--logfile", str(folder / "redis.log")],
+        cwd=folder,
+    )  # fmt: skip
+    admin = redis.Redis(port=port, username="admin", password=PASSWORD % "admin")
+
+    def answers() -> bool:
+        try:
+            return bool(admin.ping())
+        except redis.RedisError:
+            return False
+
+    until(answers, "a node of a cluster")
+    admin.execute_command("CLUSTER ADDSLOTSRANGE", 0, 16383)
+    until(
+        lambda: "cluster_state:ok" in _info(admin.execute_command("CLUSTER INFO")),
+        "a cluster that works",
+    )
+    yield port
+    admin.close()
+    process.terminate()
+    process.wait(10)
+
+
+def _info(answer: Any) -> str:
+    """redis-py gives it as a table or as text."""
+    if isinstance(answer, dict):
+        return "\n".join(f"{name}:{value}" for name, value in answer.items())
+    return answer.decode() if isinstance(answer, bytes) else str(answer)
+
+
 def test_every_tag_of_our_keys_is_in_the_file():
     tags = set()
     for source in (ROOT / "newscrawler").rglob("*.py"):
         tags |= set(re.findall(r'"(\{[a-z][a-z:]*\})[:"]', source.read_text(encoding="utf-8")))
     keys = {tag for tag in tags if len(tag) > 4 and f'= "{tag}' in _all_sources()}
-    assert {"{fleet}", "{selectors}", "{crawls}", "{render}"} <= keys
+    assert {"{fleet}", "{selectors}", "{crawls}", "{render}", "{reparse}"} <= keys
     worker = next(line for line in USERS.read_text().splitlines() if line.startswith("user worker"))
     assert [tag for tag in sorted(keys) if f"~{tag}" not in worker] == []
+    lost = [tag for tag in sorted(keys) if not tag.encode().startswith(snapshot.OURS)]
+    assert lost == [], "a backup would not hold them, nor --replace delete them"
 
 
 def _all_sources() -> str:

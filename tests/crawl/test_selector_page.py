@@ -195,6 +195,7 @@ def test_set_is_shown_with_its_example_and_nothing_of_a_page_runs(
     context.close()
 
 
+@pytest.mark.long
 def test_set_is_edited_and_approved_in_a_browser(chromium: Any, server: str) -> None:
     """Browsers say where a form comes from, in their own way: programs do not show what
     they would be told."""
@@ -232,6 +233,7 @@ def test_token_is_taken_in_a_browser(chromium: Any, deps: Deps) -> None:
     running.stop()
 
 
+@pytest.mark.long
 def test_headline_below_the_root_is_marked_as_the_title(chromium: Any, server: str) -> None:
     """A set may exclude it from the text; it was struck out as if nothing had been found."""
     inside = {**GOOD, "content": {**GOOD["content"], "root": ["div.sidebar-1"]}}

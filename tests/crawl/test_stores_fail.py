@@ -70,6 +70,7 @@ def test_a_crawl_that_waits_for_the_disk_can_be_stopped(
     assert complaints(web, stored(disk.path)) == []
 
 
+@pytest.mark.long
 def test_disk_that_becomes_read_only(
     tmp_path: Path, newsweb: StartNewsweb, queue: Queue, disk: Disk
 ) -> None:

@@ -16,8 +16,9 @@ import pytest
 
 from tests.crawl.harness import until
 from tests.crawl.small import QUIET, expected, stored
-from tests.crawl.test_scrapyd import Cluster, Watched, deployed, finish, of_web  # noqa: F401
+from tests.crawl.test_scrapyd import Cluster, Watched, deployed, finish, of_web  # noqa: F401  # fixtures
 from tests.fixtures_scrapyd import checkout
+from tests.patience import patient
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +28,7 @@ STUCK_S = 12.0
 
 
 @pytest.fixture
-def cluster(deployed: Cluster, scrapyd: Any, tmp_path: Path) -> Iterator[Cluster]:  # noqa: F811
+def cluster(deployed: Cluster, scrapyd: Any, tmp_path: Path) -> Iterator[Cluster]:  # noqa: F811  # a fixture
     """Two nodes whose workers can be made to hang, by a file in tmp_path/hangs."""
     deployed.clear()
     code = tmp_path / "code"
@@ -62,12 +63,6 @@ def hang(folder: Path, pid: int, what: str) -> float:
     path.with_suffix(".part").replace(path)
     until(path.with_suffix(".done").exists, f"worker {pid} to hang", timeout=30)
     return time.time()
-
-
-def promised_s(quiet_s: float) -> float:
-    """What holds where each process finds a processor; elsewhere it waits for one."""
-    waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
-    return quiet_s * max(1.0, waiting)
 
 
 def until_replaced(cluster: Cluster, seen: Watched, row: dict[str, Any], began: float) -> float:
@@ -110,13 +105,13 @@ def test_a_worker_that_beats_and_does_nothing_is_replaced(
     began = hang(tmp_path, rows[0]["pid"], "visits")
     took_s = until_replaced(cluster, seen, rows[0], began)
     print(f"no visit of it ended for {STUCK_S:.0f} s: after {took_s:.1f} s")
-    assert took_s > STUCK_S / 2
+    assert STUCK_S / 2 < took_s <= patient(STUCK_S + 10)
 
     rows = seen.until_healed("two workers to run")
     began = hang(tmp_path, rows[0]["pid"], "loop")
     took_s = until_replaced(cluster, seen, rows[0], began)
     print(f"its lease loop stood still: another one was started after {took_s:.1f} s")
-    assert took_s < promised_s(40)  # FLEET_STUCK_TURN_S, 30 s, is part of it
+    assert took_s <= patient(40)  # FLEET_STUCK_TURN_S, 30 s, is part of it
 
     # Its scrapyd was started anew and cannot end it: it ends when its heartbeat is answered.
     rows = seen.until_healed("two workers to run")
@@ -126,7 +121,7 @@ def test_a_worker_that_beats_and_does_nothing_is_replaced(
     began = hang(tmp_path, rows[0]["pid"], "loop")
     took_s = until_replaced(cluster, seen, rows[0], began)
     print(f"and its scrapyd did not know it: after {took_s:.1f} s")
-    assert took_s < promised_s(45)
+    assert took_s <= patient(45)
 
     finish(cluster, web, tmp_path / "data")
 

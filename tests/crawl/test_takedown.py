@@ -208,6 +208,7 @@ def test_a_take_down_that_is_killed_goes_on(tmp_path: Path, web: NewswebProcess,
     assert {a.id for a in stored(scrapy.data)} == {a.id for a in articles} - {victim.id}
 
 
+@pytest.mark.long
 def test_while_a_crawl_runs_what_is_in_flight_is_dropped(
     tmp_path: Path, newsweb: StartNewsweb
 ) -> None:

@@ -90,6 +90,7 @@ def test_one_new_link_and_one_changed_digit(web: NewswebProcess, scrapy: Scrapy)
     assert set(unchanged.values()) == {1}
 
 
+@pytest.mark.long
 def test_what_did_not_change_is_not_written(web: NewswebProcess, scrapy: Scrapy) -> None:
     first = scrapy.run("crawl", "news")
     assert first.returncode == 0

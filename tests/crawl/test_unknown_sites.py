@@ -80,6 +80,7 @@ def report(scrapy: Scrapy) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_everything_that_a_home_page_announces_is_crawled(
     tmp_path: Path, newsweb: StartNewsweb, queue: Queue

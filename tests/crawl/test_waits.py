@@ -91,7 +91,9 @@ def find_child(running: Running, target: str) -> int | None:
     return None
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.long)]
+)
 def test_the_programs_own_redis_is_started_again(
     tmp_path: Path, web: NewswebProcess, how: signal.Signals
 ) -> None:
@@ -116,6 +118,7 @@ def test_a_killed_store_process_is_started_again(tmp_path: Path, web: NewswebPro
     is_complete(running.wait(120), web, scrapy)
 
 
+@pytest.mark.long
 def test_a_store_that_hangs_is_named_in_the_terminal(tmp_path: Path, web: NewswebProcess) -> None:
     scrapy = slower(tmp_path, web, PROGRESS="plain")
     running = scrapy.start("crawl", "news")

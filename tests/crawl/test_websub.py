@@ -61,6 +61,7 @@ def site(hub: Hub) -> Iterator[Site]:
     made.stop()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_a_hub_sends_is_fetched_at_once(
     tmp_path: Path, site: Site, hub: Hub, queue: Queue

@@ -172,6 +172,7 @@ async def test_every_script_keeps_to_one_slot(client: Any) -> None:
         await scripts.Scripts(client).run("set_clock", keys.prefix(shard), "1.0", "0")
 
 
+@pytest.mark.long
 async def test_shards_change_while_workers_are_at_work(
     redis_cluster: RedisClusterServers,
 ) -> None:
@@ -261,7 +262,7 @@ async def test_a_restarted_node_is_noticed_and_its_scripts_are_sent_again(
 
 # ---------------------------------------------------------------- a whole crawl
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["one server", "cluster"])
+@pytest.mark.parametrize("kind", [pytest.param("one server", marks=pytest.mark.long), "cluster"])
 def test_a_crawl_over_shards_finishes(
     kind: str, tmp_path: Path, newsweb: StartNewsweb, request: pytest.FixtureRequest
 ) -> None:

@@ -93,7 +93,7 @@ async def test_links_of_unknown_and_disabled_domains_are_refused(r: Any) -> None
     assert result.refused == {"offsite": 1} and result.added == 1
 
 
-async def test_the_archive_is_asked_once_and_keeps_its_word(r: Any, archive: Archive) -> None:  # noqa: F811
+async def test_the_archive_is_asked_once_and_keeps_its_word(r: Any, archive: Archive) -> None:  # noqa: F811  # a fixture
     f = await opened(r, archive)
     for start in (0, 100):
         await f.add(links(100, start=start))

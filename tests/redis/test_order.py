@@ -10,7 +10,7 @@ from typing import Any
 from newscrawler.discovery.sites import Sites
 from newscrawler.frontier.queue import Frontier, Step
 from newscrawler.items import Kind, Link
-from tests.redis.helpers import advance, check, done, ended, freeze, frontier
+from tests.redis.helpers import advance, check, done, ended, freeze, frontier, link
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 SITES = Sites.load("").for_urls(["https://a.vn/"])
@@ -125,4 +125,85 @@ async def test_a_list_that_is_due_comes_first_in_its_band_on_the_third_day_too(r
         assert await visit(f, DAY) == "/", "new articles kept the list from being read"
         assert len({await visit(f) for _ in range(5)}) == 5
         await advance(r, DAY)
+    await check(r)
+
+
+BUSY = [f"site-{n}.vn" for n in range(120)]
+
+
+async def fetch(f: Frontier, slots: int, next_in_ms: int) -> list[str]:
+    """A round of a fleet with so many fetches at once; ``domain/path`` of each."""
+    step = await f.step(slots)
+    acks = [done(x, next_visit_ms=step.now_ms + next_in_ms) for x in step.leases]
+    await f.step(0, acks, [ended(x) for x in step.leases])
+    await advance(f.client, 200)
+    return [lease.url.removeprefix("https://") for lease in step.leases]
+
+
+async def test_what_is_new_goes_before_second_looks_of_other_domains(r: Any) -> None:
+    """Many domains, few fetches at once: domains that have nothing but second looks gave
+    them a turn each before those that had news."""
+    f = await frontier(r, domains=tuple(BUSY))
+    await freeze(r)
+    for domain in BUSY:
+        await f.add([link("/cu-1.html", domain, band=1), link("/cu-2.html", domain, band=1)])
+    for _ in range(2 * len(BUSY) // 8):
+        assert len(await fetch(f, 8, HOUR)) == 8
+    await advance(r, 2 * HOUR)  # all second looks are due, and wait since an hour
+    news = BUSY[100:]
+    for domain in news:
+        await f.add([link(f"/moi-{n}.html", domain, band=0) for n in range(3)])
+
+    order: list[str] = []
+    for _ in range(20):
+        order += await fetch(f, 8, 10 * DAY)
+    new = [at for at, path in enumerate(order) if "/moi-" in path]
+    assert len(new) == 3 * len(news), "all that is new was fetched"
+    before = [path for path in order[: new[-1]] if "/cu-" in path]
+    # In each call at most 2 * 8 + 16 domains are looked at: the first three find nothing new.
+    assert len(before) <= 3 * 8 + len(new) // 9 + 8, f"{len(before)} second looks came first"
+    assert before[3 * 8 :], "and second looks do not starve: one after each nine"
+    while got := await fetch(f, 8, 10 * DAY):
+        order += got
+    assert len(order) == 3 * len(news) + 2 * len(BUSY), "whoever gave way comes when nothing is new"
+    assert len(set(order)) == len(order)
+    await check(r)
+
+
+async def test_a_list_of_a_domain_that_gave_way_waits_half_a_minute_at_most(r: Any) -> None:
+    f = await frontier(r, domains=tuple(BUSY))
+    await freeze(r)
+    await f.add([link("/", BUSY[0], kind=Kind.HOME)])
+    assert await fetch(f, 1, HOUR) == ["site-0.vn/"]
+    for domain in BUSY:
+        await f.add([link("/cu.html", domain, band=1)])
+    for _ in range(len(BUSY) // 8):
+        await fetch(f, 8, HOUR // 2)
+    await advance(r, HOUR - 5_000)  # the home page is due in a second or two
+    for domain in BUSY[100:]:
+        await f.add([link(f"/moi-{n}.html", domain, band=0) for n in range(40)])
+    for _ in range(6):
+        assert "site-0.vn/" not in await fetch(f, 8, 10 * DAY)
+    await advance(r, 30_000)
+    order: list[str] = []
+    for _ in range(6):
+        order += await fetch(f, 8, 10 * DAY)
+    assert "site-0.vn/" in order
+    assert sum("/moi-" in path for path in order) > 40, "the fleet was busy"
+
+
+async def test_second_looks_take_all_fetches_that_nobody_else_needs(r: Any) -> None:
+    f = await frontier(r, domains=tuple(BUSY))
+    await freeze(r)
+    for domain in BUSY:
+        await f.add([link("/cu.html", domain, band=1)])
+    for _ in range(len(BUSY) // 8):
+        await fetch(f, 8, HOUR)
+    await advance(r, HOUR)
+    first = await f.step(8)
+    assert len(first.leases) == 8
+    rest = await f.step(64)
+    assert len(rest.leases) == 64
+    assert (await f.step(0)).wait_ms == 0, "who gave way may come now"
+    assert len((await f.step(64)).leases) == 48
     await check(r)

@@ -57,6 +57,7 @@ async def places(r: Any) -> dict[bytes, str]:
     return await check(r, layout.shards)
 
 
+@pytest.mark.long
 async def test_counts_and_invariants_are_those_of_before(r: Any) -> None:
     f = await filled(r)
     before, counts = await places(r), await f.counts()
@@ -126,6 +127,17 @@ async def test_gate_robots_and_log_go_with_the_domain(r: Any) -> None:
     for shard in range(3):
         await advance(r, 7_002, shard)
     assert len((await f.step(8)).leases) == 8
+
+
+async def test_a_domain_that_gave_way_is_still_among_those(r: Any) -> None:
+    """Else its second looks would wait for an hour at most in the new shard."""
+    f = await frontier(r, domains=NAMES)
+    await f.add([one for name in NAMES for one in links(1, name)])
+    await r.zadd(keys.later(0), dict.fromkeys(NAMES, 7))
+    await resharder(r).run(3)
+    for shard in range(3):
+        here = {name.encode() for name in NAMES if Layout.of_count(3).of(name) == shard}
+        assert here and set(await r.zrange(keys.later(shard), 0, -1)) == here
 
 
 @pytest.mark.parametrize("with_archive", [False, True])
@@ -223,7 +235,7 @@ async def test_killed_anywhere_it_goes_on_and_nothing_differs(r: Any) -> None:
                 await resharder(Mortal(r, rng.randrange(commands))).run(shards)
             except Killed:
                 killed += 1
-            await r.delete(reshard.LOCK)  # it runs out by itself
+            await r.delete(keys.RESHARD)  # it runs out by itself
         await resharder(r).run(shards)
         assert await places(r) == before, f"{shards} shards, killed {killed} times"
         assert await f.counts() == counts
@@ -381,6 +393,7 @@ async def crawled_meanwhile(clients: list[Any], per_domain: int) -> None:
     assert (counts.queued, counts.leased, counts.domains) == (0, 0, len(NAMES))
 
 
+@pytest.mark.long
 async def test_workers_fetch_each_url_once_and_politely_meanwhile(r: Any) -> None:
     await crawled_meanwhile([r] * 4, 25)
     found = await places(r)
@@ -415,10 +428,10 @@ async def test_groups_and_wrong_numbers_are_refused(r: Any) -> None:
 async def test_one_at_a_time(r: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     await frontier(r)
     monkeypatch.setattr(reshard, "WAIT_S", 0.1)
-    await r.set(reshard.LOCK, "another")
+    await r.set(keys.RESHARD, "another")
     with pytest.raises(FrontierRefused, match="is at work"):
         await resharder(r).run(2)
-    assert await r.get(reshard.LOCK) == b"another"
+    assert await r.get(keys.RESHARD) == b"another"
 
 
 async def test_a_closed_frontier_is_waited_for(r: Any) -> None:

@@ -100,3 +100,16 @@ async def caught_up(store: ArticleStore, count: int, limit_s: float = 60) -> dic
 class Refuses(Thesaurus):
     async def passage(self, text: str) -> Sequence[float]:
         raise EmbedderError("the server is away")
+
+
+class Waits(Thesaurus):
+    """Says when it is ``asked`` and does not answer before it may ``go``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.go = asyncio.Event(), asyncio.Event()
+
+    async def passage(self, text: str) -> Sequence[float]:
+        self.asked.set()
+        await self.go.wait()
+        return await super().passage(text)

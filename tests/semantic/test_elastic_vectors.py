@@ -12,6 +12,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from newscrawler.api.data import DataReader
+from newscrawler.api.deps import Deps
+from newscrawler.api.parts import parts
 from newscrawler.store.base import Query
 from newscrawler.store.elasticsearch import vectors
 from newscrawler.store.elasticsearch.article_store import ElasticStore
@@ -19,7 +22,7 @@ from newscrawler.store.elasticsearch.connection import Server
 from newscrawler.store.elasticsearch.vectors import Vectors
 from newscrawler.store.semantic.embedder import Model
 from newscrawler.store.semantic.matrix import centred
-from tests.semantic.small import Refuses, Thesaurus, article, caught_up
+from tests.semantic.small import Refuses, Thesaurus, Waits, article, caught_up
 
 TITLES = ["Gold price rises", "Storm hits the coast", "Club wins again", "Bank lowers interest"]
 Open = Callable[[Thesaurus], ElasticStore]
@@ -106,6 +109,22 @@ async def test_another_model_is_never_compared_and_the_old_one_is_forgotten(
         await store.close()
 
 
+async def test_a_vector_that_is_made_while_its_article_is_purged_does_not_stay(
+    open_one: Open,
+) -> None:
+    made = Waits()
+    store = open_one(made)
+    try:
+        await store.put([article(i, title) for i, title in enumerate(TITLES)])
+        await store.follow()
+        await made.asked.wait()
+        assert await store.purge([article(0, "").id]) == 1
+        made.go.set()
+        await caught_up(store, len(TITLES) - 1)
+    finally:
+        await store.close()
+
+
 async def test_an_embedder_that_is_away_delays_vectors_only(open_one: Open) -> None:
     made = Refuses()
     store = open_one(made)
@@ -116,6 +135,8 @@ async def test_an_embedder_that_is_away_delays_vectors_only(open_one: Open) -> N
         while (await store.stats())["vectors_problem"] != "the server is away":
             assert time.monotonic() < end
             await asyncio.sleep(0.05)
+        rows = await parts(DataReader(Deps(store=store)))
+        assert [r["problem"] for r in rows if r["part"] == "meaning"] == ["the server is away"]
         await store.refresh()
         assert (await store.search(Query("gold"))).total == 1
         made.__class__ = Thesaurus  # it comes back

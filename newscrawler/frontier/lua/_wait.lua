@@ -16,6 +16,7 @@ local function soonest()
     local first = call("ZRANGE", P .. ":ready:" .. class, "0", "0", "WITHSCORES")
     if first[2] then domain = min(domain, (tonumber(first[2]) - now) / factor) end
   end
+  if call("EXISTS", P .. ":later") == 1 then domain = min(domain, 0) end  -- who gave way may come now
   local first = call("ZRANGE", P .. ":deadlines", "0", "0", "WITHSCORES")
   if first[2] then ending = max(tonumber(first[2]), reap_from()) - real end
   return domain, ending

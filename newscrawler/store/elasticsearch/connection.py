@@ -235,7 +235,7 @@ class Server:
             reason = "too many requests"
             try:
                 got = await self.ask(
-                    lambda es: es.bulk(index=index, operations=lines)  # noqa: B023
+                    lambda es: es.bulk(index=index, operations=lines)  # noqa: B023  # called before the loop goes on
                 )
             except Busy as exc:
                 again, reason = open_, str(exc)

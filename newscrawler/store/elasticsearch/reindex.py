@@ -94,7 +94,7 @@ class Reindexing:
             if name == old:
                 continue
             found = await self._server.ask(
-                lambda es: es.indices.get(index=name, ignore_unavailable=True)  # noqa: B023
+                lambda es: es.indices.get(index=name, ignore_unavailable=True)  # noqa: B023  # called before the loop goes on
             )
             if name not in found:
                 await self._server.make_from_template(name, {})

@@ -339,6 +339,9 @@ class Follower:
                 fields.setdefault(f"label_{label.key}", []).append(label.folded)
             made[doc["_id"]] = fields | self._vectors.document(vector, digest)
         await self._vectors.put(made, [d["_id"] for d in docs if d["_source"]["gone"]])
+        # An article may be purged while its vector is made: after it was looked for in vain.
+        there = {d["_id"] for d in await self._server.look(self._server.index, list(made), [])}
+        await self._vectors.put({}, [name for name in made if name not in there])
 
     async def _forget_others(self) -> None:
         """Vectors of other models, once those of this one are complete."""
@@ -350,7 +353,7 @@ class Follower:
             aliases = set(of_index["aliases"])
             if own in aliases or not any(_is_vectors(self._server, name) for name in aliases):
                 continue
-            await self._server.ask(lambda es: es.indices.delete(index=index))  # noqa: B023
+            await self._server.ask(lambda es: es.indices.delete(index=index))  # noqa: B023  # called before the loop goes on
             log.info("vectors %s: those of another model are forgotten", index)
         self._tidied = True
 

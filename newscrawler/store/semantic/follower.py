@@ -13,16 +13,16 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import apsw
 import xxhash
 
 from newscrawler.store.base import StoreError
-from newscrawler.store.fulltext.indexer import Feed
+from newscrawler.store.fulltext import indexer
 from newscrawler.store.fulltext.lock import SAY_S, Lock, Problem
 from newscrawler.store.fulltext.schema import Change, Mark
 from newscrawler.store.semantic.embedder import (
@@ -43,6 +43,12 @@ BATCH = 20
 PERIOD_S, BUSY_S, RETRY_S = 1.0, 5.0, 10.0
 #: Changes behind from which on progress is worth a line.
 _MANY = 200
+
+
+class Feed(indexer.Feed, Protocol):
+    """The store, as the follower sees it."""
+
+    def present(self, numbers: Sequence[int]) -> set[int]: ...
 
 
 class Follower:
@@ -169,7 +175,7 @@ class Follower:
 
     def _put(self, rows: list[Row], mark: Mark) -> None:
         assert self._file is not None and self._known is not None and self._feed is not None
-        self._file.put(self._known, rows, mark)
+        self._file.put(self._known, rows, mark, self._feed.present)
         self._known = self._file.begin()
         last = self._feed.last()
         if last - mark.done >= _MANY and self._problem.may_say(SAY_S):

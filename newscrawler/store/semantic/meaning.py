@@ -13,10 +13,9 @@ from typing import Any
 import apsw
 import numpy as np
 
-from newscrawler.store.fulltext.indexer import Feed
 from newscrawler.store.fulltext.lock import noted
 from newscrawler.store.semantic.embedder import Embedder, EmbedderError, checked, cleaned
-from newscrawler.store.semantic.follower import Follower
+from newscrawler.store.semantic.follower import Feed, Follower
 from newscrawler.store.semantic.matrix import Matrix
 from newscrawler.store.semantic.vectors import Known, VectorFile
 

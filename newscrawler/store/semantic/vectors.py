@@ -9,7 +9,7 @@ after the number that it knows.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 
 from newscrawler.store.fulltext.schema import Mark
 from newscrawler.store.semantic.embedder import Model
+from newscrawler.store.transaction import immediate
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS model(
@@ -40,8 +41,12 @@ CREATE UNIQUE INDEX IF NOT EXISTS vector_place ON vector(model, place);
 """
 _MODEL = "name = ? AND version = ? AND dimension = ?"
 _BUSY_MS = 5_000
+#: What is replaced is gone from the file as well: a vector says what its text was about.
+_OVERWRITE = "PRAGMA secure_delete = ON"
 #: Rows that are read at once.
 _ROWS = 5_000
+#: Numbers -> those of them that are an article's.
+Present = Callable[[Sequence[int]], set[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,7 @@ class VectorFile:
         self._db = apsw.Connection(str(path), flags=flags)
         try:
             self._db.set_busy_timeout(_BUSY_MS)
+            self._db.execute(_OVERWRITE)
             if create:
                 # NORMAL: what a power failure takes away is made again.
                 self._db.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
@@ -151,11 +157,16 @@ class VectorFile:
             )
         return self.begin()
 
-    def put(self, known: Known, rows: Iterable[Row], mark: Mark) -> None:
+    def put(self, known: Known, rows: Sequence[Row], mark: Mark, present: Present) -> None:
         """All of it or nothing: the mark says which changes are in it."""
-        with self._db:
+        with immediate(self._db):
+            # An article may be purged while its vector is made. Asked under the lock that
+            # :func:`forget_purged` waits for, so that one of the two sees it.
+            there = present([row.n for row in rows if row.vector is not None])
             place = self.last_place(known)
             for row in rows:
+                if row.vector is not None and row.n not in there:
+                    continue
                 place += 1
                 data = None if row.vector is None else row.vector.astype(np.float16).tobytes()
                 self._db.execute(
@@ -180,16 +191,21 @@ class VectorFile:
         return self.model.name, self.model.version, self.model.dimension
 
 
-def forget(path: Path, numbers: Iterable[int]) -> None:
-    """Vectors of articles that were purged, of every model: readers are told by rows without one.
-    Raises apsw.Error."""
+def forget_purged(path: Path, present: Present) -> None:
+    """Vectors of articles that are no longer there, of every model: readers are told by rows
+    without one. All are looked at: who purged may have been killed before this. Raises
+    apsw.Error."""
     db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         db.set_busy_timeout(_BUSY_MS)
-        db.execute("PRAGMA secure_delete = ON")
-        with db:
-            for n in numbers:
-                for (model,) in db.execute("SELECT id FROM model").fetchall():
+        db.execute(_OVERWRITE)
+        with immediate(db):
+            kept: list[Any] = db.execute(
+                "SELECT model, n FROM vector WHERE data IS NOT NULL"
+            ).fetchall()
+            there = present([n for _, n in kept])
+            for model, n in kept:
+                if n not in there:
                     db.execute(
                         "UPDATE vector SET data = NULL, digest = x'', place ="
                         " (SELECT max(place) + 1 FROM vector WHERE model = ?1)"

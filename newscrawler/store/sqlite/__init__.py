@@ -180,7 +180,7 @@ class LocalStore:
         while True:
             at = place
             articles, place = await self._read(
-                lambda reader: reader.batch(at, since_ms, _SCAN)  # noqa: B023
+                lambda reader: reader.batch(at, since_ms, _SCAN)  # noqa: B023  # called before the loop goes on
             )
             if not articles:
                 return
@@ -194,7 +194,7 @@ class LocalStore:
         while True:
             at = place
             found, place = await self._read(
-                lambda reader: whole.walk(reader.connection, at, _SCAN)  # noqa: B023
+                lambda reader: whole.walk(reader.connection, at, _SCAN)  # noqa: B023  # called before the loop goes on
             )
             if not found:
                 return

@@ -8,7 +8,7 @@ has seen every change before it.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,6 +20,8 @@ from newscrawler.store.sqlite.schema import CHANGES_SINCE, snapshot
 
 #: Changes whose transactions are remembered; an index that is further behind is made anew.
 _KEPT = 500_000
+#: Numbers of a question.
+_ASKED = 500
 #: An article that was purged has left its number in the history: none is given out twice.
 _LAST = (
     "SELECT max(coalesce((SELECT max(change) FROM article), 0),"
@@ -68,9 +70,10 @@ class Feed:
     def after(self, change: int, limit: int) -> tuple[list[Change], Mark]:
         """The next changes, oldest first, and the mark of an index that has them all."""
         with snapshot(self._db):
+            # As bytes: a text would be decoded on the way, and encoded again to read its JSON.
             rows: list[Any] = self._db.execute(
-                "SELECT change, n, gone, order_ms, cluster, version, data FROM article "
-                "WHERE change > ? ORDER BY change LIMIT ?",
+                "SELECT change, n, gone, order_ms, cluster, version, CAST(data AS BLOB) "
+                "FROM article WHERE change > ? ORDER BY change LIMIT ?",
                 (change, limit),
             ).fetchall()
             # What was purged has no row: the end is that of the history.
@@ -88,6 +91,10 @@ class Feed:
             ).get
         return mark.token == (token or 0)
 
+    def present(self, numbers: Sequence[int]) -> set[int]:
+        """Those of them that an article has: a purged one has none."""
+        return present(self._db, numbers)
+
     def _boundary(self, done: int) -> tuple[int, int]:
         row: Any = self._db.execute(
             "SELECT change, token FROM history WHERE change <= ? ORDER BY change DESC LIMIT 1",
@@ -96,8 +103,17 @@ class Feed:
         return (0, 0) if row is None else (row[0], row[1])
 
 
+def present(db: apsw.Connection, numbers: Sequence[int]) -> set[int]:
+    found: set[int] = set()
+    for at in range(0, len(numbers), _ASKED):
+        some = numbers[at : at + _ASKED]
+        marks = ",".join("?" * len(some))
+        found.update(n for (n,) in db.execute(f"SELECT n FROM article WHERE n IN ({marks})", some))
+    return found
+
+
 def _change(
-    change: int, n: int, gone: int, order_ms: int, cluster: int | None, version: int, data: str
+    change: int, n: int, gone: int, order_ms: int, cluster: int | None, version: int, data: bytes
 ) -> Change:
     if gone:
         return Change(change, n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -46,7 +46,7 @@ def run(writer: Writer, index: FullText, verb: Verb, argument: Any) -> Any:
         index.poke()
     elif verb == "purge":
         numbers = writer.purge(argument)
-        _forget_vectors(Path(writer.place.name), numbers)
+        _forget_vectors(Path(writer.place.name), writer.present)
         if numbers:
             index.remake()
         result = len(numbers)
@@ -58,12 +58,12 @@ def run(writer: Writer, index: FullText, verb: Verb, argument: Any) -> Any:
     return result
 
 
-def _forget_vectors(path: Path, numbers: Sequence[int]) -> None:
+def _forget_vectors(path: Path, present: Callable[[Sequence[int]], set[int]]) -> None:
     vectors = path.with_suffix(".vectors")
-    if numbers and vectors.is_file():
-        from newscrawler.store.semantic.vectors import forget
+    if vectors.is_file():
+        from newscrawler.store.semantic.vectors import forget_purged
 
-        forget(vectors, numbers)
+        forget_purged(vectors, present)
 
 
 def work(job: tuple[Verb, str, Any]) -> tuple[str, Any]:

@@ -22,14 +22,16 @@ from newscrawler.store.base import StoreUnavailable
 from newscrawler.store.events import Batch, Event, Kind, Letter
 from newscrawler.store.fulltext.lock import Lock
 from newscrawler.store.sqlite import schema
+from newscrawler.store.transaction import immediate
 
 T = TypeVar("T")
 #: A sink that nobody serves is waited for so long; then its events may be dropped.
 KEPT_MS = 30 * 86_400_000
 _END = "SELECT coalesce(max(change), 0) FROM history"
-#: Of one event: the article's data as it was in that version.
+#: Of one event: the article's data as it was in that version. As bytes: a text would be decoded on
+#: the way, and encoded again by who reads its JSON.
 _DATA = (
-    "CASE WHEN a.version = e.version THEN a.data ELSE "
+    "CASE WHEN a.version = e.version THEN CAST(a.data AS BLOB) ELSE "
     "(SELECT v.data FROM version v WHERE v.n = e.n AND v.version = e.version) END"
 )
 _AFTER = (
@@ -55,7 +57,7 @@ class SqliteOutbox:
 
     async def begin(self, sinks: Sequence[str]) -> None:
         def write(db: apsw.Connection) -> None:
-            with schema.immediate(db):
+            with immediate(db):
                 db.executemany(
                     f"INSERT OR IGNORE INTO sink(name, position, served_ms) SELECT ?, ({_END}), ?",
                     [(name, self._now_ms()) for name in sinks],
@@ -103,7 +105,7 @@ class SqliteOutbox:
         ]
 
         def write(db: apsw.Connection) -> None:
-            with schema.immediate(db):
+            with immediate(db):
                 db.executemany("INSERT OR REPLACE INTO letter VALUES(?,?,?,?,?,?,?)", rows)
 
         await self._run(write)
@@ -124,7 +126,7 @@ class SqliteOutbox:
         keys = [(x.sink, x.article_id, x.version, x.kind) for x in letters]
 
         def write(db: apsw.Connection) -> None:
-            with schema.immediate(db):
+            with immediate(db):
                 db.executemany(
                     "DELETE FROM letter WHERE sink = ? AND id = ? AND version = ? AND kind = ?",
                     keys,
@@ -136,7 +138,7 @@ class SqliteOutbox:
         now = self._now_ms()
 
         def write(db: apsw.Connection) -> None:
-            with schema.immediate(db):
+            with immediate(db):
                 db.executemany(
                     "UPDATE sink SET served_ms = ? WHERE name = ?", [(now, name) for name in sinks]
                 )

@@ -20,6 +20,7 @@ import apsw
 from newscrawler.store import codec, near_duplicates
 from newscrawler.store.base import StoreGone, StoreUnavailable
 from newscrawler.store.sqlite import view
+from newscrawler.store.transaction import immediate
 
 log = logging.getLogger(__name__)
 
@@ -264,19 +265,6 @@ def _use_wal(connection: apsw.Connection) -> None:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
-
-
-@contextmanager
-def immediate(connection: apsw.Connection) -> Iterator[None]:
-    """A write transaction: all of it or nothing."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:  # SQLite rolls back by itself after some errors (disk full)
-            connection.execute("ROLLBACK")
-        raise
 
 
 @contextmanager

@@ -16,8 +16,9 @@ from newscrawler.items import Article
 from newscrawler.store import canonical_duplicates, codec, near_duplicates
 from newscrawler.store.base import PutResult, PutStatus
 from newscrawler.store.sqlite.bands import Bands
-from newscrawler.store.sqlite.changes import Numbers, numbered
-from newscrawler.store.sqlite.schema import Place, immediate
+from newscrawler.store.sqlite.changes import Numbers, numbered, present
+from newscrawler.store.sqlite.schema import Place
+from newscrawler.store.transaction import immediate
 
 #: A key that so many articles hold is of a text or a sentence that a site repeats: the next article
 #: is not noted under it, so that it hides no other. Files of earlier versions hold more.
@@ -128,6 +129,10 @@ class Writer:
                 numbers.next()
                 numbers_gone.append(old.n)
         return numbers_gone
+
+    def present(self, numbers: Sequence[int]) -> set[int]:
+        """Those of them that an article has."""
+        return present(self._db, numbers)
 
     def prune_versions(self, before_ms: int, *, dry_run: bool) -> int:
         """Removes older versions that were fetched before; how many. Of an article always the
@@ -257,7 +262,7 @@ class Writer:
         story = near_duplicates.Story.of(new.article.content, new.shingles)
         for other in candidates:
             cluster, data = self._db.execute(
-                "SELECT cluster, data FROM article WHERE n = ?", (other,)
+                "SELECT cluster, CAST(data AS BLOB) FROM article WHERE n = ?", (other,)
             ).get
             text = codec.unpack(data, version=0, cluster=None, gone=False).content
             if not near_duplicates.is_same(story, near_duplicates.Story.of(text)):

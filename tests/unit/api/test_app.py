@@ -71,7 +71,7 @@ def test_search_finds_with_and_without_diacritics(client: httpx.Client, query: s
     for hit in answer["hits"]:
         assert "bóng đá" in hit["title"]
         start, end = hit["title_marks"][0]
-        assert hit["title"][start:end] in ("bóng", "bóng đá")
+        assert hit["title"][start:end] == "bóng đá"
     assert set(answer["facets"]) == {
         "site",
         "day",
@@ -273,7 +273,7 @@ def test_markup_in_the_address_stays_text(client: httpx.Client, name: str, value
 
 def test_a_search_page_shows_highlights_facets_and_pages(client: httpx.Client) -> None:
     html = client.get("/", params={"q": "bản tin"}, headers=PAGE).text
-    assert re.search(r"<mark>bản</mark>", html)
+    assert re.search(r"<mark>[Bb]ản tin</mark>", html), "a compound is one mark"
     assert "Tuổi Trẻ" in html and "site=tuoitre.vn" in html
     assert 'rel="next"' in html and 'rel="prev"' not in html
     second = client.get("/", params={"q": "bản tin", "page": 1}, headers=PAGE).text

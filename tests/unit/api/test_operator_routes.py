@@ -25,6 +25,7 @@ from newscrawler.api.tokens import TokenBook
 from newscrawler.crawl import services
 from newscrawler.crawl.keeping import alone
 from newscrawler.discovery import overlay
+from newscrawler.fleet.ledger import NODES
 from newscrawler.fleet.registry import Beat, Registry
 from newscrawler.frontier import connect, keys
 from newscrawler.frontier.bounded import MOST_RUNNING
@@ -35,6 +36,7 @@ from newscrawler.selectorsets.store import SelectorStore
 from newscrawler.store import open_store
 from tests.contract.articles import article, filler
 from tests.fixtures_browser import SITES
+from tests.fixtures_scrapyd import free_port
 from tests.unit.api.test_schema import crawl_settings
 
 SECRET = "0123456789abcdef" * 2
@@ -196,6 +198,30 @@ def test_a_worker_is_told_with_its_version(fleet: Fleet) -> None:
     rows = fleet.ask("reader", "GET", "/api/check").json()
     (worker,) = [row for row in rows if row["part"] == "worker"]
     assert (worker["name"], worker["version"], worker["reachable"]) == ("w1", "1.2-egg", True)
+
+
+def test_the_scrapyds_of_a_fleet_are_parts(
+    fleet: Fleet, scrapyd: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there, away = scrapyd(), f"http://127.0.0.1:{free_port()}/"
+    sections = (
+        f"[deploy]\nurl = {away}\n[deploy:a]\nurl = {there.url}\n[deploy:b]\nurl = {away}x/\n"
+    )
+    (fleet.folder / "scrapy.cfg").write_text(sections)
+    monkeypatch.chdir(fleet.folder)
+
+    async def note() -> None:
+        async with redis.asyncio.Redis.from_url(fleet.redis_url) as client:
+            noted = json.dumps({"name": "gone", "host": "h9", "cores": 8})
+            await client.hset(NODES, "gone", noted)
+
+    asyncio.run(note())
+    rows = fleet.ask("reader", "GET", "/api/check").json()
+    nodes = {row["name"]: row for row in rows if row["part"] == "scrapyd node"}
+    assert sorted(nodes) == ["a", "b", "gone"], "a plain [deploy] is no node before it is used"
+    assert nodes["a"]["reachable"] and nodes["a"]["load"] == {"running": 0, "pending": 0}
+    assert not nodes["b"]["reachable"] and "cannot be reached" in nodes["b"]["problem"]
+    assert "scrapy.cfg" in nodes["gone"]["problem"] and nodes["gone"]["load"]["host"] == "h9"
 
 
 def test_without_redis_the_parts_say_so(filled_folder: Path, tmp_path: Path) -> None:
@@ -385,6 +411,7 @@ def test_a_take_down_that_is_asked_wrongly_changes_nothing(
     )
 
 
+@pytest.mark.long
 def test_all_processes_of_a_server_know_of_a_take_down(fleet: Fleet, filled_folder: Path) -> None:
     """A second application over the same DATA_DIR, as that of another process."""
     stored_article(fleet)
@@ -416,6 +443,7 @@ def test_all_processes_of_a_server_know_of_a_take_down(fleet: Fleet, filled_fold
         running.stop()
 
 
+@pytest.mark.long
 def test_one_take_down_at_a_time_and_what_fails_is_said(fleet: Fleet) -> None:
     stored_article(fleet)
     body = {"target": PAGE, "reason": "asked"}

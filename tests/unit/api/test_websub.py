@@ -340,7 +340,8 @@ def test_nobody_else_can_subscribe_us(server: Server) -> None:
     server.until("active")
     assert server.hub.ask(callback, "subscribe", FEED + "/khac", "x")[0] == 404
     assert server.hub.ask(callback, "unsubscribe", FEED, "x")[0] == 404
-    assert server.hub.ask(callback[:-1] + "_", "subscribe", FEED, "x")[0] == 410
+    another = callback[:-1] + ("A" if callback[-1] == "_" else "_")
+    assert server.hub.ask(another, "subscribe", FEED, "x")[0] == 410
     assert server.one().state == "active"  # type: ignore[union-attr]
 
 

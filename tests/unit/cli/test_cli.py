@@ -285,3 +285,22 @@ def test_ctrl_c_within_a_destructor_is_not_lost(capsys: pytest.CaptureFixture[st
     assert reached, "Python has dropped it"
     assert ended.value.code == 130 and capsys.readouterr().err.endswith("Stopped.\n")
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("command", [["seeds", "add"], ["extract"]], ids=lambda args: args[0])
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://nosuch.invalid/tin", "name not found: nosuch.invalid"),
+        ("http://10.0.0.1/tin", "10.0.0.1 is not fetched: private address"),
+    ],
+)
+def test_an_address_that_cannot_be_asked_is_said_at_once(
+    tmp_path: Path, command: list[str], url: str, said: str
+) -> None:
+    """Once: 75 seconds of silence, and then when the next turn would be."""
+    done = warm.run([*command, url], env=environment(tmp_path), text=True, timeout=60)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert said in line and url in line, line
+    assert done.stdout == ""

@@ -96,6 +96,42 @@ def test_a_test_alert_goes_by_every_way(monitor: Run, webhook: Receiver) -> None
     assert none.returncode == 1 and "no way is set" in none.stderr
 
 
+async def test_the_mail_server_is_read_from_the_environment(
+    monitor: Run, mailbox: Any, tmp_path: Path
+) -> None:
+    """As the units have it in their EnvironmentFile; and what is kept for how long."""
+    env = {
+        "ALERT_WEBHOOK_URL": "",
+        "ALERT_MAIL_TO": "desk@a.vn",
+        "MAIL_HOST": "127.0.0.1",
+        "MAIL_PORT": str(mailbox.port),
+        "MAIL_FROM": "crawler@a.vn",
+    }
+    done = await asyncio.to_thread(monitor, "test", **env)
+    assert done.returncode == 0, done.stderr
+    [mail] = mailbox.mails
+    assert (mail["To"], mail["From"]) == ("desk@a.vn", "crawler@a.vn")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "VERSION_KEEP_DAYS",
+        "RAW_KEEP_DAYS",
+        "RAW_UNREFERENCED_KEEP_DAYS",
+        "FINISHED_KEEP_DAYS",
+        "LLM_PRICE_IN",
+        "LLM_PRICE_OUT",
+        "MAIL_USER",
+        "MAIL_TLS",
+        "MAIL_SSL",
+    ],
+)
+def test_what_services_need_is_read_from_the_environment(env: dict[str, str], name: str) -> None:
+    done = warm.run(["settings", "--get", name], env={**env, name: "17"}, timeout=60, text=True)
+    assert done.stdout == "17\n", done.stderr
+
+
 def test_four_weeks_are_preloaded(monitor: Run, tmp_path: Path) -> None:
     async def stored() -> None:
         store = LocalStore(tmp_path / "articles.db")

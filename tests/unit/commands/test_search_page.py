@@ -48,6 +48,7 @@ def serve(tmp_path: Path) -> Iterator[Start]:
             running.kill()
 
 
+@pytest.mark.long
 def test_the_page_of_another_data_folder_is_not_ours(
     serve: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,6 +69,7 @@ def test_the_page_of_another_data_folder_is_not_ours(
         httpx.get(page.url)
 
 
+@pytest.mark.long
 def test_a_port_that_is_taken_after_the_look_at_it_is_left(
     serve: Start,
     tmp_path: Path,
@@ -109,6 +111,7 @@ def test_a_port_that_is_bound_and_does_not_answer_is_passed_over(
             page.stop()
 
 
+@pytest.mark.long
 def test_a_second_run_takes_the_page_over(
     serve: Start,
     tmp_path: Path,

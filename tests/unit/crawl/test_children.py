@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -152,7 +153,7 @@ async def test_the_process_ends_with_the_one_that_made_it(tmp_path: object) -> N
     deadline = Deadline(30)
     while not deadline.is_over():
         try:
-            with open(f"/proc/{pid}/stat") as stat:  # noqa: PTH123
+            with Path(f"/proc/{pid}/stat").open() as stat:
                 if stat.read().rpartition(")")[2].split()[0] == "Z":
                     return
         except FileNotFoundError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
@@ -14,6 +16,7 @@ from newscrawler.discovery.sitemaps import Sitemap
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.selectors import SelectorSet
 from newscrawler.items import Kind
+from tests.patience import Deadline, patient
 
 PAGE = (
     '<html><head><meta name="robots" content="noarchive"><base href="https://a.vn/x/">'
@@ -113,6 +116,7 @@ async def test_a_hostile_page_costs_a_process_at_most(warm_processes: None, host
         await reader.close()
 
 
+@pytest.mark.long
 async def test_a_page_that_needs_too_much_memory_is_unreadable_and_the_next_is_read() -> None:
     """What a page takes is bounded, so that one of them does not take the machine's
     memory from the crawl."""
@@ -143,6 +147,29 @@ async def test_it_is_ready_by_itself_and_says_when_little_waits(reader: ParsePro
     reader.call_at(-1, lambda: lows.append(99))
     await reader.read(task(PAGE))
     assert 99 not in lows
+
+
+async def test_pages_behind_a_process_that_hangs_are_read_by_another(warm_processes: None) -> None:
+    reader = ParseProcesses(2)
+    await reader.start()
+    assert await asyncio.wait_for(_ready(reader), patient(30))
+    pids = list(reader.pids)
+    hangs = pids[0]
+    assert hangs is not None
+    os.kill(hangs, signal.SIGSTOP)
+    reads = [asyncio.ensure_future(reader.read(task(PAGE))) for _ in range(12)]
+    try:
+        limit = Deadline(12)
+        while sum(read.done() for read in reads) < len(reads) - 1:
+            assert not limit.is_over(), "pages wait behind the one that hangs"
+            await asyncio.sleep(0.01)
+        assert reader.pids == pids, "its process was ended first"
+        assert reader.waiting == 1
+    finally:
+        os.kill(hangs, signal.SIGCONT)
+    assert {type(found) for found in await asyncio.gather(*reads)} == {Html}
+    assert reader.waiting == 0
+    await reader.close()
 
 
 async def _ready(reader: ParseProcesses) -> bool:

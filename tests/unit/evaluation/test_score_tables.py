@@ -174,6 +174,7 @@ def test_day_minute_author_and_content_rules() -> None:
     assert scorer.score_content("a b c d", "")[2] == 0.0
 
 
+@pytest.mark.long
 def test_own_scorer_and_the_reference_agree(shared_pages: Path, tmp_path: Path) -> None:
     """On a prediction that is right here, wrong there: every tenth page by extraction,
     others made from the gold."""
@@ -285,6 +286,7 @@ def test_tiers_say_what_they_lack(folder: Path) -> None:
     assert llm.returncode == 1 and "LLM_BASE_URL" in llm.stderr
 
 
+@pytest.mark.long
 def test_a_set_is_never_made_of_the_page_it_reads(tmp_path: Path) -> None:
     """Fourteen pages of one template: each fold is read with a set of the others."""
     from evaluation import selector_tiers

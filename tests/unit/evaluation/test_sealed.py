@@ -130,6 +130,7 @@ def test_only_totals_are_shown(
             assert record[secret] not in said
 
 
+@pytest.mark.long
 def test_evaluate_names_no_page_of_a_sealed_set(tmp_path: Path, data: dict[str, Any]) -> None:
     sealed.draw(tmp_path, data)
     command = [sys.executable, "-m", "scrapy", "evaluate", str(tmp_path)]

@@ -101,6 +101,7 @@ def test_calibration_finds_the_curve_that_made_the_points() -> None:
     assert train.expected_error([0.9] * 100, [False] * 100) == pytest.approx(0.9)
 
 
+@pytest.mark.long
 def test_the_command_learns_and_writes_weights(tmp_path: Path) -> None:
     (tmp_path / "html").mkdir()
     with (tmp_path / "gold.jsonl").open("w", encoding="utf-8") as lines:

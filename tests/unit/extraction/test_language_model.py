@@ -163,6 +163,7 @@ def test_while_another_process_writes_it_nobody_waits(cache: Path, unpacked: lis
     assert len(unpacked) == 1 and not (cache / _NAME).exists()
 
 
+@pytest.mark.long
 def test_processes_that_start_at_once_all_have_it_and_one_keeps_it(tmp_path: Path) -> None:
     code = (
         "from newscrawler.extraction import language as l; import sys;"

@@ -74,6 +74,71 @@ def test_what_spoils_the_text_of_a_heading(heading: str, title: str) -> None:
     assert read(f"<title>{title}</title>", f"{page}{TEXT}").title.value == title
 
 
+TWO = "Bridge over the river: council approves it"
+APART = TWO.replace(":", " :")
+
+
+@pytest.mark.parametrize(
+    ("heading", "statement", "title"),
+    [
+        (APART, TWO, TWO),
+        (APART.replace(" :", "&nbsp;:"), TWO, TWO),
+        (APART, APART, APART),  # its own text, as French writes it
+        (TWO, APART, TWO),
+    ],
+)
+def test_a_space_before_the_colon_that_a_statement_does_not_have(
+    heading: str, statement: str, title: str
+) -> None:
+    head = (
+        f"<title>{statement} | The Mill Post</title><meta property=og:title content='{statement}'>"
+    )
+    assert read(head, f"<h1>{heading}</h1>{TEXT}").title.value == title
+
+
+def test_lines_of_a_heading_are_words_apart() -> None:
+    lines = "Council approves<br>the bridge<br/>across the river"
+    for head in ("", SITE, "<title>Council approves the bridge across the river</title>"):
+        assert read(head, f"<h1>{lines}</h1>{TEXT}").title.value == lines.replace(
+            "<br>", " "
+        ).replace("<br/>", " ")
+
+
+@pytest.mark.parametrize(
+    ("heading", "title"),
+    [
+        ("<span class=kicker>Economy</span> {}", HEAD),
+        ("<span class=kicker>Economy</span><span class=title>{}</span>", HEAD),
+        ("<div class=topline>Mill town</div><div>{}</div>", HEAD),
+        ("<span>Economy</span><span>{}</span>", f"Economy: {HEAD}"),  # nothing calls it a kicker
+    ],
+)
+def test_a_kicker_that_no_statement_knows_and_its_class_calls_so(heading: str, title: str) -> None:
+    for head in (SITE, "<title>Home</title>", ""):
+        assert read(head, f"<h1>{heading.replace('{}', HEAD)}</h1>{TEXT}").title.value == title
+    known = f"<title>Economy: {HEAD}</title>"  # both lines are its name
+    heading = f"<h1>{heading.replace('{}', HEAD)}</h1>"
+    assert HEAD in (read(known, heading + TEXT).title.value or "")
+
+
+WIDE = "橋の工事が始まる\u3000市議会が承認"
+
+
+def test_an_ideographic_space_is_a_space() -> None:
+    plain = WIDE.replace("\u3000", " ")
+    for statement in (WIDE, plain):
+        found = read(f"<title>{statement}</title>", f"<h1>\u3000{WIDE}</h1>{TEXT}")
+        assert found.title.value == plain
+    assert read(f"<title>{WIDE}</title>", TEXT).title.value == plain
+
+
+def test_a_site_behind_an_ideographic_space_alone() -> None:
+    site = "<meta property=og:site_name content=毎朝新聞>"
+    for body in (f"<h1>{WIDE}</h1>", ""):
+        found = read(f"{site}<title>{WIDE}\u3000毎朝新聞</title>", body + TEXT)
+        assert found.title.value == WIDE.replace("\u3000", " ")
+
+
 # ---------------------------------------------------------------- day
 @pytest.mark.parametrize(
     ("written", "when"),

@@ -288,6 +288,7 @@ def test_a_page_that_fills_the_memory_kills_the_browser_and_the_next_one_has_ano
     assert "Tin đầu ngày" in place.read(SHELL).html.decode()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("whom", ["browser", "driver"])
 def test_a_killed_browser_is_started_again(place: Place, whom: str):
     place.read(SHELL)
@@ -315,6 +316,7 @@ def test_a_killed_browser_is_started_again(place: Place, whom: str):
         time.sleep(0.1)
 
 
+@pytest.mark.long
 def test_a_killed_browser_is_noticed_before_its_driver_tells(place: Place):
     place.read(SHELL)
     starts, main = place.browser.starts, place.browser._main_pid

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from newscrawler.fleet.alarms import Facts, Limits, worker_gone
+from typing import Any
+
+from newscrawler.fleet.alarms import Facts, Limits, node_gone, worker_gone
 from newscrawler.fleet.ledger import Ended, Job, replaced
 
 NOW = 1_790_000_000_000
@@ -63,3 +65,14 @@ def test_who_ended_as_asked_is_not_missed() -> None:
 def test_without_a_successor_it_is_no_news_after_ten_minutes() -> None:
     gone = [lost("x", NOW - 10 * MINUTE)]
     assert told(gone, [], NOW - 1) == ["host-x"] and told(gone, []) == []
+
+
+def test_a_node_that_does_not_answer_is_told_unless_the_fleet_was_stopped() -> None:
+    nodes = {"a": "", "b": "node b (http://b:6800) cannot be reached: connection refused"}
+
+    def told_nodes(**facts: Any) -> list[str]:
+        return [v.subject for v in node_gone(Facts(NOW, **facts), Limits()) if v.reason]
+
+    assert told_nodes(nodes=nodes) == ["b"] == told_nodes(nodes=nodes, wanted=2)
+    assert told_nodes(nodes=nodes, wanted=0) == [], "the operator may switch it off then"
+    assert told_nodes(nodes=None) == [], "nobody watches"

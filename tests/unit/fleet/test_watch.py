@@ -3,17 +3,22 @@ starts nothing: tests/crawl/test_scrapyd.py has real ones."""
 
 from __future__ import annotations
 
+import http.server
+import json
+import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from scrapy.settings import Settings as ScrapySettings
 
-from newscrawler.crawl.fleet import FrontierSide
+from newscrawler.crawl.fleet import FrontierSide, limits_of
 from newscrawler.fleet import watch as watch_module
 from newscrawler.fleet.judgement import Patience
 from newscrawler.fleet.ledger import Batch, Job, Ledger, NodeState, State, Wanted
+from newscrawler.fleet.nodes import Node, Target
 from newscrawler.fleet.registry import BEAT_TTL_S, DRAIN, REPLACED, Beat, Registry, worker_key
 from newscrawler.fleet.scaling import Demand
 from newscrawler.fleet.status import headline, shown_worker, status_of
@@ -32,14 +37,14 @@ def settings() -> ScrapySettings:
 class Fleet:
     """Workers that beat as they are told, and a watch over them."""
 
-    def __init__(self, r: Any, **limits: Any) -> None:
+    def __init__(self, r: Any, nodes: dict[str, Node] | None = None, **limits: Any) -> None:
         self.r = r
         self.registry = Registry(r)
         self.ledger = Ledger(r, "watch")
         self.freed: list[set[str]] = []
         self.demand = Demand()
         self.watch = Watch(
-            self.ledger, self.registry, {}, self.free, self.ask, Limits(**limits)
+            self.ledger, self.registry, nodes or {}, self.free, self.ask, Limits(**limits)
         )  # fmt: skip
 
     async def free(self, workers: Collection[str]) -> int:
@@ -184,6 +189,79 @@ async def test_a_worker_over_its_memory_is_recycled_one_at_a_time(r: Any) -> Non
     assert [await fleet.beat(job, memory_bytes=101 * MIB) for job in jobs] == [DRAIN, ""]
     job = (await fleet.ledger.read()).jobs[jobs[0].id]
     assert "over the limit of 100 MiB" in job.why
+
+
+class ScrapydOfJobs(http.server.BaseHTTPRequestHandler):
+    """Answers as scrapyd does, of jobs without a process; notes what it is asked to end."""
+
+    server: Any
+
+    def do_GET(self) -> None:
+        rows = [{"id": job, "spider": "news", "pid": 1} for job in self.server.jobs]
+        self._say(versions=["v1"], pending=[], running=rows, finished=[])
+
+    def do_POST(self) -> None:
+        asked = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        self.server.asked.append((asked["job"][0], asked["signal"][0]))
+        self._say(prevstate="running")
+
+    def _say(self, **answer: Any) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps({"status": "ok", "node_name": "a", **answer}).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def scrapyd_of_jobs() -> Iterator[Any]:
+    server: Any = http.server.ThreadingHTTPServer(("127.0.0.1", 0), ScrapydOfJobs)
+    server.jobs, server.asked = [], []
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_a_worker_that_does_not_end_when_asked_is_killed_after_its_time(
+    r: Any, scrapyd_of_jobs: Any
+) -> None:
+    """FLEET_DRAIN_S, and only by a node that can end it: of any other there would be two."""
+    limits = limits_of(settings())
+    assert limits.drain_s == 120, "docs/fleet.md says so"
+    node = Node(Target("a", f"http://127.0.0.1:{scrapyd_of_jobs.server_port}"))
+    fleet = Fleet(r, {"a": node}, drain_s=limits.drain_s)
+    await fleet.want(least=0, most=0, version="v1")
+    now_ms = (await fleet.ledger.read()).now_ms
+    for number, ago_s in enumerate((110, 121, 121), 1):
+        job = await fleet.start(number, State.DRAINING, since_ms=now_ms - 1000 * ago_s)
+        await fleet.beat(job)
+    scrapyd_of_jobs.jobs = [f"{number:08x}-fleet" for number in (1, 2)]  # not of the third
+    await fleet.round()
+    state = await fleet.ledger.read()
+    assert scrapyd_of_jobs.asked == [("00000002-fleet", "KILL")]
+    assert sorted(state.jobs) == ["00000001-fleet", "00000003-fleet"]
+    assert fleet.freed == [{"host-2-00000002"}], "what it held is fetched again"
+    assert state.ended[0].how == "stuck"
+    assert state.ended[0].why == "it did not end within 120 s after it was asked to"
+
+
+async def test_a_node_whose_scrapyd_is_gone_is_noted_for_the_monitor(
+    r: Any, scrapyd_of_jobs: Any
+) -> None:
+    nodes = {
+        "a": Node(Target("a", f"http://127.0.0.1:{scrapyd_of_jobs.server_port}")),
+        "b": Node(Target("b", "http://127.0.0.1:1")),
+    }
+    fleet = Fleet(r, nodes)
+    await fleet.round()
+    noted = (await fleet.ledger.read()).nodes
+    assert noted["a"].away == "" and "connection refused" in noted["b"].away
+    del fleet.watch.nodes["b"]  # type: ignore[attr-defined]
+    await fleet.round()
+    assert (await fleet.ledger.read()).nodes["b"].away == "", "it left scrapy.cfg"
 
 
 @pytest.mark.usefixtures("no_grace")

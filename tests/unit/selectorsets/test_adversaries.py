@@ -364,6 +364,7 @@ async def asking(workers: Workers, model: ScriptedLLM, lock_ms: int) -> subproce
     return process
 
 
+@pytest.mark.long
 async def test_killed_holder_of_the_lock_is_followed(
     selector_redis: Any,
     tmp_path: Path,
@@ -398,6 +399,7 @@ async def test_killed_holder_of_the_lock_is_followed(
     assert int(await selector_redis.hget(keys.domain(DOMAIN), "fence")) > fence
 
 
+@pytest.mark.long
 async def test_sleeper_that_wakes_up_late_writes_nothing(
     selector_redis: Any,
     tmp_path: Path,

@@ -108,6 +108,7 @@ async def test_its_lines_are_for_machines_too(
     )
 
 
+@pytest.mark.long
 async def test_a_server_that_is_away_is_a_reason_and_no_figure(scrapy: Scrapy) -> None:
     done = scrapy.run(
         "selectors", "bench", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", "vnexpress.net"
@@ -119,6 +120,7 @@ async def test_a_server_that_is_away_is_a_reason_and_no_figure(scrapy: Scrapy) -
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 async def test_a_site_that_the_budget_forbade_is_in_no_figure(
     scrapy: Scrapy, scripted_llm_thread: ScriptedLLM
 ) -> None:

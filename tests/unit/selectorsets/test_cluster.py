@@ -92,6 +92,7 @@ async def test_too_few_pages_of_each_template_ask_for_more(
     assert result.more >= 20 and "2 templates" in result.reason
 
 
+@pytest.mark.long
 async def test_new_set_beats_the_old_one_and_an_equal_one_does_not(news: list[MadePage]) -> None:
     old = await proposed(samples_of(news[:12]))
     changed = samples_of(made_pages("vnexpress.net", 12, markup_at=0))
@@ -117,6 +118,7 @@ async def test_set_that_is_worse_than_the_generic_chain_is_not_better(news: list
     assert not verdict.better and "generic chain in" in verdict.reason
 
 
+@pytest.mark.long
 async def test_old_template_that_pages_still_have_stays(news: list[MadePage]) -> None:
     """The new layout comes to one part of the site first."""
     old = await proposed(samples_of(news[:12]))

@@ -151,6 +151,7 @@ async def test_edit_makes_a_version_that_is_not_used_yet(scrapy: Scrapy, tmp_pat
     assert edited["provenance"]["source"] == "edited from version 1"
 
 
+@pytest.mark.long
 async def test_bench_counts_what_the_model_gave_and_names_a_scripted_one(
     selector_redis: Any, scripted_llm: ScriptedLLM, capsys: pytest.CaptureFixture[str]
 ) -> None:

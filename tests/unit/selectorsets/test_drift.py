@@ -161,6 +161,7 @@ async def test_one_alarm_then_ready_then_nothing_until_it_is_handled(bench: Benc
     )
 
 
+@pytest.mark.long
 async def test_ten_thousand_stable_pages_with_noise_raise_nothing(bench: Bench) -> None:
     """5 % of the pages fail in a random field, another 5 % in two."""
     seed = 20261121
@@ -179,6 +180,7 @@ async def test_ten_thousand_stable_pages_with_noise_raise_nothing(bench: Bench) 
     )
 
 
+@pytest.mark.long
 async def test_odd_template_of_a_tenth_of_the_pages_raises_nothing(bench: Bench) -> None:
     rng = random.Random(5)
     failing = ("title", "content", "published", "authors")

@@ -185,6 +185,7 @@ def test_rules_take_the_minute_and_not_the_day() -> None:
     assert found and all(c.get("kind") == "ld" or c.get("attr") == "datetime" for c in found), found
 
 
+@pytest.mark.long
 def test_the_newspapers_name_on_every_page_refuses_no_better_set() -> None:
     """Its data name the paper as the author; the byline that readers see names another
     person on each page."""

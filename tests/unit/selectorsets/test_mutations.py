@@ -105,7 +105,10 @@ class Site:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(CHANGES))
+@pytest.mark.parametrize(
+    "name",
+    ["all", *(pytest.param(name, marks=pytest.mark.long) for name in CHANGES if name != "all")],
+)
 async def test_one_change_of_the_layout_is_seen_and_mended(
     name: str, selector_redis: Any, tmp_path: Path
 ) -> None:

@@ -195,7 +195,12 @@ CASES: dict[str, tuple[float, Schedule, int]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["the author's box alone", "one template of two", "slow roll-out of the author's box"]
+    "name",
+    [
+        "the author's box alone",
+        pytest.param("one template of two", marks=pytest.mark.long),
+        pytest.param("slow roll-out of the author's box", marks=pytest.mark.long),
+    ],
 )
 async def test_change_in_part_is_seen_and_mended(
     name: str, selector_redis: Any, tmp_path: Path
@@ -216,6 +221,7 @@ async def test_each_template_has_its_byline() -> None:
     assert life.right["authors"] == life.fresh == 15, life.wrong
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_layout_that_was_taken_back_finds_its_old_set_again(
     selector_redis: Any, tmp_path: Path

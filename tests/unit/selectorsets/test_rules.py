@@ -63,7 +63,10 @@ def learnt(pages: list[MadePage]) -> tuple[SelectorSet, validation.Report]:
     return selectors, validation.judge(selectors, induce, held_out)
 
 
-@pytest.mark.parametrize("key", TEMPLATES)
+@pytest.mark.parametrize(
+    "key",
+    [*TEMPLATES[:3], *(pytest.param(key, marks=pytest.mark.long) for key in TEMPLATES[3:])],
+)
 def test_rules_learn_a_template_that_holds_on_unseen_pages(key: str) -> None:
     pages = made_pages(key, 24)
     selectors, report = learnt(pages[:12])

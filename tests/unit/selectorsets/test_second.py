@@ -97,6 +97,7 @@ async def test_set_that_is_right_where_the_generic_chain_is_wrong_becomes_active
     assert extract(Document(made.body, made.url), CONTEXT, active).authors.value == [made.author]
 
 
+@pytest.mark.long
 async def test_wrong_set_is_not_believed_and_a_person_is_asked(
     site: Site, selector_redis: Any
 ) -> None:

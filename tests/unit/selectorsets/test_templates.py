@@ -107,6 +107,7 @@ def a_set(**fields: Any) -> SelectorSet:
     )
 
 
+@pytest.mark.long
 def test_pages_of_other_templates_prove_nothing_against_a_set() -> None:
     pages = samples_of([*made_pages("vnexpress.net", 16), *made_pages("tuoitre.vn", 8)])
     assert "found on" in tie_break.fault_of(a_set(), pages)
@@ -121,6 +122,7 @@ def test_what_is_taken_from_other_templates_proves_it() -> None:
     assert "takes what is not theirs" in tie_break.opinion(wrong, pages).fault
 
 
+@pytest.mark.long
 def test_wrong_set_is_not_saved_by_pages_that_it_does_not_read() -> None:
     pages = samples_of([*made_pages("vnexpress.net", 16), *made_pages("tuoitre.vn", 8)])
     wrong = a_set(content={"root": ["p.description"]})

@@ -15,8 +15,8 @@ from newscrawler.store import codec
 from newscrawler.store.near_duplicates import candidate_keys, shingles_of
 from newscrawler.store.sqlite import schema
 from newscrawler.store.sqlite.bands import Bands
-from newscrawler.store.sqlite.schema import immediate
 from newscrawler.store.sqlite.write import Writer
+from newscrawler.store.transaction import immediate
 from tests.contract.articles import article
 
 KEYS = 1 << 53

@@ -99,6 +99,32 @@ def test_every_letter_of_the_fast_alphabet_is_cut_and_folded_as_elsewhere() -> N
         test_words_of_the_index_are_those_of_a_query.hypothesis.inner_test(f"x{char} {char}y")
 
 
+@given(st.text(alphabet="oOuUyYaeàáảãạèẻẽéẹỳỷỹýỵÀỲ q\u0301", max_size=30))
+def test_tones_go_to_the_first_vowel_in_the_index_as_in_a_query(text: str) -> None:
+    assert index_words(text).exact.split() == exact_words(text)
+
+
+def test_text_of_the_fast_alphabet_needs_no_composing() -> None:
+    letters = {c for c in map(chr, range(0x110000)) if fold._lower(c) in fold._alphabet().letters}
+    assert len(letters) > 300  # the Kelvin sign among them, which is a k
+    for first in letters - {"\ufffe"}:
+        text = "".join(f"{first}{second} " for second in letters)
+        assert index_words(text).exact.split() == exact_words(text)
+
+
+def test_words_of_an_article_are_remembered_until_the_index_asks_for_them() -> None:
+    batches = 400  # articles of two batches of a crawl, the most that lie between
+    texts = [f"{number} " * 300 for number in range(batches)]
+    fold._recent_index_words.cache_clear()
+    for text in texts:
+        index_words(text)
+    for text in texts:
+        index_words(f"the title of {text[:3]}")
+        index_words(text)
+    found = fold._recent_index_words.cache_info()
+    assert (found.hits, found.misses) == (batches, batches)
+
+
 def test_vietnamese_takes_the_fast_way() -> None:
     text = "“Hà Nội” – ƯỚC TÍNH 30 % người… đến; Nguyễn Văn Ả"
     fold._alphabet().letters.index("ả")

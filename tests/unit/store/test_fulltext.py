@@ -128,6 +128,7 @@ async def test_kill_9_at_any_moment_leaves_what_was_acknowledged_to_be_found(
         check(path)
 
 
+@pytest.mark.long
 async def test_one_process_indexes_what_another_writes_and_is_followed_when_killed(
     tmp_path: Path,
 ) -> None:

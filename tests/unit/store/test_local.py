@@ -205,6 +205,7 @@ def start(path: Path, *numbers: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.long
 async def test_processes_that_start_at_once_share_one_file(tmp_path: Path) -> None:
     path = tmp_path / "new" / "articles.db"
     workers = [start(path, *numbers) for numbers in ((0, 300, 20), (150, 450, 20), (0, 450, 30))]
