@@ -56,7 +56,7 @@ _MIXED = re.compile(
     "(?<=[A-Za-z])[\u0370-\u04ff\u3040-\u9fff\uac00-\ud7a3]|[\u0370-\u04ff](?=[a-z])"
 )
 _LANG = re.compile(rb"""<html[^>]{0,300}\blang\s*=\s*["']?([A-Za-z]{2})""", re.IGNORECASE)
-_TAG = re.compile(rb"<[^>]{0,2000}>")
+_TAG = re.compile(rb"<[^<>]{0,2000}>")
 
 
 def decode(body: bytes, content_type: str | None = None, language: str | None = None) -> str:

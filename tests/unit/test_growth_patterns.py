@@ -14,13 +14,14 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from newscrawler.extraction import authors, boilerplate, lexicon, page_metadata
+from tests.measured import least
 from tests.unit.attacks import attacks
 
 PACKAGES = (
@@ -28,6 +29,7 @@ PACKAGES = (
     *("store", "store.sqlite", "store.elasticsearch", "store.fulltext", "rawstore"),
     *("utils", "fetch", "crawl", "fleet", "api"),
 )
+
 #: Read by a helper that is handed the pattern.
 USED_BY_A_HELPER = {"extraction.safe_css._STEP": "match"}  # _Reader._take
 #: Never see long text; what bounds it is held by test_what_is_bounded_is_bounded.
@@ -154,7 +156,8 @@ def fault(pattern: re.Pattern[str], run: Callable[[str], object]) -> str:
                 return f"{before!r} + n * {part!r} + {behind!r}: endless at {length} characters"
         if _cpu_s(run, text(4_096)) < FLOOR_S:
             continue
-        if _ratio(run, text, 1_024) > WORST_RATIO and _ratio(run, text, 2_048) > WORST_RATIO:
+        lengths = (1_024, 2_048)
+        if all(least(partial(_ratio, run, text, n), WORST_RATIO) >= WORST_RATIO for n in lengths):
             return f"{before!r} + n * {part!r} + {behind!r}: more than linear"
     return ""
 

@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from newscrawler.web import urls
+from tests.measured import least
 
 BASE = urls.Base("https://bao.vn/thoi-su/tin.html?x=1")
 
@@ -118,9 +119,13 @@ def test_an_address_of_exactly_the_limit_is_kept_and_one_more_is_not() -> None:
 )
 def test_canonical_form_takes_linear_time(path: str) -> None:
     """A nested repetition in the fast path once took seconds where the match fails at the end."""
-    started = time.process_time()
-    urls.canonicalize("https://bao.vn" + path)
-    assert time.process_time() - started < 0.1
+
+    def cpu_s() -> float:
+        started = time.process_time()
+        urls.canonicalize("https://bao.vn" + path)
+        return time.process_time() - started
+
+    assert least(cpu_s, 0.1) < 0.1
 
 
 @pytest.mark.parametrize(
