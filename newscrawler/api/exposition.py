@@ -128,6 +128,7 @@ def bounded(sums: dict[str, SiteSums]) -> dict[str, SiteSums]:
         rest.pages += row.pages
         rest.new += row.new
         rest.updated += row.updated
+        rest.duplicates += row.duplicates
         rest.outcomes = dict(Counter(rest.outcomes) + Counter(row.outcomes))
         rest.lags = dict(Counter(rest.lags) + Counter(row.lags))
         rest.last_fetch_ms = max(rest.last_fetch_ms, row.last_fetch_ms)
@@ -145,6 +146,14 @@ def site_families(sums: dict[str, SiteSums]) -> Iterator[Metric]:
     )
     updated = CounterMetricFamily(
         f"{PREFIX}site_articles_updated", "new versions stored", labels=("site",)
+    )
+    duplicates = CounterMetricFamily(
+        f"{PREFIX}site_articles_duplicate",
+        "articles that are stored under another address",
+        labels=("site",),
+    )
+    timeouts = CounterMetricFamily(
+        f"{PREFIX}site_timeouts", "visits to which no answer came in time", labels=("site",)
     )
     fetched = GaugeMetricFamily(
         f"{PREFIX}site_last_fetch_seconds", "time of the last answer", labels=("site",)
@@ -167,6 +176,8 @@ def site_families(sums: dict[str, SiteSums]) -> Iterator[Metric]:
             visits.add_metric([site, outcome], count)
         new.add_metric([site], row.new)
         updated.add_metric([site], row.updated)
+        duplicates.add_metric([site], row.duplicates)
+        timeouts.add_metric([site], row.timeouts)
         if row.last_fetch_ms:
             fetched.add_metric([site], row.last_fetch_ms / 1000)
         if row.last_new_ms:
@@ -174,7 +185,7 @@ def site_families(sums: dict[str, SiteSums]) -> Iterator[Metric]:
         if (fresh := figures(row.lags)).articles:
             lags["p50"].add_metric([site], fresh.p50_s or 0.0)
             lags["p95"].add_metric([site], fresh.p95_s or 0.0)
-    return iter([visits, new, updated, fetched, newest, *lags.values()])
+    return iter([visits, new, updated, duplicates, timeouts, fetched, newest, *lags.values()])
 
 
 def worker_families(workers: list[dict[str, Any]]) -> Iterator[Metric]:

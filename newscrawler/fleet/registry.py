@@ -12,8 +12,8 @@ that a batch is one MULTI):
     {fleet}:totals            hash  stat of metrics.py (with its label) -> sum of all workers, ever
     {fleet}:sites             set   site ids with a hash of their own
     {fleet}:lag:<site>:<day>  hash  step of freshness.py -> articles; expires DAYS + 1 days after
-    {fleet}:site:<site>       hash  pages, new, updated, o:<OUTCOME(reason)>, last_fetch_ms,
-                                    last_new_ms, last_error ...
+    {fleet}:site:<site>       hash  pages, new, updated, duplicates, o:<OUTCOME(reason)>,
+                                    last_fetch_ms, last_new_ms, last_error ...
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ ORDERS = (DRAIN, REPLACED)
 #: An order is kept for so long, seconds: a job may wait in scrapyd's queue meanwhile.
 ORDER_S = 86_400
 
+#: Fields of a site's hash that are counted up, beside its outcomes.
+SUMMED = ("pages", "new", "updated", "duplicates")
 #: Fields of a site's hash that are set to the newest value; the others are sums.
 NEWEST = ("last_fetch_ms", "last_new_ms", "last_error", "last_error_ms")
 
@@ -169,6 +171,12 @@ class SiteSums:
     last_error_ms: int = 0
     first_ms: int = 0
     lags: dict[str, int] = field(default_factory=dict)  # of the last freshness.DAYS days
+    duplicates: int = 0  # articles that are stored under another address
+
+    @property
+    def timeouts(self) -> int:
+        """Visits to which no answer came in time, whatever was made of them."""
+        return sum(count for label, count in self.outcomes.items() if "timeout" in label)
 
 
 class Registry:
@@ -262,7 +270,7 @@ class Registry:
 
     def _add_site(self, pipe: Any, site: str, delta: SiteDelta) -> None:
         key = site_key(site)
-        for name in ("pages", "new", "updated"):
+        for name in SUMMED:
             if count := getattr(delta, name):
                 pipe.hincrby(key, name, count)
         for outcome, count in delta.outcomes.items():
@@ -326,9 +334,7 @@ def _sums(site: str, raw: Mapping[bytes | str, bytes | str]) -> SiteSums:
     row = {text_of(name): text_of(value) for name, value in raw.items()}
     sums = SiteSums(site=site, last_error=row.get("last_error", ""))
     for name in (
-        "pages",
-        "new",
-        "updated",
+        *SUMMED,
         "last_fetch_ms",
         "last_new_ms",
         "last_error_ms",

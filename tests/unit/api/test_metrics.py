@@ -148,6 +148,23 @@ def test_sites_beyond_a_bound_are_one_series() -> None:
     assert rest == {"DONE": sum(range(50)), "RETRY(dns)": 50}
 
 
+def test_duplicates_and_timeouts_are_told_by_site_and_of_the_rest_in_sum() -> None:
+    """Prometheus makes shares of them: with all visits and with the new articles of the site."""
+    late = {"DONE": 6, "RETRY(timeout)": 3, "FAILED(timeout)": 1, "RETRY(dns)": 2}
+    sums = {"late.vn": SiteSums("late.vn", 12, 4, outcomes=late, duplicates=2)}
+    few = {"RETRY(timeout)": 1}
+    for number in range(MOST_SITES + 4):
+        name = f"s{number}.vn"
+        sums[name] = SiteSums(name, 1, outcomes=few, duplicates=number % 2)
+    families = {family.name: family for family in site_families(sums)}
+    for name, own, rest in (
+        ("newscrawler_site_timeouts", 4, 5),
+        ("newscrawler_site_articles_duplicate", 2, 3),
+    ):
+        of = {s.labels["site"]: s.value for s in families[name].samples}
+        assert (of["late.vn"], of["other"], len(of)) == (own, rest, MOST_SITES + 1), name
+
+
 def test_labels_of_any_text_come_back(families: dict[str, Metric]) -> None:
     labels = [s.labels for s in families["newscrawler_site_visits"].samples]
     assert {"site": 'a"\\\n.vn', "outcome": "RETRY(dns)"} in labels

@@ -84,7 +84,10 @@ async def test_a_site_keeps_sums_by_outcome_and_its_newest_times(r: Any) -> None
     outcomes = Counter({"DONE": 2, "RETRY(timeout)": 1})
     await registry.add({}, {"a.vn": SiteDelta(3, 2, 1, outcomes, 500, 400, "RETRY(timeout)", 450)})
     await registry.add({}, {"a.vn": SiteDelta(1, outcomes=Counter({"DONE": 1}), last_fetch_ms=900)})
+    await registry.add({}, {"a.vn": SiteDelta(duplicates=2)})
+    await registry.add({}, {"a.vn": SiteDelta(duplicates=1)})
     row = (await registry.sites())["a.vn"]
+    assert (row.duplicates, row.timeouts) == (3, 1)
     assert row.outcomes == {"DONE": 3, "RETRY(timeout)": 1}
     assert (row.pages, row.new, row.updated) == (4, 2, 1)
     assert (row.last_fetch_ms, row.last_new_ms, row.last_error, row.last_error_ms) == (
