@@ -178,14 +178,14 @@ def _hubs(settings: BaseSettings) -> Beside | None:
 
 
 def _monitor(settings: BaseSettings) -> Beside | None:
-    if settings.getfloat("FLEET_MONITOR_S") <= 0:
-        return None
+    if str(settings.get("FLEET_MONITOR_S") or 0) == "0":
+        return None  # without its imports
     from newscrawler.crawl.monitoring import monitor_beside
 
     try:
         return monitor_beside(settings)
     except ValueError as exc:
-        cli.refuse(f"FLEET_MONITOR_S: {exc}")
+        cli.refuse(f"the monitor beside the page: {exc}")
 
 
 def _together(*works: Beside | None) -> Beside | None:

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import math
 import os
 import shutil
 import socket
@@ -575,7 +576,7 @@ def monitor_beside(settings: BaseSettings) -> Callable[[asyncio.Event], Any] | N
 
     :raises ValueError: a setting is wrong
     """
-    every_s = settings.getfloat("FLEET_MONITOR_S")
+    every_s = _interval_s(str(settings.get("FLEET_MONITOR_S") or 0))
     if every_s <= 0:
         return None
     ways_of(settings)
@@ -585,6 +586,19 @@ def monitor_beside(settings: BaseSettings) -> Callable[[asyncio.Event], Any] | N
             await monitor_for_ever(monitor, every_s, lambda report: None, end)
 
     return run
+
+
+def _interval_s(text: str) -> float:
+    """:raises ValueError:"""
+    try:
+        every_s = float(text)
+    except ValueError:
+        every_s = math.nan
+    if not math.isfinite(every_s):
+        raise ValueError(
+            f"FLEET_MONITOR_S is {text!r}: seconds between two looks of the monitor, 0 = none"
+        )
+    return every_s
 
 
 async def preload(settings: BaseSettings, history: History, now_ms: int) -> tuple[int, int, int]:

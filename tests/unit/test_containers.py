@@ -89,6 +89,7 @@ def test_compose_has_all_parts_and_names_only_what_it_has(compose: dict[str, Any
         "node-a",
         "node-b",
         "watch",
+        "monitor",
         "api",
         "prometheus",
         "grafana",
@@ -114,6 +115,49 @@ def test_compose_opens_nothing_but_pages_on_loopback(compose: dict[str, Any]) ->
     text = COMPOSE.read_text()
     for name in ("SCRAPYD_PASSWORD", "REDIS_URL", "API_TOKEN_SECRET"):
         assert f"{name}: ${{{name}:?" in text, f"{name} must be asked for"
+
+
+#: Of ours, read where they are needed and no settings: by scripts, and what is secret.
+VARIABLES = {
+    "ALERT_TELEGRAM_TOKEN",
+    "ALERT_WEBHOOK_SECRET",
+    "API_TOKEN_SECRET",
+    "ARTICLE_STORE_API_KEY",
+    "HEALTH_URL",
+    "MAIL_PASS",
+    "NODES",
+    "SCRAPYD_PASSWORD",
+}
+
+
+def test_the_environment_of_our_containers_is_read_by_somebody(compose: dict[str, Any]) -> None:
+    given = {
+        name
+        for service in compose["services"].values()
+        if service["image"] == "newscrawler"
+        for name in service["environment"]
+    }
+    given |= {entry["name"] for _, c in containers() for entry in c.get("env", [])}
+    assert len(given) > 20
+    ours = {name for name in given if name not in VARIABLES}
+    assert not {name for name in ours if not hasattr(settings, name)}
+    sources = [*(ROOT / "newscrawler").rglob("*.py"), *(ROOT / "deploy/container").iterdir()]
+    text = "\n".join(path.read_text() for path in sources if path.is_file())
+    assert not {name for name in given if not re.search(rf"\b{name}\b", text)}
+
+
+def test_somebody_looks_at_the_fleet_from_outside_its_workers(compose: dict[str, Any]) -> None:
+    """And can tell: by a way that leads out, and with the variables of every way."""
+    monitor = compose["services"]["monitor"]
+    assert monitor["command"][:3] == ["scrapy", "monitor", "--every"]
+    assert "outside" in monitor["networks"] and "inside" in monitor["networks"]
+    ways = {name for name in dir(settings) if name.startswith(("ALERT_", "MAIL_"))}
+    ways -= {"ALERT_ACTIONS", "ALERT_TELEGRAM_URL"}
+    ways = {getattr(settings, name) if name.endswith("_ENV") else name for name in ways}
+    assert ways | {"MAIL_PASS"} <= set(monitor["environment"])
+    [api] = [c for _, c in containers() if c["name"] == "api"]
+    assert {"name": "FLEET_MONITOR_S", "value": "60"} in api["env"]
+    assert {"secretRef": {"name": "alerts", "optional": True}} in api["envFrom"]
 
 
 def test_images_have_versions(compose: dict[str, Any]) -> None:

@@ -85,6 +85,33 @@ def test_a_service_tells_what_changes_until_it_is_ended(
     assert len(webhook.alerts) == 1
 
 
+@pytest.mark.parametrize("command", [["serve", "--port", "0"], ["fleet", "watch"]], ids=" ".join)
+def test_it_looks_inside_other_services_when_the_setting_says_so(
+    env: dict[str, str], tmp_path: Path, webhook: Receiver, command: list[str]
+) -> None:
+    env |= {"ARTICLE_STORE": "http://127.0.0.1:1", "FLEET_MONITOR_S": "1"}
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        process = warm.popen(command, env=env, stdout=file, stderr=file)
+    try:
+        until(lambda: webhook.alerts, f"an alert: {log.read_text()}", 60)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0, log.read_text()
+    finally:
+        if process.poll() is None:
+            process.kill()
+    [alert] = webhook.alerts
+    assert [one["subject"] for one in alert["incidents"]] == ["article store"]
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.mark.parametrize("command", [["serve", "--port", "0"], ["fleet", "watch"]], ids=" ".join)
+def test_an_interval_that_is_none_is_said(env: dict[str, str], command: list[str]) -> None:
+    done = warm.run(command, env={**env, "FLEET_MONITOR_S": "often"}, timeout=60, text=True)
+    assert done.returncode == 2 and "FLEET_MONITOR_S" in done.stderr, done.stderr
+    assert "'often'" in done.stderr and "Traceback" not in done.stderr
+
+
 def test_a_test_alert_goes_by_every_way(monitor: Run, webhook: Receiver) -> None:
     done = monitor("test", ALERT_SLACK_URL="http://127.0.0.1:1/x")
     assert done.returncode == 1
