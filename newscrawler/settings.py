@@ -282,6 +282,9 @@ ARTICLE_STORE = _env("ARTICLE_STORE", "")
 # the worker.
 # Not for Elasticsearch.
 STORE_PROCESS = True
+# PEM file of the certificate authorities that an https:// ARTICLE_STORE is trusted by, in place of
+# certifi's: Elasticsearch makes one of its own (config/certs/http_ca.crt). Empty = certifi's.
+ARTICLE_STORE_CA_FILE = _env("ARTICLE_STORE_CA_FILE", "")
 ARTICLE_INDEX = _env("ARTICLE_INDEX", "articles")  # Elasticsearch index (alias) name
 # Group commit: rows or milliseconds, whichever is first. A page is acked after its commit.
 STORE_BATCH_ROWS = 200

@@ -253,7 +253,14 @@ class SearchPage:
         log.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "scrapy", "serve"]
         command += ["--host", self.host, "--port", str(self.port)]
-        for name in ("DATA_DIR", "REDIS_URL", "ARTICLE_STORE", "ARTICLE_INDEX", "SITES_FILE"):
+        for name in (
+            "DATA_DIR",
+            "REDIS_URL",
+            "ARTICLE_STORE",
+            "ARTICLE_STORE_CA_FILE",
+            "ARTICLE_INDEX",
+            "SITES_FILE",
+        ):
             if settings.get(name):
                 command += ["-s", f"{name}={settings.get(name)}"]
         with log.open("ab") as out:

@@ -253,7 +253,13 @@ def _copy(settings: BaseSettings, source: str, target: str, opts: argparse.Names
 def _open(settings: BaseSettings, uri: str, index: str, *, must_exist: bool) -> WholeStore:
     from newscrawler.store import open_store
 
-    store = open_store(uri, services.data_dir(settings), index=index, must_exist=must_exist)
+    store = open_store(
+        uri,
+        services.data_dir(settings),
+        index=index,
+        must_exist=must_exist,
+        ca_file=settings.get("ARTICLE_STORE_CA_FILE") or "",
+    )
     return _walked(store)
 
 

@@ -736,6 +736,7 @@ def open_article_store(
         elsewhere=elsewhere,
         embedder=embedder,
         query_s=query_s or settings.getfloat("SEMANTIC_QUERY_MS") / 1000,
+        ca_file=settings.get("ARTICLE_STORE_CA_FILE") or "",
     )
 
 
@@ -786,7 +787,12 @@ def open_finished_store(settings: BaseSettings) -> FinishedStore | None:
         settings.get("REDIS_URL") and not is_shared
     ):
         return None
-    return open_finished(uri, data_dir(settings), index=settings.get("ARTICLE_INDEX"))
+    return open_finished(
+        uri,
+        data_dir(settings),
+        index=settings.get("ARTICLE_INDEX"),
+        ca_file=settings.get("ARTICLE_STORE_CA_FILE") or "",
+    )
 
 
 def open_raw_store(settings: BaseSettings, worker: str = "reader") -> RawStore:

@@ -25,6 +25,7 @@ def open_store(
     elsewhere: Elsewhere | None = None,
     embedder: Embedder | str = "no model is given",
     query_s: float = 0.15,
+    ca_file: str = "",
 ) -> ArticleStore:
     """The store of ``ARTICLE_STORE``: "" is ``<data_dir>/articles.db``,
     ``http(s)://…`` Elasticsearch (``index`` is its alias), ``sqlite:///path`` or a
@@ -32,8 +33,9 @@ def open_store(
 
     ``must_exist``: readers do not create an empty store. ``elsewhere``: what a file is written by,
     when it is not to be this process. ``embedder``: for the search by meaning, or why there
-    is none; a search waits ``query_s`` for it. Raises ValueError for another scheme and
-    StoreUnavailable when a store that must exist does not."""
+    is none; a search waits ``query_s`` for it. ``ca_file``: ARTICLE_STORE_CA_FILE. Raises
+    ValueError for another scheme or a ``ca_file`` that is none, and StoreUnavailable when a store
+    that must exist does not."""
     if uri.startswith(("http://", "https://")):
         from newscrawler.store.elasticsearch.article_store import ElasticStore
 
@@ -44,6 +46,7 @@ def open_store(
             api_key=os.environ.get("ARTICLE_STORE_API_KEY") or None,
             embedder=embedder,
             query_s=query_s,
+            ca_file=ca_file,
         )
     if "://" in uri and not uri.startswith("sqlite:///"):
         raise ValueError(

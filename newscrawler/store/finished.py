@@ -140,10 +140,12 @@ class ElasticFinished:
     """An index of its own beside the articles'. Documents are read by id, so they are found
     as soon as they are put."""
 
-    def __init__(self, uri: str, *, index: str = "articles", api_key: str | None = None) -> None:
+    def __init__(
+        self, uri: str, *, index: str = "articles", api_key: str | None = None, ca_file: str = ""
+    ) -> None:
         from newscrawler.store.elasticsearch.connection import Server
 
-        self._server = Server(uri, index, api_key)
+        self._server = Server(uri, index, api_key, ca_file)
         self._index = f"{index}-finished"
         self._is_made = False
 
@@ -189,10 +191,16 @@ class ElasticFinished:
             self._is_made = True
 
 
-def open_finished(uri: str, data_dir: Path, *, index: str | None = None) -> FinishedStore:
-    """:param uri: that of the article store; "" = SQLite in ``data_dir``"""
+def open_finished(
+    uri: str, data_dir: Path, *, index: str | None = None, ca_file: str = ""
+) -> FinishedStore:
+    """:param uri: that of the article store; "" = SQLite in ``data_dir``
+    :param ca_file: ARTICLE_STORE_CA_FILE"""
     if uri.startswith(("http://", "https://")):
         return ElasticFinished(
-            uri, index=index or "articles", api_key=os.environ.get("ARTICLE_STORE_API_KEY")
+            uri,
+            index=index or "articles",
+            api_key=os.environ.get("ARTICLE_STORE_API_KEY"),
+            ca_file=ca_file,
         )
     return LocalFinished(data_dir / FILE)

@@ -6,16 +6,21 @@ Nothing may be acked that is not stored: whatever happens, a later crawl has eve
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from newscrawler.items import Article
+from newscrawler.store.elasticsearch.article_store import ElasticStore
+from tests import tls_proxy
 from tests.crawl.harness import until
 from tests.crawl.small import QUIET, Queue, complaints, crawler, expected, page_hits, sql, stored
 from tests.fixtures_disk import Disk
 from tests.fixtures_newsweb import StartNewsweb
+from tests.fixtures_tls import TestCA
 
 pytestmark = pytest.mark.slow
 
@@ -138,3 +143,47 @@ def test_one_refused_article_comes_back_and_the_others_are_stored(
     scrapy.settings["CRAWL_LONGEST_WAIT_S"] = "8"
     assert scrapy.run("crawl", "news").returncode == 0
     assert complaints(web, stored(scrapy.data)) == []
+
+
+def test_elasticsearch_with_tls_whose_password_is_refused_under_way(
+    tmp_path: Path,
+    newsweb: StartNewsweb,
+    queue: Queue,
+    elasticsearch_server: str,
+    tls_ca: TestCA,
+) -> None:
+    """A wrong authority ends the start, a password that is changed is waited for; one line each."""
+    web = newsweb("ip", sites=2, articles=8, **QUIET)
+    with tls_proxy.before(elasticsearch_server, tls_ca.server_context("127.0.0.1")) as proxy:
+        scrapy = crawler(
+            tmp_path, web, REDIS_URL=queue.url, ARTICLE_STORE=proxy.url_with_password,
+            ARTICLE_INDEX="crawled-by-tls", STORE_BATCH_ROWS=4,
+        )  # fmt: skip
+        done = scrapy.run("crawl", "news")
+        last = done.stderr.splitlines()[-1]
+        assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr[-2000:]
+        assert "its certificate is not trusted" in last and "ARTICLE_STORE_CA_FILE" in last, last
+        assert web.hits() == [], "nothing is fetched that could not be stored"
+
+        scrapy.settings["ARTICLE_STORE_CA_FILE"] = str(tls_ca.ca_file)
+        running = scrapy.start("crawl", "news")
+        until(lambda: page_hits(web), "an article is asked for", 120)
+        proxy.refuse(True)
+        until(lambda: "Waiting for" in running.text(), "it says so", 120)
+        proxy.refuse(False)
+        done = running.wait(180)
+        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-3000:]
+        assert "is back, goes on" in done.stderr and proxy.refused
+        assert 1 <= len(re.findall("aiting for the", done.stderr)) <= 3
+        assert tls_proxy.PASSWORD not in done.stderr
+    articles = asyncio.run(_all_of(ElasticStore(elasticsearch_server, index="crawled-by-tls")))
+    assert complaints(web, articles) == []
+    assert {a.version for a in articles} == {1}
+    assert queue.counts().leased == 0
+
+
+async def _all_of(store: ElasticStore) -> list[Article]:
+    await store.refresh()
+    found = [article async for article in store.scan()]
+    await store.close()
+    return found

@@ -103,10 +103,12 @@ class ElasticStore:
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         embedder: Embedder | str = "no model is given",
         query_s: float = 0.15,
+        ca_file: str = "",
     ) -> None:
         """``embedder``: for the search by meaning, or why there is none; a search waits
-        ``query_s`` for it."""
-        self._server = Server(uri, index, api_key)
+        ``query_s`` for it. ``ca_file``: PEM file of the authorities that are trusted, "" =
+        certifi's; raises ValueError where it is none."""
+        self._server = Server(uri, index, api_key, ca_file)
         self._no_meaning = embedder if isinstance(embedder, str) else ""
         self._meaning: Meaning | None = None
         if not isinstance(embedder, str):

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -37,13 +39,17 @@ class Busy(StoreUnavailable):
 class Server:
     """Connects, and creates the two indices that are missing, at the first request."""
 
-    def __init__(self, uri: str, index: str, api_key: str | None) -> None:
+    def __init__(self, uri: str, index: str, api_key: str | None, ca_file: str = "") -> None:
+        """Raises ValueError where ``ca_file`` is no file of certificates."""
         self.index, self.old_versions = index, f"{index}-versions"
         #: Alias for other programs: without articles that are gone.
         self.readers = f"{index}-news"
         #: For messages: without user and password.
         self.name = f"article store {url_shown(uri)}"
         self._uri, self._api_key = uri, api_key
+        self._tls: dict[str, Any] = {}
+        if ca_file and uri.startswith("https://"):
+            self._tls["ssl_context"] = _trusting(ca_file)
         self._client: AsyncElasticsearch | None = None
         self._ready = False
         self._opening = asyncio.Lock()
@@ -53,12 +59,15 @@ class Server:
             if self._ready:
                 return
             if self._client is None:
+                # Each failure leaves as StoreUnavailable: a warning beside it tells it twice.
+                logging.getLogger("elastic_transport.node_pool").setLevel(logging.ERROR)
                 self._client = AsyncElasticsearch(
                     self._uri,
                     api_key=self._api_key,
                     request_timeout=_TIMEOUT_S,
                     max_retries=0,
                     retry_on_timeout=False,
+                    **self._tls,
                 )
             with self._translated():
                 await self._create(self.index, dsl.ARTICLES, self._make_articles)
@@ -281,21 +290,27 @@ class Server:
             error = error if isinstance(error, dict) else {}
             self._refuse_if_blocked(error)
             if exc.status_code == 429:
-                raise Busy(f"{self.name}: overloaded (429 {exc.error}); try again later") from exc
+                raise Busy(f"{self.name}: overloaded ({_status(exc)}); try again later") from exc
             if exc.status_code in (401, 403):
                 raise StoreUnavailable(
-                    f"{self.name}: refused ({exc.status_code} {exc.error}); is"
-                    " ARTICLE_STORE_API_KEY set and right?"
+                    f"{self.name}: refused ({_status(exc)}); is"
+                    " ARTICLE_STORE_API_KEY, or user and password in ARTICLE_STORE, set and right?"
                 ) from exc
-            raise StoreUnavailable(
-                f"{self.name}: answered {exc.status_code} {exc.error}: {exc.message}"
-            ) from exc
+            raise StoreUnavailable(f"{self.name}: answered {_status(exc)}: {exc.message}") from exc
         except TlsError as exc:
             raise StoreUnavailable(
-                f"{self.name}: its certificate is not trusted: {exc.message}"
+                f"{self.name}: its certificate is not trusted: {_why_not(exc)} (an authority of"
+                " your own: ARTICLE_STORE_CA_FILE)"
             ) from exc
         except TransportError as exc:
-            raise StoreUnavailable(f"{self.name}: cannot be reached: {exc.message}") from exc
+            raise StoreUnavailable(
+                f"{self.name}: cannot be reached: {_line(exc)}{self._hint(exc)}"
+            ) from exc
+
+    def _hint(self, error: TransportError) -> str:
+        # A server that speaks TLS hangs up on a request that does not.
+        hung_up = "disconnected" in str(error.message)
+        return " (does it want https://?)" if hung_up and self._uri.startswith("http://") else ""
 
     def _refuse_if_blocked(self, error: dict[str, Any]) -> None:
         # The same status (429) as overload, but waiting does not help: somebody has to make room.
@@ -303,6 +318,30 @@ class Server:
             raise StoreUnavailable(
                 f"{self.name}: read-only, its disk is nearly full: {error.get('reason')}"
             )
+
+
+def _trusting(ca_file: str) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except (OSError, ssl.SSLError) as exc:
+        raise ValueError(
+            f"ARTICLE_STORE_CA_FILE={ca_file} is not a readable PEM file: {exc}"
+        ) from exc
+
+
+def _why_not(error: TlsError) -> str:
+    """What is wrong with a certificate, in OpenSSL's words; the client gives the text alone."""
+    said = re.search(r"certificate verify failed: (.+?)\.? \(_ssl", str(error.message))
+    return said[1] if said else _line(error)
+
+
+def _status(error: ApiError) -> str:
+    # The answer to a HEAD has no body; the client's name of its error is "None" then.
+    return f"{error.status_code} {error.error}" if error.body else str(error.status_code)
+
+
+def _line(error: TransportError) -> str:
+    return " ".join(str(error.message).split())
 
 
 def _schema(index: Any) -> int:
