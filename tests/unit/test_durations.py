@@ -80,7 +80,9 @@ def test_quick_leaves_out_what_is_known_to_be_slow(tmp_path: Path) -> None:
     assert "4 deselected" in done.stdout
 
 
-@pytest.mark.parametrize("folder", NEVER_QUICK)
+@pytest.mark.parametrize(
+    "folder", [NEVER_QUICK[0], *(pytest.param(f, marks=pytest.mark.long) for f in NEVER_QUICK[1:])]
+)
 def test_crawls_and_contracts_are_never_quick(tmp_path: Path, folder: str) -> None:
     (tmp_path / folder).mkdir(parents=True)
     (tmp_path / folder / "test_b.py").write_text("def test_it(): pass\n")
@@ -88,6 +90,7 @@ def test_crawls_and_contracts_are_never_quick(tmp_path: Path, folder: str) -> No
     assert list((ROOT / folder).glob("test_*.py")), "the folder was renamed"
 
 
+@pytest.mark.long
 def test_quick_names_what_is_slow_and_not_known_to_be(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text(TESTS)
     LISTED.write(tmp_path / "durations.json")
@@ -95,6 +98,7 @@ def test_quick_names_what_is_slow_and_not_known_to_be(tmp_path: Path) -> None:
     assert len(told) == 1 and "test_a.py::test_that_became_slow took" in told[0]
 
 
+@pytest.mark.long
 def test_without_the_option_all_run_and_are_recorded(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text(TESTS)
     done = pytest_in(tmp_path, "--record-durations", "found.json", "-n", "2", "--dist", "loadfile")

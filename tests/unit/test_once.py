@@ -61,6 +61,7 @@ def test_the_asserts_of_all_modules_are_rewritten_once(tmp_path: Path) -> None:
     assert "test_0.py is rewritten again" not in done.stdout
 
 
+@pytest.mark.long
 def test_a_run_without_rewriting_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "test_0.py").write_text("def test_it():\n    assert True\n")
     done = run(tmp_path, "-n", "1", "--assert=plain")

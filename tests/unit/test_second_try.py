@@ -62,6 +62,7 @@ def test_a_long_test_that_passes_alone_is_named_and_does_not_fail_the_run(
     assert f"{NAMED}: test_one.py::test_disturbed" in done.stdout
 
 
+@pytest.mark.long
 def test_without_the_option_a_failure_is_one(tmp_path: Path) -> None:
     done = run(tmp_path, one=DISTURBED)
     assert done.returncode == 1 and NAMED not in done.stdout
@@ -79,12 +80,14 @@ def test_a_quick_test_has_one_try(tmp_path: Path) -> None:
     assert done.returncode == 1 and "Second try" not in done.stdout
 
 
+@pytest.mark.long
 def test_many_failures_have_one_try(tmp_path: Path) -> None:
     many = {f"n{n}": DISTURBED for n in range(MOST + 1)}
     done = run(tmp_path, "--second-try", **many)
     assert done.returncode == 1 and "Second try" not in done.stdout
 
 
+@pytest.mark.long
 def test_what_cannot_be_collected_has_one_try(tmp_path: Path) -> None:
     done = run(tmp_path, "--second-try", one=DISTURBED, two="import no_such_module\n")
     assert done.returncode not in (0, 5) and "Second try" not in done.stdout

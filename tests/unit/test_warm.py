@@ -53,6 +53,7 @@ def test_output_and_exit_code_are_those_of_a_process_of_its_own(
     assert ran.stdout or ran.stderr
 
 
+@pytest.mark.long
 def test_the_environment_is_the_commands_own(tmp_path: Path) -> None:
     """settings.py reads it when it is imported, which the server has done before."""
     asked = ["settings", "--get", "DATA_DIR"]
@@ -63,6 +64,7 @@ def test_the_environment_is_the_commands_own(tmp_path: Path) -> None:
     assert warm.run(asked, env=env, timeout=60, text=True).stdout.strip() == "data"
 
 
+@pytest.mark.long
 def test_filters_of_warnings_are_the_commands_own(tmp_path: Path) -> None:
     env = {**ENV, "DATA_DIR": str(tmp_path), "PYTHONWARNINGS": "default,nonsense"}
     for run in (warm.run, cold):
