@@ -37,6 +37,9 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
                              image="https://img.example/a.jpg"),
                 make_article("lost", "Tin lũ", "Nước lên ở hạ lưu.", image="javascript:alert(1)"),
                 make_article("none", "Tin nắng", "Trời nắng to ở Huế.", raw_ref=None),
+                make_article("doubt", "Tin mưa", "Mưa to ở Vinh.", authors=["An Bình"],
+                             confidence={"title": 0.5, "authors": 0.7499, "published": 0.75,
+                                         "content": 0.6, "section": 0.1}),
             ]
         )  # fmt: skip
         await store.close()
@@ -53,6 +56,23 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 def test_sub_headings_are_headings(client: httpx.Client) -> None:
     html = client.get(f"/article/{article_id('one')}").text
     assert "<h2>Gió &lt;b&gt;giật&lt;/b&gt;</h2>" in html and "<p>Mở đầu tin bão.</p>" in html
+
+
+def test_what_is_unsure_is_marked_where_it_is_read(client: httpx.Client) -> None:
+    html = client.get(f"/article/{article_id('doubt')}").text
+    [headline], [authors] = (
+        re.findall(rf"<{tag}[^>]*>(.*?)</{tag.split()[0]}>", html, re.DOTALL)
+        for tag in ("h1", 'span class="authors"')
+    )
+    assert (
+        headline.startswith("Tin mưa") and "Of 100 values as sure as this one, 50 are" in headline
+    )
+    assert "An Bình" in authors and ">unsure</a>" in authors and "75 are right" in authors
+    assert ">unsure</a>" not in re.findall(r"<time.*?</time>", html, re.DOTALL)[0]
+    assert "Whether the text is whole" in html and 'id="origins"' in html
+    # What an article does not have is not marked, nor what nobody is unsure of.
+    assert html.count('class="unsure"') == 3
+    assert 'class="unsure"' not in client.get(f"/article/{article_id('one')}").text
 
 
 def test_the_source_is_shown_as_text(client: httpx.Client) -> None:
