@@ -107,6 +107,75 @@ def test_compose_has_all_parts_and_names_only_what_it_has(compose: dict[str, Any
             assert known, f"{name}: {volume}"
 
 
+#: What ours may have, of the specification of Compose (compose-spec.io, 05-services.md).
+SERVICE_KEYS = {
+    "build",
+    "cap_drop",
+    "command",
+    "depends_on",
+    "entrypoint",
+    "environment",
+    "healthcheck",
+    "image",
+    "init",
+    "mem_limit",
+    "networks",
+    "ports",
+    "profiles",
+    "read_only",
+    "restart",
+    "secrets",
+    "security_opt",
+    "stop_grace_period",
+    "tmpfs",
+    "volumes",
+}
+HEALTH_KEYS = {"disable", "interval", "retries", "start_period", "test", "timeout"}
+
+
+def compose_faults(found: dict[str, Any]) -> list[str]:
+    """Keys that Compose does not know, which it refuses, and values of a wrong form."""
+    top = {"name", "services", "networks", "volumes", "secrets"}
+    faults = [key for key in found if key not in top and not key.startswith("x-")]
+    for name, service in found["services"].items():
+        faults += [f"{name}: {key}" for key in service if key not in SERVICE_KEYS]
+        health = service.get("healthcheck", {})
+        faults += [f"{name}: healthcheck {key}" for key in health if key not in HEALTH_KEYS]
+        spans = [health[key] for key in ("interval", "timeout") if key in health]
+        spans += [service[key] for key in ("stop_grace_period",) if key in service]
+        faults += [
+            f"{name}: {span}" for span in spans if not re.fullmatch(r"\d+(ms|s|m|h)", str(span))
+        ]
+        memory = service.get("mem_limit", "1g")
+        faults += [f"{name}: {memory}"] if not re.fullmatch(r"\d+[kmg]", memory) else []
+        for key, value in service.get("environment", {}).items():
+            is_text = isinstance(value, str) and value.count("${") == value.count("}")
+            faults += [] if is_text else [f"{name}: {key}={value!r}"]
+    return faults
+
+
+def test_compose_has_only_what_compose_knows(compose: dict[str, Any]) -> None:
+    assert compose_faults(compose) == []
+    assert not any("\t" in line for line in COMPOSE.read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("mem_limit: 3g", "mem_limits: 3g"),
+        ("mem_limit: 3g", "mem_limit: 3 GB"),
+        ("stop_grace_period: 150s", "stop_grace_period: 150"),
+        ("retries: 20", "retrys: 20"),
+        ("secrets:\n  redis_users", "secret:\n  redis_users"),
+    ],
+)
+def test_what_compose_would_refuse_is_found(right: str, wrong: str) -> None:
+    text = COMPOSE.read_text()
+    assert right in text
+    found = yaml.safe_load(text.replace(right, wrong))
+    assert compose_faults(found)
+
+
 def test_compose_opens_nothing_but_pages_on_loopback(compose: dict[str, Any]) -> None:
     ports = {name: s["ports"] for name, s in compose["services"].items() if "ports" in s}
     assert set(ports) == {"api", "grafana"}

@@ -1,8 +1,9 @@
-"""The systemd units under deploy/: what systemd itself says of them, and that the programs that they
-start are there."""
+"""The systemd units under deploy/: what systemd itself says of them, what can be said without it, and
+that the programs that they start are there."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -16,8 +17,88 @@ UNITS = sorted((ROOT / "deploy").glob("*.service"))
 PLACE = "/opt/newscrawler/.venv/bin/"
 
 
+WORD, PATH, SECONDS = r"\S+", r"/\S+", r"\d+"
+YES = "yes|no|true|false"
+#: What our units may have (systemd.unit(5), .service(5), .exec(5), .kill(5)), and what it looks like.
+KEYS = {
+    "Unit": {
+        "Description": ".+",
+        "Wants": WORD,
+        "After": WORD,
+        "Requires": WORD,
+    },
+    "Service": {
+        "User": r"[a-z_][a-z0-9_-]*",
+        "Group": r"[a-z_][a-z0-9_-]*",
+        "EnvironmentFile": rf"-?{PATH}",
+        "Environment": r"[A-Z_]+=\S*",
+        "WorkingDirectory": PATH,
+        "ExecStart": rf"{PATH}( .+)?",
+        "Restart": "always|on-failure",
+        "RestartSec": SECONDS,
+        "KillMode": "control-group|mixed|process",
+        "TimeoutStopSec": SECONDS,
+        "StateDirectory": r"[a-z-]+",
+        "LogsDirectory": r"[a-z-]+",
+        "NoNewPrivileges": YES,
+        "ProtectSystem": "strict|full",
+        "ProtectHome": YES,
+        "PrivateTmp": YES,
+        "ReadOnlyPaths": PATH,
+        "ReadWritePaths": PATH,
+    },
+    "Install": {"WantedBy": r"multi-user\.target"},
+}
+
+
+def faults_of(text: str) -> list[str]:
+    """Lines of a unit that are none: of an unknown section, with an unknown key, of a wrong form."""
+    section, faults, seen = "", [], []
+    for line in text.splitlines():
+        if not line.strip() or line.startswith(("#", ";")):
+            continue
+        if head := re.fullmatch(r"\[(\w+)\]", line):
+            section = head[1]
+            seen.append(section)
+            continue
+        key, _, value = line.partition("=")
+        form = KEYS.get(section, {}).get(key)
+        if form is None or not re.fullmatch(form, value):
+            faults.append(f"[{section}] {line}")
+    return faults + [f"no section {name}" for name in KEYS if seen.count(name) != 1]
+
+
+def systemd_analyze() -> str:
+    found = shutil.which("systemd-analyze")
+    if found is None and os.environ.get("CI"):
+        pytest.fail("no systemd-analyze: .ci/run installs Debian's package systemd")
+    if found is None:
+        pytest.skip("skipped: no systemd-analyze on this machine")
+    return found
+
+
 def test_there_are_units() -> None:
     assert len(UNITS) >= 3
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.stem)
+def test_a_unit_is_right_without_systemd(unit: Path) -> None:
+    assert faults_of(unit.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("Restart=always", "Restrat=always"),
+        ("RestartSec=2", "RestartSec=soon"),
+        ("WantedBy=multi-user.target", "WantedBy=multiuser.target"),
+        ("[Install]", "[Instal]"),
+        ("ExecStart=/opt", "ExecStart=opt"),
+    ],
+)
+def test_without_systemd_what_is_misspelt_is_found(right: str, wrong: str) -> None:
+    text = (ROOT / "deploy/newscrawler-watch.service").read_text(encoding="utf-8")
+    assert right in text and faults_of(text.replace(right, wrong))
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.stem)
@@ -28,9 +109,7 @@ def test_a_unit_is_right(unit: Path, tmp_path: Path) -> None:
     here = Path(sys.executable).parent / program
     assert here.is_file(), f"{program} is not installed by requirements.txt"
     assert "Restart=always" in text and "User=" in text, "it comes back, and is not root"
-    analyze = shutil.which("systemd-analyze")
-    if analyze is None:
-        pytest.skip("skipped: no systemd-analyze on this machine")
+    analyze = systemd_analyze()
     copy = tmp_path / unit.name
     # Programs and users of this machine: they are looked for.
     copy.write_text(text.replace(PLACE, f"{here.parent}/"), encoding="utf-8")
@@ -43,9 +122,7 @@ def test_a_unit_is_right(unit: Path, tmp_path: Path) -> None:
 
 def test_what_is_misspelt_is_found(tmp_path: Path) -> None:
     """The check can fail."""
-    analyze = shutil.which("systemd-analyze")
-    if analyze is None:
-        pytest.skip("skipped: no systemd-analyze on this machine")
+    analyze = systemd_analyze()
     wrong = tmp_path / "wrong.service"
     wrong.write_text("[Service]\nExecStart=/bin/true\nRestrat=always\n")
     done = subprocess.run(
