@@ -1,15 +1,17 @@
 # The crawler for any of its parts: a node of the fleet (the default), `scrapy serve`, `scrapy fleet watch`, a worker
 # without scrapyd. docs/containers.md says how they go together.
 #
-#   docker build -t newscrawler .                    with Chromium: --build-arg RENDER=1
+#   docker build -t newscrawler .        with Chromium: --build-arg RENDER=1; without s3://: --build-arg S3=
 
 FROM python:3.12-slim-bookworm AS packages
 WORKDIR /opt/newscrawler
 RUN python -m venv .venv
-COPY requirements.lock requirements-render.lock ./
+COPY requirements.lock requirements-render.lock requirements-s3.lock ./
 ARG RENDER=""
+ARG S3="1"
 RUN .venv/bin/python -m pip install --no-cache-dir --require-hashes -r requirements.lock \
-    && if [ -n "$RENDER" ]; then .venv/bin/python -m pip install --no-cache-dir --require-hashes -r requirements-render.lock; fi
+    && if [ -n "$RENDER" ]; then .venv/bin/python -m pip install --no-cache-dir --require-hashes -r requirements-render.lock; fi \
+    && if [ -n "$S3" ]; then .venv/bin/python -m pip install --no-cache-dir --require-hashes -r requirements-s3.lock; fi
 COPY setup.py scrapy.cfg sites.json README.md CHANGELOG.md MANIFEST.in requirements.txt ./
 COPY newscrawler ./newscrawler
 COPY selectors ./selectors

@@ -74,6 +74,13 @@ def test_what_is_copied_is_there_and_is_sent() -> None:
         assert any(Path(source).match(pattern) for pattern in sent), f"{source} is not sent"
 
 
+def test_the_image_has_what_its_settings_need() -> None:
+    config = next(d for d in documents() if d["kind"] == "ConfigMap")
+    assert config["data"]["RAW_STORE"].startswith("s3://")
+    text = DOCKERFILE.read_text()
+    assert 'ARG S3="1"' in text and "--require-hashes -r requirements-s3.lock" in text
+
+
 # ---------------------------------------------------------------- compose
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:

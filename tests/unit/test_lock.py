@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from newscrawler.utils.optional import EXTRAS
+
 ROOT = Path(__file__).resolve().parents[2]
 NAME = re.compile(r"[-_.]+")
 
@@ -24,7 +26,7 @@ def test_each_pin_stands_in_the_lock_with_its_version() -> None:
     assert {name: locked.get(name) for name in asked} == asked
 
 
-@pytest.mark.parametrize("extra", ["render", "kafka"])
+@pytest.mark.parametrize("extra", ["render", "kafka", "s3", "parquet"])
 def test_an_extra_has_hashes_and_the_versions_of_the_lock(extra: str) -> None:
     asked, locked = pins(f"requirements-{extra}.txt"), pins(f"requirements-{extra}.lock")
     assert asked and {name: locked.get(name) for name in asked} == asked
@@ -35,6 +37,12 @@ def test_an_extra_has_hashes_and_the_versions_of_the_lock(extra: str) -> None:
     main = pins("requirements.lock")
     both = {name: version for name, version in locked.items() if name in main}
     assert both == {name: main[name] for name in both}, "one would replace the other's"
+
+
+def test_what_an_extra_is_asked_for_is_what_its_command_installs() -> None:
+    for extra, (_, asked) in EXTRAS.items():
+        name, _, version = asked.partition("==")
+        assert pins(f"requirements-{extra}.txt").get(name) == version, extra
 
 
 def test_each_package_of_the_lock_has_hashes() -> None:
