@@ -17,8 +17,9 @@ from newscrawler.web import urls
 
 #: Addresses of articles that are shown, so that a person can write the pattern.
 EXAMPLES = 5
-#: Least seconds between two fetches of a site of which nothing is known.
-DELAY_S = 3.0
+#: Least seconds between two fetches of a site of which nothing is known: as in sites.json, and more
+#: than DOWNLOAD_DELAY, which is the floor under the delays of all sites, known ones included.
+PROPOSED_DELAY_S = 3.0
 _OFFSET = re.compile(r"T\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?([+-]\d\d:?\d\d)\b")
 
 
@@ -103,7 +104,7 @@ def entry(found: Found, page: Document, day: str, asked: str = "") -> dict[str, 
         "name": found.name or bare,
         "class": "auto",
         "class_reason": "",
-        "delay_s": DELAY_S,
+        "delay_s": PROPOSED_DELAY_S,
         "language": found.language,
         "zone": zone_of(page, found.language),
         "home": f"{urlsplit(page.url).scheme}://{host}/",

@@ -64,7 +64,7 @@ class RenderRules:
     """Bounds of every page. Seconds and bytes."""
 
     pages: int = 2  # at once
-    timeout_s: float = 60.0  # all waits for turns included
+    timeout_s: float = 90.0  # all waits for turns included
     requests: int = 30  # of one page, its document not counted
     max_bytes: int = 10 * 1024 * 1024  # of all that it asks for, and of what comes out
     memory_bytes: int = 1024 * 1024 * 1024  # of the browser, all its processes

@@ -53,7 +53,7 @@ class Plan:
     revisits: float = 4.0
     links: float = 3.0
     set_share: float = 0.5
-    delay_s: float = 1.0
+    delay_s: float = 2.0
     days: int = 365
     semantic: bool = True
     rendered: int = 0

@@ -101,14 +101,7 @@ class NewsSpider(Spider):
         settings = crawler.settings
         spider.services = Services.for_crawl(crawler, spider, spider.sites, spider.urls)
         spider.has_frontier = settings.getbool("FRONTIER_ENABLED")
-        spider.rules = VisitRules(
-            max_tries=settings.getint("FRONTIER_MAX_TRIES"),
-            max_age_s=article_revisits.max_age_s(
-                spider.since, settings.getfloat("ARTICLE_MAX_AGE_DAYS")
-            ),
-            list_sample=settings.getfloat("RAW_LIST_SAMPLE"),
-            list_fixed_s=settings.getfloat("LIST_INTERVAL_FIXED_S"),
-        )
+        spider.rules = visit_rules(settings, spider.since)
         spider.leads = Leads()
         return spider
 
@@ -374,6 +367,16 @@ class NewsSpider(Spider):
         if not self.has_frontier:
             return int(time.time() * 1000)
         return self._scheduler.now_ms
+
+
+def visit_rules(settings: BaseSettings, since: str | None) -> VisitRules:
+    """:raises ValueError: ``since`` is neither a day nor a number of them, or a setting is wrong"""
+    return VisitRules(
+        max_tries=settings.getint("FRONTIER_MAX_TRIES"),
+        max_age_s=article_revisits.max_age_s(since, settings.getfloat("ARTICLE_MAX_AGE_DAYS")),
+        list_sample=settings.getfloat("RAW_LIST_SAMPLE"),
+        list_fixed_s=settings.getfloat("LIST_INTERVAL_FIXED_S"),
+    )
 
 
 def _answer(response: Response) -> Answer:
