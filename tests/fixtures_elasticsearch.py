@@ -20,7 +20,7 @@ import time
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +44,7 @@ class Server:
     url: str
     process: subprocess.Popen[bytes]
     logs: Path
+    start_again: Callable[[], subprocess.Popen[bytes]]
 
 
 def _cache() -> Path:
@@ -180,19 +181,37 @@ def start(folder: Path, settings: dict[str, str] | None = None, heap_mb: int = 5
         for path in (folder, *folder.rglob("*")):
             if home not in (path, *path.parents):
                 os.chown(path, NOBODY, NOBODY)
-    out = (logs / "stdout.log").open("wb")
-    process = subprocess.Popen(  # type: ignore[call-overload]
-        [home / "bin/elasticsearch"], env=environment, cwd=tmp, stdout=out, stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL, start_new_session=True, **user,
-    )  # fmt: skip
-    out.close()
-    server = Server("", process, logs)
+
+    def launch() -> subprocess.Popen[bytes]:
+        (logs / "http.ports").unlink(missing_ok=True)
+        with (logs / "stdout.log").open("ab") as out:
+            return subprocess.Popen(  # type: ignore[call-overload, no-any-return]
+                [home / "bin/elasticsearch"], env=environment, cwd=tmp, stdout=out,
+                stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True, **user,
+            )  # fmt: skip
+
+    server = Server("", launch(), logs, launch)
     try:
         server.url = _wait(server)
     except BaseException:
         stop(server)
         raise
     return server
+
+
+def kill(server: Server) -> None:
+    """SIGKILL, to launcher and server."""
+    os.killpg(server.process.pid, signal.SIGKILL)
+    server.process.wait(20)
+
+
+def start_again(server: Server) -> None:
+    """Over the same data, at the same address."""
+    settings = server.logs.parent / "config" / "elasticsearch.yml"
+    port = server.url.rpartition(":")[2]
+    settings.write_text(settings.read_text().replace("http.port: 0\n", f"http.port: {port}\n"))
+    server.process = server.start_again()
+    assert _wait(server) == server.url
 
 
 def _wait(server: Server) -> str:

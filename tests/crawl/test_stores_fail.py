@@ -15,6 +15,7 @@ import pytest
 
 from newscrawler.items import Article
 from newscrawler.store.elasticsearch.article_store import ElasticStore
+from tests import fixtures_elasticsearch as es
 from tests import tls_proxy
 from tests.crawl.harness import until
 from tests.crawl.small import QUIET, Queue, complaints, crawler, expected, page_hits, sql, stored
@@ -179,6 +180,32 @@ def test_elasticsearch_with_tls_whose_password_is_refused_under_way(
     articles = asyncio.run(_all_of(ElasticStore(elasticsearch_server, index="crawled-by-tls")))
     assert complaints(web, articles) == []
     assert {a.version for a in articles} == {1}
+    assert queue.counts().leased == 0
+
+
+@pytest.mark.long
+def test_elasticsearch_that_is_killed_is_waited_for_and_nothing_is_lost(
+    tmp_path: Path, newsweb: StartNewsweb, queue: Queue
+) -> None:
+    """SIGKILL while batches are written: what was acked is on its disk, what was not is offered
+    again when it is back."""
+    web = newsweb("ip", sites=4, articles=40, **QUIET)
+    with es.running() as server:
+        scrapy = crawler(
+            tmp_path, web, REDIS_URL=queue.url, ARTICLE_STORE=server.url, STORE_BATCH_ROWS=4
+        )
+        crawl = scrapy.start("crawl", "news")
+        until(lambda: len(page_hits(web)) >= 40, "articles are asked for", 180)
+        assert crawl.process.poll() is None, "it ended before the server was killed"
+        es.kill(server)
+        until(lambda: "Waiting for" in crawl.text(), "it says so", 120)
+        es.start_again(server)
+        done = crawl.wait(300)
+        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-3000:]
+        assert "is back, goes on" in done.stderr
+        found = asyncio.run(_all_of(ElasticStore(server.url)))
+    assert complaints(web, found) == []
+    assert {a.version for a in found} == {1}, "what is offered again is no change"
     assert queue.counts().leased == 0
 
 
