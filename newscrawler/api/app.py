@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi import Query as Parameter
@@ -61,6 +61,7 @@ from newscrawler.store.base import (
     Query,
     QueryError,
     QueryTooLarge,
+    Sort,
     StoreUnavailable,
 )
 from newscrawler.store.days import FORMS, moment, zone_of
@@ -79,7 +80,7 @@ def build_query(
     *,
     page: int = 0,
     size: int = 20,
-    sort: Literal["relevance", "date"] = "relevance",
+    sort: Sort = "best",
     site: list[str] | None = None,
     after: str | None = None,
     before: str | None = None,
@@ -245,7 +246,7 @@ def _add_api(app: FastAPI, reader: DataReader) -> None:
         ] = "hybrid",
         page: Annotated[int, Parameter(ge=0, le=DEEPEST, description="from 0")] = 0,
         size: Annotated[int, Parameter(ge=1, le=100)] = 20,
-        sort: Literal["relevance", "date"] = "relevance",
+        sort: Sort = "best",
         site: Annotated[list[str] | None, Parameter(description="site ids, any of them")] = None,
         after: Annotated[
             str | None, Parameter(description=f"published at or after: {FORMS}, or an ISO time")

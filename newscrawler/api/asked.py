@@ -49,7 +49,7 @@ class Asked:
     """The search form as it was sent; builds the links that change one thing of it."""
 
     q: str = ""
-    sort: str = "relevance"
+    sort: str = "best"
     sites: tuple[str, ...] = ()
     after: str = ""
     before: str = ""
@@ -98,7 +98,7 @@ class Asked:
             "before": self.before,
         }
         values |= changes
-        default = {"sort": "relevance"}
+        default = {"sort": "best"}
         return {
             name: value for name, value in values.items() if value and value != default.get(name)
         }

@@ -101,7 +101,7 @@ EXAMPLES: dict[str, Any] = {
         "meaning": None,
         "page": 0,
         "size": 20,
-        "sort": "relevance",
+        "sort": "best",
         "total": 1,
         "total_is_capped": False,
         "in_a_row": 1,

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from newscrawler.api import problem
 from newscrawler.items import FIELDS, Article
+from newscrawler.store.base import Sort
 
 Mark = tuple[int, int]
 
@@ -90,7 +91,7 @@ class SearchAnswer(_Exact):
     meaning: Meaning | None = Field(description="null: this store has no vectors")
     page: int
     size: int
-    sort: Literal["relevance", "date"]
+    sort: Sort = Field(description="best: what is new gains; relevance: whatever its age")
     total: int = Field(description="exact; at most 10,000 where total_is_capped")
     total_is_capped: bool
     in_a_row: int | None = Field(

@@ -91,7 +91,7 @@ def _add_attention(app: FastAPI, reader: DataReader, asked: Callable[..., Query]
         chosen, steps = await looked(query, None if per == "auto" else per)
         values = request.query_params
         form = Asked(
-            query.text, "relevance", query.sites, values.get("after", "").strip(),
+            query.text, "best", query.sites, values.get("after", "").strip(),
             values.get("before", "").strip(), 0, query.labels,
         )  # fmt: skip
         return render(

@@ -21,7 +21,15 @@ from newscrawler.api.limits import TooManySearches
 from newscrawler.api.plots import outline
 from newscrawler.api.rendering import render
 from newscrawler.items import Article, Field
-from newscrawler.store.base import DEEPEST, Hit, Query, QueryError, SearchResult, StoreUnavailable
+from newscrawler.store.base import (
+    DEEPEST,
+    Hit,
+    Query,
+    QueryError,
+    SearchResult,
+    Sort,
+    StoreUnavailable,
+)
 from newscrawler.store.labels import FACETED, KEYS, MOST_ALONE, folded
 
 #: Values of a facet that are shown beside the hits.
@@ -38,7 +46,7 @@ def add_search(app: FastAPI, reader: DataReader, build_query: Callable[..., Quer
     async def search_page(
         q: Annotated[str, Parameter(max_length=2_000)] = "",
         page: Annotated[int, Parameter(ge=0, le=DEEPEST)] = 0,
-        sort: Literal["relevance", "date"] = "relevance",
+        sort: Sort = "best",
         copies: Literal["", "together", "apart"] = "",
         site: Annotated[list[str] | None, Parameter()] = None,
         after: str = "",
@@ -259,7 +267,7 @@ def add_facets(app: FastAPI, reader: DataReader, asked_query: Callable[..., Quer
     ) -> Response:
         """All values of one facet of a search, and those with some words."""
         asked = Asked(
-            query.text, "relevance", query.sites, after.strip(), before.strip(), 0, query.labels
+            query.text, "best", query.sites, after.strip(), before.strip(), 0, query.labels
         )
         async with reader.turn():
             rows = await _all_rows(key, within.strip(), query, asked, reader)

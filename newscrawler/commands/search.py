@@ -7,14 +7,22 @@ import asyncio
 import re
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli
 from newscrawler.crawl import services
 from newscrawler.items import FIELDS, Article
-from newscrawler.store.base import ArticleStore, Hit, Query, QueryError, SearchResult, StoreError
+from newscrawler.store.base import (
+    ArticleStore,
+    Hit,
+    Query,
+    QueryError,
+    SearchResult,
+    Sort,
+    StoreError,
+)
 from newscrawler.store.days import FORMS, day, zone_of
 from newscrawler.store.labels import KEYS
 
@@ -76,7 +84,12 @@ class Command(cli.Command):
             help="hits on a page, 1 to 100 (default 20)",
         )
         parser.add_argument("--page", type=int, default=0, metavar="N", help="page, counted from 0")
-        parser.add_argument("--sort", choices=("relevance", "date"), default="relevance")
+        parser.add_argument(
+            "--sort",
+            choices=get_args(Sort),
+            default="best",
+            help="best: the new gain (default); relevance: whatever their age; date: newest first",
+        )
         parser.add_argument(
             "--mode",
             choices=("keyword", "semantic", "hybrid"),

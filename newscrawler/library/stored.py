@@ -89,7 +89,7 @@ class Store:
         sites: Iterable[str] = (),
         after: datetime | str | None = None,
         before: datetime | str | None = None,
-        sort: Sort = "relevance",
+        sort: Sort = "best",
         collapse: bool = False,
     ) -> Hits:
         """

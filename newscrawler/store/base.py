@@ -30,7 +30,8 @@ RELATED_LOOKED_AT = 60
 LEAST_RELATED = 0.26
 
 PutStatus = Literal["new", "updated", "unchanged", "duplicate"]
-Sort = Literal["relevance", "date"]
+#: "best": relevance, and what is new gains; "relevance": by the words alone, whatever its age.
+Sort = Literal["best", "relevance", "date"]
 #: How hits are looked for: by words alone, by meaning alone, by words and where they
 #: are weak by both.
 Mode = Literal["keyword", "semantic", "hybrid"]
@@ -101,7 +102,7 @@ class Query:
     text: str = ""
     page: int = 0  # from 0
     size: int = 20  # 1..100
-    sort: Sort = "relevance"
+    sort: Sort = "best"
     sites: tuple[str, ...] = ()  # any of these site ids
     # (key, value) of fields that are declared ``facet``: all of them, compared folded
     labels: tuple[tuple[str, str], ...] = ()

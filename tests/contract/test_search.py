@@ -375,7 +375,7 @@ async def test_after_is_included_and_before_is_not(store: ArticleStore) -> None:
     }
 
 
-@pytest.mark.parametrize("sort", ["date", "relevance"])
+@pytest.mark.parametrize("sort", ["date", "best", "relevance"])
 async def test_pages_show_every_match_once(store: ArticleStore, sort: str) -> None:
     many = [
         article(f"n{i}", f"Tin số {i}", filler(i, 15), published=START + timedelta(minutes=i))
@@ -391,6 +391,32 @@ async def test_pages_show_every_match_once(store: ArticleStore, sort: str) -> No
     assert len(seen) == 57 and len({a.id for a in seen}) == 57
     if sort == "date":
         assert [a.id for a in seen] == [a.id for a in reversed(many)]
+
+
+async def test_relevance_leaves_age_out_of_the_order(store: ArticleStore) -> None:
+    """The same texts with their days turned round come in the same order; by default the newest
+    stands further in front than its words put it, and by date it is the first."""
+    today = datetime.now(UTC)
+    subject, whole = "lũ quét", "lũ quét cuốn trôi cầu"
+    texts = [f"{whole}. {filler(n, int(20 * 1.3**n))}" for n in range(16)]  # the longer, the less
+    order: dict[tuple[str, str, str], list[int]] = {}
+    for name, age in (("rising", lambda n: 15 - n), ("falling", lambda n: n)):
+        made = [
+            article(f"{n}", f"Tin {n}", one, published=today - timedelta(days=age(n)))
+            for n, one in enumerate(texts)
+        ]
+        numbers = {a.id: n for n, a in enumerate(made)}
+        await store.put(made)
+        await store.refresh()
+        for text in (subject, whole):
+            for sort in ("best", "relevance", "date"):
+                result = await store.search(Query(text, sort=sort))  # type: ignore[arg-type]
+                order[name, text, sort] = [numbers[h.article.id] for h in result.hits]
+    for text in (subject, whole):
+        assert order["rising", text, "relevance"] == list(range(16))
+        assert order["falling", text, "relevance"] == list(range(16))
+        assert order["rising", text, "date"] == list(reversed(range(16)))
+    assert order["rising", subject, "best"].index(15) < 3
 
 
 async def test_an_update_is_found_by_its_new_words_only(store: ArticleStore) -> None:
@@ -682,7 +708,7 @@ async def test_another_word_is_no_spelling(store: ArticleStore) -> None:
         assert not result.total or result.relaxed == "any", typed
 
 
-@pytest.mark.parametrize("sort", ["relevance", "date"])
+@pytest.mark.parametrize("sort", ["best", "relevance", "date"])
 async def test_a_compound_comes_first_and_is_counted_apart(store: ArticleStore, sort: str) -> None:
     apart = [
         article(f"x{i}", "vàng giá giá vàng giá".replace("giá vàng", "giá bạc vàng"), filler(i, 40),

@@ -454,9 +454,10 @@ class ElasticStore:
         """Of a search by words. ``first``: the plan as typed, of which ``plan`` was made."""
         typed = _typed(plan, first)
         by_date = query.sort == "date" or plan.is_filter_only
+        new_gains = query.sort == "best" and not by_date
         body = dsl.search_body(plan, typed, query) | {"_source": _FIELDS}
         moved: dict[int, str] = {}
-        if not (by_date or typed or query.collapse) and newest.is_about_a_subject(plan):
+        if new_gains and not (typed or query.collapse) and newest.is_about_a_subject(plan):
             moved = await self._moved(plan)
             dsl.around(body, moved, query)
         found = await self._server.search(body, query.limit_s)

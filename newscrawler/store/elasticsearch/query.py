@@ -256,8 +256,9 @@ def _other_ways(plan: Plan) -> list[dict[str, Any]]:
     return others
 
 
-def ranked(plan: Plan, typed: Plan | None) -> dict[str, Any]:
-    """``matching`` with scores. ``typed``: the plan as typed; what it finds comes first."""
+def ranked(plan: Plan, typed: Plan | None, *, new_gains: bool = True) -> dict[str, Any]:
+    """``matching`` with scores. ``typed``: the plan as typed; what it finds comes first.
+    ``new_gains``: see Sort."""
     query = matching(plan)
     exact = plan.is_exact
     terms = [t for t in plan.terms if t.words(exact)]
@@ -272,6 +273,8 @@ def ranked(plan: Plan, typed: Plan | None) -> dict[str, Any]:
     if not exact:
         better += [_in(name, t.folded, EXACT_BOOST) for t in terms for name in ("t", "b")]
     query["bool"]["should"] += better
+    if not new_gains:
+        return {"bool": {"must": [query], "should": _first(plan, typed)}}
     recent = {"exp": {"at": {"origin": "now", "scale": HALF_LIFE, "decay": 0.5}}, "weight": RECENT}
     scored = {
         "function_score": {
@@ -311,7 +314,7 @@ def _rows(plan: Plan) -> list[dict[str, Any]]:
 def search_body(plan: Plan, typed: Plan | None, query: Query) -> dict[str, Any]:
     by_date = query.sort == "date" or plan.is_filter_only
     body: dict[str, Any] = {
-        **(_by_date(plan) if by_date else _by_relevance(plan, typed)),
+        **(_by_date(plan) if by_date else _by_relevance(plan, typed, query.sort == "best")),
         "from": query.page * query.size,
         "size": query.size,
         "track_total_hits": COUNT_CAP,
@@ -343,8 +346,8 @@ def _by_date(plan: Plan) -> dict[str, Any]:
     return {"query": tiers, "sort": ["_score", {"at": "desc"}, {"stored": "desc"}]}
 
 
-def _by_relevance(plan: Plan, typed: Plan | None) -> dict[str, Any]:
-    return {"query": ranked(plan, typed), "sort": ["_score", {"at": "desc"}]}
+def _by_relevance(plan: Plan, typed: Plan | None, new_gains: bool = True) -> dict[str, Any]:
+    return {"query": ranked(plan, typed, new_gains=new_gains), "sort": ["_score", {"at": "desc"}]}
 
 
 def first_bodies(plan: Plan) -> list[dict[str, Any]]:

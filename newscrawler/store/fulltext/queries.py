@@ -7,7 +7,8 @@ score = sum over words of  BM25 [title and text] + TITLE * BM25 [title]
       + PART where a part of a long query stands in a row, and PART_PAIR for each two neighbours
       + SAME_TITLE where the title is the query
       + QUOTED where the words are a name of its author
-      + RECENT * mean idf * 2 ** (-days / HALF_LIFE_DAYS), counted from the newest article
+      + RECENT * mean idf * 2 ** (-days / HALF_LIFE_DAYS), counted from the newest article; not
+        where Sort is "relevance"
 
 Each way of matching (``Plan``: all words; all but some in the title; a part in a row) is asked
 apart, which costs a third of one query with an OR of them.
@@ -63,7 +64,7 @@ class Scale:
     """What the order needs to know of the index."""
 
     articles: int
-    newest_day: int
+    newest_day: int | None  # None: an article gains nothing by being new
 
     def idf(self, found: int) -> float:
         """Of a word that ``found`` articles have, as the engine computes it."""
@@ -290,12 +291,15 @@ class Queries:
 
     def _recent(self, gain: float) -> list[Any]:
         """A clause per day."""
+        newest = self._scale.newest_day
+        if newest is None:
+            return []
         return [
             self._silent(
-                self._q.term_query(self._schema, "day", self._scale.newest_day - age),
+                self._q.term_query(self._schema, "day", newest - age),
                 gain * 2 ** (-age / HALF_LIFE_DAYS),
             )
-            for age in range(min(RECENT_DAYS, self._scale.newest_day + 1))
+            for age in range(min(RECENT_DAYS, newest + 1))
         ]
 
     def _idf(self, term: Term) -> float:

@@ -67,20 +67,24 @@ class _Walk:
 
 class Search:
     """One search. ``check_time`` raises when its time is over; the engine itself cannot be
-    interrupted."""
+    interrupted. ``new_gains``: see Sort."""
 
     def __init__(
-        self, view: View, dictionary: Callable[[], Dictionary], check_time: Callable[[], None]
+        self,
+        view: View,
+        dictionary: Callable[[], Dictionary],
+        check_time: Callable[[], None],
+        *,
+        new_gains: bool = True,
     ) -> None:
-        self._view = view
+        self._view, self._new_gains = view, new_gains
         self._articles = view.articles
         self._dictionary, self._check_time = dictionary, check_time
         self._known: dict[str, int] = {}
         self._counts: dict[Plan, int] = {}
         self._walks: dict[Plan, _Walk] = {}
-        self._queries = Queries(
-            Scale(view.articles, day_of(view.newest_ms)), self._frequency, view.is_in_names
-        )
+        scale = Scale(view.articles, day_of(view.newest_ms) if new_gains else None)
+        self._queries = Queries(scale, self._frequency, view.is_in_names)
 
     # ------------------------------------------------------------------ the ladder
     def settle(self, plan: Plan) -> Plan:
@@ -246,7 +250,7 @@ class Search:
         return found
 
     def _best_of(self, plan: Plan, limit: int) -> list[_Place]:
-        is_subject = newest.is_about_a_subject(plan)
+        is_subject = self._new_gains and newest.is_about_a_subject(plan)
         many = self._counts.get(plan, 0)  # rows are counted while they are looked for
         found = self._ranked(
             plan, None, many, max(limit, newest.FIRST_PAGE) if is_subject else limit

@@ -97,7 +97,7 @@ class Reader:
             if view is None:
                 result.facets = _NO_FACETS if query.facets else {}
                 return result
-            search = self._searching(view)
+            search = self._searching(view, new_gains=query.sort == "best")
             plan = first if query.strict else search.settle(first)
             found = None
             if meaning is not None and ask is not None and query.mode != "keyword":
@@ -200,8 +200,10 @@ class Reader:
         """Waits until a search finds everything that is stored now."""
         self._index.wait_for(self._feed.last(), self._feed)
 
-    def _searching(self, view: View) -> Search:
-        return Search(view, lambda: self._index.dictionary(view), self._check_time)
+    def _searching(self, view: View, *, new_gains: bool = True) -> Search:
+        return Search(
+            view, lambda: self._index.dictionary(view), self._check_time, new_gains=new_gains
+        )
 
     def _answered(self, answer: Callable[[View | None], T], limit_s: float | None) -> T:
         """What the index answers. One that turns out to be damaged is made anew and asked again."""
