@@ -17,6 +17,7 @@ from typing import Any
 
 from newscrawler.crawl.page import Page
 from newscrawler.discovery import article_revisits, list_revisits
+from newscrawler.discovery.link_classes import LinkClass
 from newscrawler.discovery.links import FoundLinks
 from newscrawler.discovery.list_revisits import ListVisit, Memory
 from newscrawler.discovery.sites import Refusal
@@ -93,13 +94,14 @@ class ListRead:
 @dataclass(slots=True)
 class HtmlRead:
     """Any other page. ``robots``: directives of header and page; ``extraction`` None: it was not
-    read as an article."""
+    read as an article. ``announced``: of a section, as in :class:`ListRead`."""
 
     found: FoundLinks
     robots: frozenset[str] = frozenset()
     extraction: Extraction | None = None
     form: str | None = None  # of a page that was not read as an article (teasers.form)
-    is_section: bool = False  # the site's menu names it, and it is no article
+    in_menu: bool = False  # a menu of the site names it, though it looks like an article's address
+    announced: list[Link] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -112,6 +114,29 @@ class RobotsRead:
 
 #: None: the body was not read, as the status or the digest of the body says enough.
 Result = NoAnswer | Redirect | Unparsed | NoList | ListRead | HtmlRead | RobotsRead | None
+
+
+# ---------------------------------------------------------------- what a page proved to be
+#: Reasons of a page that is no article which say what it is instead, and forms of pages that were
+#: not read as one (teasers.form). A stub may be an article's first minutes, or one that is paid
+#: for: it says nothing of others.
+_REASONS = {"listing": LinkClass.LIST, "page": LinkClass.OTHER}
+_FORMS = {"list": LinkClass.LIST, "": LinkClass.OTHER}
+
+
+def class_of(result: HtmlRead) -> LinkClass | None:
+    """What the page is by its body. None: it does not say."""
+    if result.extraction is None:
+        return None if result.form is None else _FORMS.get(result.form)
+    if result.extraction.is_article:
+        return LinkClass.ARTICLE
+    return _REASONS.get(result.extraction.reason)
+
+
+def is_section(result: HtmlRead) -> bool:
+    """Whether a page that was not queued as a list is one: a menu names it, and it is no
+    article though its address looks like one's."""
+    return result.in_menu and class_of(result) in (LinkClass.LIST, LinkClass.OTHER)
 
 
 # ---------------------------------------------------------------- the decision
@@ -244,11 +269,11 @@ def _list(page: Page, result: ListRead, rules: VisitRules) -> Visit:
 
 
 def _html(page: Page, result: HtmlRead, rules: VisitRules) -> Visit:
-    read = {"links": result.found.links, **_content(page)}
+    read = {"links": [*result.found.links, *result.announced], **_content(page)}
     extraction = result.extraction
     if "noindex" in result.robots:
         return _visit(page, Outcome.REFUSED, "noindex", **read)
-    if result.is_section:  # it comes again, as sections do
+    if is_section(result):  # it comes again, as sections do
         read["next_visit_ms"] = page.now_ms + round(1000 * list_revisits.FIRST_S[Kind.SECTION])
     if extraction is None:
         return _visit(page, Outcome.NOT_ARTICLE, "page", **read)

@@ -18,7 +18,7 @@ from zlib import crc32
 
 from redis.asyncio import Redis
 
-from newscrawler.crawl.decision import HtmlRead, ListRead
+from newscrawler.crawl.decision import HtmlRead, ListRead, class_of
 from newscrawler.discovery import second_addresses
 from newscrawler.discovery.link_classes import (
     OWN,
@@ -69,10 +69,6 @@ SAMPLE, SAMPLE_FROM = 8, 60
 MOST_DOUBTFUL, MOST_DOUBTFUL_SITES = 100, 5_000
 #: Pages of a shape of which nothing is known that are read early.
 EXPLORED = 3
-#: Reasons of a page that is no article which say what it is instead.
-#: A stub may be an article's first minutes, or one that is paid for: it says nothing of others.
-_LABELS = {"listing": LinkClass.LIST, "page": LinkClass.OTHER}
-_FORMS = {"list": LinkClass.LIST, "": LinkClass.OTHER}
 
 
 def key(site: str) -> str:
@@ -191,7 +187,7 @@ class LinkLearning:
         """What a page that was read turned out to be."""
         if page.site.article_pattern or page.lease.content_state or page.kind is Kind.HOME:
             return  # looked at again: it was noted when it was new
-        label = _label(result)
+        label = class_of(result)
         if label is not None:
             self.note_read(page.site.id, page.lease.url, label)
 
@@ -286,11 +282,6 @@ class LinkLearning:
         """Whether a page that was queued as another kind is a section by now."""
         address = bare("?".join(filter(None, split(url))))
         return not site.article_pattern and address in self.of(site.id).menu
-
-    def is_section(self, result: HtmlRead) -> bool:
-        """Of a page that was doubtful: a menu names it, and it is no article though its address
-        looks like one."""
-        return _label(result) in (LinkClass.LIST, LinkClass.OTHER)
 
     def note_doubtful(self, site: Site, urls: Iterable[str]) -> None:
         """In a menu under a short name, though their addresses look like an article's: they are
@@ -423,12 +414,3 @@ def _sort(name: str) -> str:
     """Of a field: one of MOST_OF, or "" for a count of a shape."""
     first = name.partition(" ")[0]
     return first if first in MOST_OF else ""
-
-
-def _label(result: HtmlRead) -> LinkClass | None:
-    """None: the page does not say."""
-    if result.extraction is None:
-        return None if result.form is None else _FORMS.get(result.form)
-    if result.extraction.is_article:
-        return LinkClass.ARTICLE
-    return _LABELS.get(result.extraction.reason)

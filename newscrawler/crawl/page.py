@@ -57,8 +57,19 @@ class Page:
     is_pushed: bool = False  # a feed that its hub has sent: there are no headers of the site
 
 
-def page_of(response: Response, lease: Lease, site: Site, leads: Leads, now_ms: int) -> Page:
-    page = unanswered(lease, site, now_ms)
+def page_of(
+    response: Response,
+    lease: Lease,
+    site: Site,
+    leads: Leads,
+    now_ms: int,
+    *,
+    kind: Kind | None = None,
+    rhythm: Rhythm | None = None,
+) -> Page:
+    """:param kind: what the page is known to be by now; None: as which it was queued"""
+    page = unanswered(lease, site, now_ms, kind)
+    page.rhythm = rhythm
     page.is_lead = page.is_list and leads.has(site, page.kind, lease.url, lease.hint)
     page.url, page.status, page.body = response.url, response.status, response.body
     page.outcome, page.reason = judge_status(response.status)
@@ -82,9 +93,9 @@ def page_of(response: Response, lease: Lease, site: Site, leads: Leads, now_ms: 
     return page
 
 
-def unanswered(lease: Lease, site: Site, now_ms: int) -> Page:
+def unanswered(lease: Lease, site: Site, now_ms: int, kind: Kind | None = None) -> Page:
     """The page of a fetch that brought nothing."""
-    kind = Kind(lease.kind)
+    kind = kind or Kind(lease.kind)
     return Page(
         lease=lease,
         site=site,

@@ -1,7 +1,7 @@
 """Reads the body of a page: fields and links by a parse process, links joined and judged, lists
 that it announces.
 
-What comes out is a result for newscrawler.crawl.decision; nothing is decided here.
+What comes out is a result for newscrawler.crawl.decision; what it means is decided there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from newscrawler.crawl.decision import HtmlRead, ListRead, NoList, Redirect, Result, Unparsed
+from newscrawler.crawl.decision import (
+    HtmlRead,
+    ListRead,
+    NoList,
+    Redirect,
+    Result,
+    Unparsed,
+    is_section,
+)  # fmt: skip
 from newscrawler.crawl.page import Page
 from newscrawler.crawl.page_context import context_of
 from newscrawler.crawl.parse_process import Html, Task, Unreadable
@@ -165,18 +173,7 @@ class PageParser:
             nofollow=read.nofollow,
         )
         if not page.is_list:
-            page_read = HtmlRead(found, read.robots, read.extraction, read.form)
-            is_doubtful = services.link_learning.is_doubtful(page.site.id, lease.url)
-            services.link_learning.note_page(page, page_read)
-            is_section = is_doubtful and services.link_learning.is_section(page_read)
-            if services.has_frontier and is_section:
-                page_read.is_section = True
-                services.link_learning.note_menu(page.site.id, [lease.url])
-                lists = await services.announced.of_page(
-                    services.sites, page.site, lease, read.feeds, [lease.url], page.now_ms
-                )
-                found.links += [link for link in lists if link.url_id != lease.url_id]
-            return page_read
+            return await self._other(page, read, found)
         result = ListRead(found, may_keep="noarchive" not in read.robots)
         learning = services.link_learning
         menu = [*read.menu, *(url for url in read.doubtful if learning.is_list(page.site, url))]
@@ -188,6 +185,22 @@ class PageParser:
         base = urls.Base(read.base_url)
         headlines = (urls.join(base, href) for href in read.headlines)
         learning.note_list(page, result, [url for url in headlines if url])
+        return result
+
+    async def _other(self, page: Page, read: Html, found: FoundLinks) -> HtmlRead:
+        """A page that was not queued as a list. Where it proves to be a section, its feeds are
+        asked for, and it is one of its site's menu from now on."""
+        services, lease = self._services, page.lease
+        learning = services.link_learning
+        in_menu = services.has_frontier and learning.is_doubtful(page.site.id, lease.url)
+        result = HtmlRead(found, read.robots, read.extraction, read.form, in_menu=in_menu)
+        learning.note_page(page, result)
+        if is_section(result):
+            learning.note_menu(page.site.id, [lease.url])
+            lists = await services.announced.of_page(
+                services.sites, page.site, lease, read.feeds, [lease.url], page.now_ms
+            )
+            result.announced = [link for link in lists if link.url_id != lease.url_id]
         return result
 
 

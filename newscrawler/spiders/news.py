@@ -332,13 +332,13 @@ class NewsSpider(Spider):
         count(metrics.PAGES)
         count(metrics.PAGE_BYTES, len(response.body))
         count(metrics.labelled(metrics.PAGE_STATUS, str(response.status)))
-        site = self.services.site_of(lease)
-        page = page_of(response, lease, site, self.leads, self._now_ms())
-        if page.kind is Kind.PAGE and self.services.link_learning.names_section(site, lease.url):
-            page.kind, page.is_list = Kind.SECTION, True
-        if page.is_list and self.has_frontier:
-            page.rhythm = self.services.rhythms.of(site.id, page.now_ms)
-        return page
+        services, now_ms, kind = self.services, self._now_ms(), Kind(lease.kind)
+        site = services.site_of(lease)
+        if kind is Kind.PAGE and services.link_learning.names_section(site, lease.url):
+            kind = Kind.SECTION
+        is_planned = kind in LIST_KINDS and self.has_frontier
+        rhythm = services.rhythms.of(site.id, now_ms) if is_planned else None
+        return page_of(response, lease, site, self.leads, now_ms, kind=kind, rhythm=rhythm)
 
     def _count(self, result: Result, visit: Visit) -> None:
         count = self.crawler.stats.inc_value

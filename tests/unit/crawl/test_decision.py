@@ -24,10 +24,18 @@ from newscrawler.crawl.decision import (
     VisitRules,
     decide,
     fields_digest,
+    is_section,
 )
 from newscrawler.crawl.page import Page, page_of, unanswered
 from newscrawler.discovery.links import FoundLinks
-from newscrawler.discovery.list_revisits import LEAD_LONGEST_S, MISSES_S, MOVED_S, Leads, Memory
+from newscrawler.discovery.list_revisits import (
+    FIRST_S,
+    LEAD_LONGEST_S,
+    MISSES_S,
+    MOVED_S,
+    Leads,
+    Memory,
+)
 from newscrawler.discovery.sitefile import site_from_dict
 from newscrawler.discovery.sites import Refusal
 from newscrawler.extraction.result import Extraction
@@ -117,6 +125,7 @@ OLD = datetime.fromtimestamp(NOW_S, UTC) - timedelta(days=40)
 EDITED = extraction()
 READ = page().digest
 SOON_MS = NOW_MS - 60_000 + 15 * 60_000  # the first of ARTICLE_REVISITS_S
+SECTION_MS = NOW_MS + round(FIRST_S[Kind.SECTION] * 1000)
 MISSING_MS = NOW_MS + round(MISSES_S[0] * 1000)
 MOVED_MS = NOW_MS + round(MOVED_S * 1000)
 ELSEWHERE = Redirect("https://bao.vn/5.html", link(5))
@@ -207,6 +216,15 @@ ROWS = [
         HtmlRead(found(), extraction=extraction(is_article=False, reason="no content")), N, "no content", {"keep_raw": True}),
     Row("no article, and none was expected", page(Kind.PAGE),
         HtmlRead(found(), extraction=extraction(is_article=False, reason="list")), N, "list", {"keep_raw": False}),
+    Row("no article, and a menu names it", page(),
+        HtmlRead(found(1), form="list", in_menu=True, announced=[link(7, Kind.FEED)]), N, "page",
+        {"links": [link(1), link(7, Kind.FEED)], "next_visit_ms": SECTION_MS}),
+    Row("an article, and a menu names it", page(), HtmlRead(found(1), extraction=EDITED, in_menu=True), D, "",
+        {"links": [link(1)], "next_visit_ms": SOON_MS}),
+    Row("no article, and no menu names it", page(), HtmlRead(found(1), form="list"), N, "page",
+        {"next_visit_ms": None}),
+    Row("section that is not to be indexed", page(),
+        HtmlRead(found(1), frozenset({"noindex"}), form="list", in_menu=True), F, "noindex", {"next_visit_ms": None}),
     Row("too old", page(), HtmlRead(found(1), extraction=extraction(published=FieldValue(OLD))), F, "age",
         {"keep_raw": False, "links": [link(1)]}),
     Row("too old, but stored before", page(digest=b"d" * 16),
@@ -236,7 +254,10 @@ def test_every_outcome_has_a_row() -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_the_same_again_is_decided_the_same(row: Row) -> None:
     """Nothing of page and result is changed, and no clock is read."""
-    assert decide(row.page, row.result, row.rules) == decide(row.page, row.result, row.rules)
+    before = repr((row.page, row.result))
+    visits = [decide(row.page, row.result, row.rules) for _ in range(2)]
+    assert visits[0] == visits[1]
+    assert repr((row.page, row.result)) == before
 
 
 def test_the_article_is_what_was_read() -> None:
@@ -280,3 +301,24 @@ def test_a_news_sitemap_of_robots_txt_leads_also_when_it_answers_304() -> None:
 def test_a_wrong_fixed_interval_is_an_error_with_its_value() -> None:
     with pytest.raises(ValueError, match="LIST_INTERVAL_FIXED_S is -1"):
         VisitRules(max_tries=4, list_fixed_s=-1)
+
+
+def test_a_page_that_is_known_to_be_a_section_by_now_is_one() -> None:
+    held = lease(Kind.PAGE)
+    response = HtmlResponse(held.url, 200, {}, BODY, request=Request(held.url))
+    section = page_of(response, held, SITE, Leads(), NOW_MS, kind=Kind.SECTION)
+    assert (section.kind, section.is_list, section.is_lead) == (Kind.SECTION, True, False)
+    assert decide(section, ListRead(found(1)), RULES).kind is Kind.SECTION
+
+
+@pytest.mark.parametrize(
+    ("form", "reason", "section"),
+    [("list", "", True), ("", "", True), (None, "", False), ("text", "", False),
+     (None, "listing", True), (None, "page", True), (None, "no content", False)],
+)  # fmt: skip
+def test_a_page_of_a_menu_is_a_section_where_its_body_says_so(
+    form: str | None, reason: str, section: bool
+) -> None:
+    read = extraction(is_article=False, reason=reason) if reason else None
+    assert is_section(HtmlRead(found(), extraction=read, form=form, in_menu=True)) is section
+    assert not is_section(HtmlRead(found(), extraction=read, form=form))
