@@ -7,12 +7,13 @@ import hashlib
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evaluation import scorer
-from newscrawler.extraction.document import Document
-from newscrawler.extraction.extract import Extraction, PageContext, extract, prediction
-from newscrawler.extraction.selectors import SelectorSet
+
+if TYPE_CHECKING:
+    from newscrawler.extraction.extract import Extraction
+    from newscrawler.extraction.selectors import SelectorSet
 
 #: What `--by` groups after, beside "all". ``split``: half of the sites, by a hash of
 #: the site's name.
@@ -95,6 +96,10 @@ def predict(
     ident: str, body: bytes, url: str, selectors: SelectorSet | None = None
 ) -> dict[str, Any]:
     """A prediction line; ``reason`` when the page is not an article."""
+    # Extraction, which no other command needs at its start.
+    from newscrawler.extraction.document import Document
+    from newscrawler.extraction.extract import PageContext, extract, prediction
+
     found = extract(Document(body, url), PageContext(), selectors)
     line: dict[str, Any] = {
         "id": ident,

@@ -9,16 +9,18 @@ import json
 import zlib
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from newscrawler import cli
 from newscrawler.discovery.sites import SitesError
+from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
-from newscrawler.extraction.explain import explain
-from newscrawler.extraction.extract import Extraction, PageContext, extract
 from newscrawler.extraction.safe_css import SelectorError
 from newscrawler.extraction.selectors import SelectorSet
 from newscrawler.items import READ
+
+if TYPE_CHECKING:
+    from newscrawler.extraction.extract import Extraction
 
 #: A stored page that unpacks to more than this is not read.
 MAX_FILE_BYTES = 50 * 1024 * 1024
@@ -72,6 +74,8 @@ class Command(cli.Command):
         if opts.explain:
             _print_rows(doc, context, selectors, opts.as_json)
             return
+        from newscrawler.extraction.extract import extract  # all of extraction
+
         found = extract(doc, context, selectors)
         _print(found, opts.as_json)
         if not found.is_article:
@@ -182,6 +186,8 @@ def _print_rows(
     doc: Document, context: PageContext, selectors: SelectorSet | None, as_json: bool
 ) -> None:
     rows = []
+    from newscrawler.extraction.explain import explain  # all of extraction
+
     for row in explain(doc, context, selectors):
         raw, value = row.raw, row.read
         if not as_json:

@@ -14,7 +14,7 @@ from typing import Any
 from scrapy.utils.conf import closest_scrapy_cfg
 
 from newscrawler import cli
-from newscrawler.crawl import fleet, monitoring, services
+from newscrawler.crawl import fleet, services
 from newscrawler.crawl.fleet_control import (
     PATIENCE_S,
     Control,
@@ -384,7 +384,9 @@ async def _watch(settings: Any, nodes: dict[str, Node]) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, end.set)
-    beside = monitoring.monitor_beside(settings)
+    from newscrawler.crawl.monitoring import monitor_beside  # Spidermon, for this verb alone
+
+    beside = monitor_beside(settings)
     monitor = asyncio.ensure_future(beside(end)) if beside is not None else None
     async with fleet.open_watch(settings, nodes) as watch:
         _note(f"watches {len(nodes)} nodes: {', '.join(nodes)}; Ctrl-C ends it, not the workers")

@@ -14,7 +14,6 @@ from scrapy.settings import BaseSettings
 
 from newscrawler import cli
 from newscrawler.crawl import bounded_crawls, services
-from newscrawler.crawl.url_explain import trace
 from newscrawler.discovery.sites import SitesError
 from newscrawler.frontier import connect, state_text
 from newscrawler.frontier import redis_server as embedded
@@ -519,6 +518,8 @@ def _prepare_why(url: str, opts: argparse.Namespace, settings: BaseSettings) -> 
         raise cli.UsageError(f"{url!r} is no URL; http:// or https:// is needed", print_help=False)
 
     async def explain_url(operator: Operator) -> int:
+        from newscrawler.crawl.url_explain import trace  # extraction, for this verb alone
+
         try:
             found = await trace(url, operator, settings)
         except SitesError as exc:

@@ -7,17 +7,19 @@ import argparse
 import asyncio
 import signal
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import RedisError
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli
-from newscrawler.crawl import monitoring, services
-from newscrawler.crawl.monitoring import Report
+from newscrawler.crawl import services
 from newscrawler.fleet.history import HistoryUnavailable
 from newscrawler.frontier.types import FrontierError
 from newscrawler.store.base import StoreError
+
+if TYPE_CHECKING:
+    from newscrawler.crawl.monitoring import Report
 
 VERBS = {
     "look": "one look: a row per incident that is open; exit code 1 when there is any",
@@ -79,7 +81,13 @@ class Command(cli.Command):
             services.stop_embedded(settings)
 
 
+# Each verb imports the monitor itself: Spidermon and the work on selector sets, which no other
+# command needs at its start.
+
+
 async def _look(settings: BaseSettings, opts: argparse.Namespace) -> int:
+    from newscrawler.crawl import monitoring
+
     async with monitoring.open_monitor(settings) as monitor:
         if opts.every is None:
             report = await monitor.round()
@@ -102,6 +110,8 @@ def _told(report: Report) -> None:
 
 
 def show(report: Report, as_json: bool) -> None:
+    from newscrawler.crawl import monitoring
+
     rows: list[dict[str, Any]] = [
         {
             "since": moment(one.since_ms),
@@ -136,6 +146,8 @@ def moment(ms: int) -> str:
 
 
 async def _preload(settings: BaseSettings, opts: argparse.Namespace) -> int:
+    from newscrawler.crawl import monitoring
+
     async with monitoring.open_monitor(settings) as monitor:
         now_ms = await monitor.operator.now_ms()
         done = await monitoring.preload(settings, monitor.history, now_ms)
@@ -147,6 +159,8 @@ async def _preload(settings: BaseSettings, opts: argparse.Namespace) -> int:
 
 
 async def _test(settings: BaseSettings, opts: argparse.Namespace) -> int:
+    from newscrawler.crawl import monitoring
+
     async with monitoring.open_monitor(settings) as monitor:
         if not monitor.ways:
             cli.fail("no way is set: ALERT_WEBHOOK_URL, ALERT_MAIL_TO, ALERT_SLACK_URL, ...")

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from scrapy.settings import BaseSettings
@@ -24,14 +24,12 @@ from newscrawler import cli
 from newscrawler.commands import sites as sites_command
 from newscrawler.crawl import services
 from newscrawler.crawl.announced_lists import Announced
-from newscrawler.crawl.polite_fetch import FetchedPage, fetch_polite
 from newscrawler.crawl.websub import Subscription, Subscriptions
 from newscrawler.discovery import list_revisits, onboarding, overlay, proposal, seed_worth
 from newscrawler.discovery.feeds import parse_feed
 from newscrawler.discovery.seeds import Seed, seed_links, seeds
 from newscrawler.discovery.sites import Refusal, Site, Sites, SitesError
 from newscrawler.extraction.document import Document
-from newscrawler.fetch.client import FetchError
 from newscrawler.fleet.freshness import span
 from newscrawler.frontier import connect
 from newscrawler.frontier.found import FoundSeeds
@@ -40,6 +38,9 @@ from newscrawler.items import Kind, Link, Outcome
 from newscrawler.store.base import StoreError
 from newscrawler.web import urls
 from newscrawler.web.robots import RobotsRules
+
+if TYPE_CHECKING:
+    from newscrawler.crawl.polite_fetch import FetchedPage
 
 VERBS = {
     "list": ("[SITE]", "a row per seed, those known to be dead too"),
@@ -291,6 +292,9 @@ def _unknown_seeds(site: Site, found: onboarding.Found) -> dict[str, Kind]:
 
 def _examined(settings: BaseSettings, url: str) -> tuple[FetchedPage, Document, onboarding.Found]:
     """The home page, fetched as politely as any page. Exit 1 when it cannot be had."""
+    from newscrawler.crawl.polite_fetch import fetch_polite  # aiohttp
+    from newscrawler.fetch.client import FetchError
+
     try:
         page = asyncio.run(fetch_polite(url, settings))
         sitemaps = _robots_sitemaps(settings, urls.domain_of(page.url))
@@ -307,6 +311,9 @@ def _examined(settings: BaseSettings, url: str) -> tuple[FetchedPage, Document, 
 def _read_indexes(settings: BaseSettings, found: onboarding.Found) -> None:
     """The site's own pages of feeds and sections, each fetched at its delay; one that
     cannot be had is left out."""
+    from newscrawler.crawl.polite_fetch import fetch_polite  # aiohttp
+    from newscrawler.fetch.client import FetchError
+
     for url in found.indexes:
         try:
             page = asyncio.run(fetch_polite(url, settings))

@@ -17,7 +17,6 @@ from scrapy.settings import BaseSettings
 from newscrawler import cli
 from newscrawler.crawl import services
 from newscrawler.crawl.render_lessons import RenderLessons
-from newscrawler.crawl.rendering import browser_of
 from newscrawler.discovery import contact, overlay
 from newscrawler.discovery.sites import Site, Sites, SitesError
 from newscrawler.fetch.browser import BrowserUnavailable
@@ -469,6 +468,8 @@ def render(settings: BaseSettings, args: list[str]) -> None:
         cli.note("What was learnt of it is forgotten; workers that run now know within 30 s")
     if word == "on":
         try:
+            from newscrawler.crawl.rendering import browser_of  # aiohttp
+
             browser_of(settings)
         except BrowserUnavailable as exc:
             cli.note(f"There is no browser here: {exc}")

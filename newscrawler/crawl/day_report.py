@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from newscrawler import metrics
 from newscrawler.crawl import services
-from newscrawler.crawl.selector_jobs import GenerationConfig
 from newscrawler.fleet.alarms import FIELDS
 from newscrawler.fleet.freshness import LATE, STAGES, figures
 from newscrawler.fleet.history import HOUR_MS, History, day_of
@@ -305,6 +304,8 @@ async def _selectors(
 
 
 def _models(settings: BaseSettings, stats: Mapping[str, int]) -> dict[str, Any]:
+    from newscrawler.crawl.selector_jobs import GenerationConfig  # all that makes sets
+
     limits = GenerationConfig.of(settings).limits
     read = stats.get(metrics.labelled(metrics.LLM_TOKENS, "in"), 0)
     written = stats.get(metrics.labelled(metrics.LLM_TOKENS, "out"), 0)

@@ -25,7 +25,6 @@ from newscrawler.crawl.waits import Waits
 from newscrawler.discovery import article_revisits, overlay
 from newscrawler.discovery.sites import Site, Sites, SitesError
 from newscrawler.fetch import address_guard
-from newscrawler.fetch.render import RenderRules
 from newscrawler.fleet.history import HistoryUnavailable
 from newscrawler.fleet.identity import is_dead_worker as is_dead_worker
 from newscrawler.fleet.identity import worker_id as worker_id
@@ -354,6 +353,7 @@ def preflight(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
     article_revisits.max_age_s(spider_args.get("since"), settings.getfloat("ARTICLE_MAX_AGE_DAYS"))
     from newscrawler.crawl.virus_scan import scanner_of
     from newscrawler.fetch.client import FetchRules  # aiohttp, which `scrapy search` does not need
+    from newscrawler.fetch.render import RenderRules
 
     scanner_of(settings)
     RenderRules.from_settings(settings)

@@ -14,13 +14,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-import aiohttp
-
 from newscrawler.crawl.signature import SIGNATURE_HEADER, sign
 from newscrawler.store.events import Event, EventsRefused
 from newscrawler.utils.display import shown
 
 if TYPE_CHECKING:
+    import aiohttp
     from scrapy.settings import BaseSettings
 
 _AWAY = frozenset({401, 403, 404, 408, 425, 429, 502, 503, 504})
@@ -50,18 +49,21 @@ class Post:
     def __init__(self, url: str, secret: str, timeout_s: float = 10.0) -> None:
         self._url = url
         self._secret = secret
-        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
+        self._timeout_s = timeout_s
         self._session: aiohttp.ClientSession | None = None
         self.host = urlsplit(url).hostname or "?"
 
     async def send(self, message: dict[str, Any], headers: dict[str, str]) -> tuple[int, str]:
         """Status and begin of the answer. :raises ReceiverAway: there is none"""
+        import aiohttp  # what only looks at sinks and ways of telling does without it
+
         body = json.dumps(message, ensure_ascii=False).encode()
         headers = {"Content-Type": "application/json", "User-Agent": "newscrawler", **headers}
         if self._secret:
             headers[SIGNATURE_HEADER] = sign(body, self._secret)
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=self._timeout)
+            timeout = aiohttp.ClientTimeout(total=self._timeout_s)
+            self._session = aiohttp.ClientSession(timeout=timeout)
         try:
             async with self._session.post(
                 self._url, data=body, headers=headers, allow_redirects=False

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from newscrawler.fleet.rows import Rows, SiteRow
-from newscrawler.utils.display import line_shown
+from newscrawler.utils.display import clock_text, line_shown
 
 Mode = Literal["live", "plain", "off"]
 MODES: dict[str, Mode | None] = {"auto": None, "live": "live", "plain": "plain", "off": "off"}
@@ -47,11 +47,6 @@ def choose_mode(setting: str, stream: TextIO, environment: dict[str, str]) -> Mo
         return "off"
     is_terminal = stream.isatty() and environment.get("TERM", "") not in ("", "dumb")
     return "live" if is_terminal else "plain"
-
-
-def clock_text(seconds: float) -> str:
-    hours, rest = divmod(int(seconds), 3600)
-    return f"{hours:02d}:{rest // 60:02d}:{rest % 60:02d}"
 
 
 def problems_text(rows: Rows, most: int = 8) -> str:

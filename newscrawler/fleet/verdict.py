@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from newscrawler import metrics
-from newscrawler.fleet.progress import clock_text
 from newscrawler.fleet.rows import UNREACHABLE
+from newscrawler.utils.display import clock_text
 
 NOTHING_FETCHED = (
     "Nothing at all could be fetched. Is there a network? `scrapy doctor` checks this machine."

@@ -22,6 +22,7 @@ from typing import IO, Any
 import orjson
 
 from newscrawler import metrics
+from newscrawler.fleet.verdict import nothing_due
 from newscrawler.items import Article
 from newscrawler.store import codec
 from newscrawler.utils.display import shown
@@ -102,8 +103,6 @@ class Crawler:
                 self.stats = process.stats()
             process.raise_if_failed()
             if metrics.nothing_was_due(self.stats):
-                from newscrawler.fleet.verdict import nothing_due  # rich, which few crawls need
-
                 self.reason = nothing_due(self.stats)
                 logger.warning("Nothing was fetched reason=%s", self.reason)
 

@@ -78,3 +78,9 @@ def cell(value: Any) -> Any:
 def iso_of(ms: int) -> str:
     """Milliseconds since the epoch as "2026-11-22T08:30:00+00:00"."""
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")
+
+
+def clock_text(seconds: float) -> str:
+    """ "01:02:03", whole seconds."""
+    hours, rest = divmod(int(seconds), 3600)
+    return f"{hours:02d}:{rest // 60:02d}:{rest % 60:02d}"

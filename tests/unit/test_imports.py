@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 #: Of use to few commands, and a twentieth of a second of CPU or more each (rapidfuzz: less).
 HEAVY = {
+    "aiohttp",
     "elasticsearch",
     "fastapi",
     "feedparser",
@@ -16,6 +17,8 @@ HEAVY = {
     "openai",
     "rapidfuzz",
     "requests",
+    "rich",
+    "spidermon",
     "starlette",
     "tantivy",
     "trafilatura",
