@@ -80,7 +80,7 @@ chaos: $(DEV_STAMP)  ## the long proofs: kill -9 in a loop, big queues
 lint: $(DEV_STAMP)  ## ruff and mypy
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check . || { echo "run: .venv/bin/ruff format ." >&2; exit 1; }
-	@$(BIN)/mypy newscrawler evaluation
+	@$(BIN)/mypy newscrawler evaluation benchmarks
 
 demo: $(DEV_STAMP)  ## crawl a simulated news web and compare with its truth (two minutes)
 	@$(BIN)/python -m tests.newsweb.demo $(ARGS)

@@ -132,7 +132,7 @@ def measure(commands: list[list[str]], env: dict[str, str], log: Path, limit_s: 
                 _kill(list(running.values()))
                 text = log.read_text(errors="replace")[-2000:]
                 raise SystemExit(
-                    f"{process.args} failed with {process.returncode}, see {log}:\n{text}"
+                    f"{process.args!r} failed with {process.returncode}, see {log}:\n{text}"
                 )
         wall_s = time.monotonic() - started
         for out in outs:
@@ -155,7 +155,8 @@ def _ended(pids: set[int], deadline: float) -> tuple[int, int, resource.struct_r
 def _where_it_hangs(running: list[subprocess.Popen[bytes]], log: Path, limit_s: float) -> str:
     """The dumps of the processes go to their log; its end and its place are told."""
     for process in running:
-        signals = (signal.SIGUSR2, signal.SIGUSR1) if "benchmarks.dumping" in process.args else ()
+        dumps = isinstance(process.args, list) and "benchmarks.dumping" in process.args
+        signals = (signal.SIGUSR2, signal.SIGUSR1) if dumps else ()
         for number in signals:
             process.send_signal(number)
             with contextlib.suppress(subprocess.TimeoutExpired):

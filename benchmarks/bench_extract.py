@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import trafilatura
+from trafilatura.settings import Document as TrafilaturaDocument
 
 from evaluation import score_tables
 from newscrawler import cli
@@ -140,8 +141,8 @@ def _ours(body: bytes, url: str) -> dict[str, Any]:
 
 def _trafilatura(body: bytes, url: str) -> dict[str, Any]:
     found = trafilatura.bare_extraction(body, url=url, with_metadata=True, include_comments=False)
-    if found is None:
-        return {}
+    if not isinstance(found, TrafilaturaDocument):
+        return {}  # it found nothing
     return {
         "title": found.title,
         "content": found.text,

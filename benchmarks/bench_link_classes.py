@@ -129,14 +129,16 @@ class Reader:
                 needs_evidence=link.kind is not Kind.ARTICLE,
             )  # fmt: skip
         answer = read(task)
-        where = {"parent": link.url_id, "depth": 1, "now_ms": self.now_ms}
+        parent, now_ms = link.url_id, self.now_ms
         if not isinstance(answer, Html):
-            found = self.finder.entry_links(answer.entries, **where)
+            found = self.finder.entry_links(answer.entries, parent=parent, depth=1, now_ms=now_ms)
             self.learning.note_list(page, ListRead(found), ())
             return found.links
         self.learning.note_doubtful(self.site, answer.doubtful)
         self.finder.use(self.sites)
-        found = self.finder.find(answer.hrefs, answer.base_url, max_depth=9, **where)
+        found = self.finder.find(
+            answer.hrefs, answer.base_url, parent=parent, depth=1, now_ms=now_ms, max_depth=9
+        )
         if not page.is_list:
             self.learning.note_page(
                 page, HtmlRead(found, answer.robots, answer.extraction, answer.form)
@@ -218,8 +220,11 @@ def measured(seed: int, args: argparse.Namespace) -> tuple[list[Score], list[Sco
 def main() -> int:
     args = options()
     rows = [measured(int(seed), args) for seed in args.seeds.split(",")]
-    for label, number in (("all addresses", 0), ("unseen addresses", 1)):
-        scores: list[Score] = [score for row in rows for score in row[number]]
+    found = {
+        "all addresses": [score for row in rows for score in row[0]],
+        "unseen addresses": [score for row in rows for score in row[1]],
+    }
+    for label, scores in found.items():
         total = Score("all")
         for score in scores:
             total.pairs.update(score.pairs)

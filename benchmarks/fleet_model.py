@@ -471,7 +471,7 @@ class Simulation:
         shards = self.fleet.shards
         if shards == 1:
             return 0.0, 0.0
-        events = len({one.lease.domain for one in [*acks, *fetched]})
+        events = len({*(ack.lease.domain for ack in acks), *(one.lease.domain for one in fetched)})
         touched = shards * (1 - (1 - 1 / shards) ** events)
         touched = min(float(shards), max(1.0, touched + (1 - touched / shards) * (k > 0)))
         asks_all = self.fleet.call_all or granted < k or not (k or events)

@@ -240,11 +240,11 @@ def compare(before: Path, after: Path) -> int:
     different = 0
     for name in names:
         old, new = before / name, after / name
-        texts = [p.read_text().splitlines() if p.exists() else ["(no file)"] for p in (old, new)]
-        if texts[0] == texts[1]:
+        was, is_ = (p.read_text().splitlines() if p.exists() else ["(no file)"] for p in (old, new))
+        if was == is_:
             continue
         different += 1
-        lines = list(difflib.unified_diff(*texts, lineterm="", n=0))
+        lines = list(difflib.unified_diff(was, is_, lineterm="", n=0))
         print(f"{name}: {len(lines)} lines differ")
         for line in lines[2:8]:
             print("   ", line[:300])
