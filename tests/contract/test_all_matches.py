@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import cast
 from zoneinfo import ZoneInfo
 
+import orjson
 import pytest
 
 from newscrawler.items import Article
-from newscrawler.store.base import Query, QueryError, WholeStore
-from tests.contract.articles import CORPUS, START, article, filler
+from newscrawler.store.base import DEEPEST, Query, QueryError, WholeStore
+from newscrawler.store.export import export, matches
+from tests.contract.articles import CORPUS, START, article, article_id, filler
 from tests.contract.conftest import StoreOf
 
 GOLD = [article(f"g{n}", f"Giá vàng phiên {n}", filler(n)) for n in range(25)]
@@ -148,3 +151,24 @@ async def test_headlines_are_those_of_a_span(store: WholeStore) -> None:
         ("Bão số 5 đổ bộ Hà Nội", "vnexpress.net", START + timedelta(days=1)),
         ("Giá vàng tăng mạnh", "tuoitre.vn", START + timedelta(days=2)),
     ]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["sqlite", "elasticsearch"], indirect=True)
+async def test_neither_cursor_nor_export_ends_at_ten_thousand(
+    store: WholeStore, tmp_path: Path
+) -> None:
+    """A page of hits does: no search goes deeper."""
+    many = DEEPEST + 250
+    for first in range(0, many, 500):
+        made = range(first, min(many, first + 500))
+        await store.put([article(f"m{n}", f"Tin số {n}", "nhanh") for n in made])
+    await store.refresh()
+    with pytest.raises(QueryError, match="10,000"):
+        await store.search(Query("tin nhanh", page=DEEPEST // 100, size=100))
+    wanted = {article_id(f"m{n}") for n in range(many)}
+    found = await every(store, Query("tin nhanh"), 500)
+    assert len(found) == many and {a.id for a in found} == wanted
+    out = tmp_path / "out.jsonl"
+    assert await export(matches(store, Query("tin nhanh")), "jsonl", out) == many
+    assert {orjson.loads(line)["id"] for line in out.read_bytes().splitlines()} == wanted
