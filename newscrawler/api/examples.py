@@ -7,6 +7,7 @@ from typing import Any
 
 from newscrawler.api.data import article_json, listed_json
 from newscrawler.items import Article
+from newscrawler.store import citation
 
 _ID = "9f8c2d5e7a1b4c3d9f8c2d5e7a1b4c3d"
 _STORED = Article(
@@ -73,7 +74,6 @@ _SEED_ANSWER: dict[str, Any] = {
     "total_pages": 1,
 }
 
-#: "METHOD path" -> a body that the route may answer with.
 _TAKEN_DOWN: dict[str, Any] = {
     "target": "https://example.vn/a-4801.html",
     "reason": "court order 12/2026",
@@ -94,6 +94,16 @@ _TAKEN_DOWN: dict[str, Any] = {
     },
 }
 
+_FRESHNESS: dict[str, Any] = {"articles": 41, "p50_s": 74.0, "p95_s": 310.0}
+_COUNTS: dict[str, Any] = {
+    "queued": 159,
+    "leased": 2,
+    "waiting": 880,
+    "quarantined": 0,
+    "domains": 1,
+}
+
+#: "METHOD path" -> a body that the route may answer with, as JSON.
 EXAMPLES: dict[str, Any] = {
     "GET /api/search": {
         "query": "giá vàng",
@@ -140,6 +150,158 @@ EXAMPLES: dict[str, Any] = {
     "GET /api/articles/{article_id}": _ARTICLE,
     "GET /api/articles/{article_id}/versions": [_ARTICLE],
     "GET /api/articles/{article_id}/related": [_LISTED],
+    "GET /api/articles": {
+        "articles": [_ARTICLE],
+        "cursor": "eNqLVipOLSpLLVKyUlAqzixRqgUANUsFtQ",
+        "total": 812,
+        "relaxed": "",
+        "read_as": "giá vàng",
+    },
+    "GET /api/trends": {
+        "day": "2026-11-21",
+        "titles": 120,
+        "past": 3_310,
+        "terms": [
+            {
+                "term": "giá vàng",
+                "articles": 9,
+                "expected": 1.2,
+                "score": 10.33,
+                "headlines": [
+                    {
+                        "id": _ID,
+                        "site": "example.vn",
+                        "title": "Giá vàng tăng trở lại",
+                        "published": "2026-11-21T08:30:00+07:00",
+                    }
+                ],
+            }
+        ],
+    },
+    "GET /api/sites": [
+        {
+            "id": "example.vn",
+            "name": "Example",
+            "hosts": ["example.vn"],
+            "cls": "high",
+            "enabled": True,
+            "articles": 812,
+            "updated": 40,
+            "pages": 1_930,
+            "last_fetch": "2026-11-21T01:31:40+00:00",
+            "last_new": "2026-11-21T01:31:40+00:00",
+            "freshness": {**_FRESHNESS, "days": 7, "stages": {"fetch": _FRESHNESS}},
+            "errors": {"RETRY(timeout)": 2},
+            "error_count": 2,
+            "outcomes": {"DONE": 1_928, "RETRY": 2},
+            "last_error": "RETRY(timeout)",
+            "queued": 159,
+            "leased": 2,
+            "delay_s": 2.0,
+            "state": "crawled",
+            "state_kind": "good",
+        }
+    ],
+    "GET /api/frontier": {
+        "now_ms": 1_795_225_900_000,
+        "counts": _COUNTS,
+        "totals": _COUNTS,
+        "classes": {"high": {"queued": 159, "waiting": 880, "leased": 2, "domains": 1}},
+        "shards": {"0": {"queued": 159, "waiting": 880, "leased": 2, "domains": 1}},
+        "workers": {"w1-4711-9c2f": 2},
+        "caps": {},
+        "stats": {"acked": 1_930},
+        "domains": [
+            {
+                "domain": "example.vn",
+                "site": "example.vn",
+                "queued": 159,
+                "waiting": 880,
+                "leased": 2,
+                "delay_ms": 2_000.0,
+                "note": "",
+            }
+        ],
+    },
+    "GET /api/workers": {
+        "alive": 1,
+        "message": "",
+        "workers": [
+            {
+                "id": "w1-4711-9c2f",
+                "alive": True,
+                "age_s": 1.4,
+                "beat_ms": 1_795_225_898_600,
+                "host": "w1",
+                "pid": 4711,
+                "job": "",
+                "pages": 1_930,
+                "pages_per_s": 1.8,
+                "cpu_percent": 31.0,
+                "memory_bytes": 168_000_000,
+            }
+        ],
+    },
+    "GET /api/status": {
+        "articles": 812,
+        "newest": "2026-11-21T01:31:40+00:00",
+        "workers": 1,
+        "silent_workers": 0,
+        "pages": 1_930,
+        "pages_per_s": 1.8,
+        "in_flight": 2,
+        "queued": 159,
+        "leased": 2,
+        "waiting": 880,
+        "problems": [],
+    },
+    "GET /api/fleet/history": {
+        "hours": 1,
+        "step_minutes": 1,
+        "steps": [
+            {
+                "at": "2026-11-21T01:30:00+00:00",
+                "covered_s": 60.0,
+                "pages": 108,
+                "articles_new": 31,
+                "articles_updated": 2,
+                "pages_per_minute": 108.0,
+                "articles_per_minute": 33.0,
+                "errors": {"RETRY(timeout)": 1},
+                "workers": 1,
+                "in_flight": 2,
+                "queued": 159,
+                "waiting": 880,
+                "freshness_p50_s": 74.0,
+                "freshness_p95_s": 310.0,
+            }
+        ],
+    },
+    "GET /api/why": {
+        "url": "https://example.vn/admin/",
+        "text": "robots.txt of example.vn forbids it: it is not fetched",
+        "refused": None,
+        "found_on": None,
+        "record": None,
+        "domain": None,
+        "robots": "Disallow: /admin/",
+        "selector_set": None,
+        "article": None,
+    },
+    "GET /api/selectors": [
+        {
+            "domain": "example.vn",
+            "state": "active",
+            "active": "3",
+            "probation": None,
+            "pinned": False,
+            "made_by": "induction",
+            "versions": 3,
+            "shadow": "",
+            "samples": 12,
+            "reason": "",
+        }
+    ],
     "POST /api/crawls": _CRAWL,
     "GET /api/crawls": [_CRAWL],
     "GET /api/crawls/{crawl_id}": _CRAWL,
@@ -242,5 +404,51 @@ EXAMPLES: dict[str, Any] = {
         "store": "ok",
         "redis": "ok",
         "data": "a1b2c3",
+    },
+}
+
+_EVENT = (
+    '{"type": "article.new", "at": "2026-11-21T01:31:41.310+00:00", "id": "' + _ID + '",'
+    ' "url": "https://example.vn/gia-vang-4801.html", "site": "example.vn", "version": "1",'
+    ' "title": "Giá vàng tăng trở lại", "published": "2026-11-21T01:30:00+00:00"}'
+)
+_RSS = """<?xml version='1.0' encoding='utf-8'?>
+<rss version="2.0"><channel><title>giá vàng</title><link>https://news.example/?q=gi%C3%A1+v%C3%A0ng</link>
+<item><title>Giá vàng tăng trở lại</title><link>https://example.vn/gia-vang-4801.html</link>
+<pubDate>Sat, 21 Nov 2026 01:30:00 GMT</pubDate></item></channel></rss>
+"""
+_ATOM = """<?xml version='1.0' encoding='utf-8'?>
+<feed xmlns="http://www.w3.org/2005/Atom"><title>giá vàng</title>
+<updated>2026-11-21T01:30:00Z</updated><entry><title>Giá vàng tăng trở lại</title><link href="https://example.vn/gia-vang-4801.html"/>
+<updated>2026-11-21T01:30:00Z</updated></entry></feed>
+"""
+_JSON_FEED = """{"version": "https://jsonfeed.org/version/1.1", "title": "giá vàng", "items": [
+{"id": "9f8c2d5e7a1b4c3d9f8c2d5e7a1b4c3d", "url": "https://example.vn/gia-vang-4801.html",
+"title": "Giá vàng tăng trở lại", "date_published": "2026-11-21T01:30:00Z"}]}
+"""
+
+#: "METHOD path" -> media type -> the beginning of a text that the route may answer with. Parquet is
+#: no text.
+TEXTS: dict[str, dict[str, str]] = {
+    "GET /api/articles/{article_id}/cite": {
+        media.partition(";")[0]: citation.cite(_STORED, style, "Example", UTC)
+        for style, media in citation.MEDIA.items()
+    },
+    "GET /api/export": {
+        "text/csv": "id,url,site,title\r\n"
+        f"{_ID},{_STORED.url},example.vn,Giá vàng tăng trở lại\r\n",
+        "application/x-ndjson": f'{{"id": "{_ID}", "url": "{_STORED.url}"}}\n',
+    },
+    "GET /api/attention": {
+        "text/csv": "start,articles,published,share\r\n2026-11-21,3,120,0.025\r\n"
+    },
+    "GET /api/events": {
+        "text/event-stream": f"id: 1795225901310-0\nevent: article.new\ndata: {_EVENT}\n\n"
+    },
+    "GET /feed.rss": {"application/rss+xml": _RSS},
+    "GET /feed.atom": {"application/atom+xml": _ATOM},
+    "GET /feed.json": {"application/feed+json": _JSON_FEED},
+    "GET /metrics": {
+        "text/plain": "# TYPE newscrawler_up gauge\nnewscrawler_up 1\n",
     },
 }

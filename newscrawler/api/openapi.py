@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from newscrawler.api.access import COOKIE
-from newscrawler.api.examples import EXAMPLES
+from newscrawler.api.examples import EXAMPLES, TEXTS
 from newscrawler.api.guard import FEED_PATHS, OPEN_PATHS
 from newscrawler.api.models import Error
 
@@ -64,10 +64,10 @@ def _security(path: str) -> list[dict[str, list[str]]]:
 
 
 def _with_example(responses: dict[str, Any], name: str) -> None:
-    example = EXAMPLES.get(name)
-    if example is None:
-        return
+    examples: dict[str, Any] = dict(TEXTS.get(name, {}))
+    if name in EXAMPLES:
+        examples["application/json"] = EXAMPLES[name]
     for status in ("200", "201", "202"):
-        content = responses.get(status, {}).get("content", {}).get("application/json")
-        if content is not None:
-            content["example"] = example
+        for media, content in responses.get(status, {}).get("content", {}).items():
+            if media.partition(";")[0] in examples:
+                content["example"] = examples[media.partition(";")[0]]

@@ -20,7 +20,7 @@ from newscrawler.api.access import Access, make_token
 from newscrawler.api.app import create_app
 from newscrawler.api.cors import Cors
 from newscrawler.api.deps import Deps
-from newscrawler.api.examples import EXAMPLES
+from newscrawler.api.examples import EXAMPLES, TEXTS
 from newscrawler.api.limits import Limits
 from newscrawler.api.rate import MOST_CALLERS, Rate
 from newscrawler.api.server import start_in_thread
@@ -251,11 +251,28 @@ def test_examples_are_answers_that_the_routes_may_give() -> None:
     for name, example in EXAMPLES.items():
         TypeAdapter(models[name]).validate_python(example)
         method, path = name.split()
-        responses = described["paths"][path][method.lower()]["responses"]
-        shown = [
-            content["example"]
-            for answer in responses.values()
-            for content in answer.get("content", {}).values()
-            if "example" in content
-        ]
-        assert shown == [example]
+        shown = examples_of(described["paths"][path][method.lower()])
+        assert shown["application/json"] == example
+
+
+def examples_of(operation: dict[str, Any]) -> dict[str, Any]:
+    """Media type -> example of an answer that is no error; None: it has none."""
+    return {
+        media: content.get("example")
+        for status, answer in operation["responses"].items()
+        if status.startswith("2")
+        for media, content in answer.get("content", {}).items()
+    }
+
+
+def test_every_route_has_an_example_of_each_form_of_its_answer() -> None:
+    _, described = document()
+    named, without = set(), set()
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            examples = examples_of(operation)
+            assert examples, (method, path)
+            named.add(f"{method.upper()} {path}")
+            without |= {(path, media) for media, one in examples.items() if not one}
+    assert without == {("/api/export", "application/vnd.apache.parquet")}, "no text at all"
+    assert set(EXAMPLES) | set(TEXTS) == named, "an example of a route that is gone"
