@@ -440,7 +440,7 @@ TEXTS: dict[str, dict[str, str]] = {
         "application/x-ndjson": f'{{"id": "{_ID}", "url": "{_STORED.url}"}}\n',
     },
     "GET /api/attention": {
-        "text/csv": "start,articles,published,share\r\n2026-11-21,3,120,0.025\r\n"
+        "text/csv": "day,articles,published,share,example.vn\r\n2026-11-21,3,120,0.025,3\r\n"
     },
     "GET /api/events": {
         "text/event-stream": f"id: 1795225901310-0\nevent: article.new\ndata: {_EVENT}\n\n"
