@@ -27,6 +27,7 @@ from scrapy.utils.defer import _schedule_coro
 from scrapy.utils.log import get_scrapy_root_handler
 
 from newscrawler import __version__, metrics
+from newscrawler.crawl import opening
 from newscrawler.crawl import services as services_module
 from newscrawler.crawl.ingest import COUNTED_FIELDS
 from newscrawler.crawl.log_files import JsonLogHandler
@@ -165,7 +166,7 @@ class CrawlReporter:
             settings.get("PROGRESS") or "auto", sys.stderr, dict(os.environ)
         )
         self.rows = Rows()
-        self.log_file = LogToFile(services_module.data_dir(settings) / "logs" / "crawl.log")
+        self.log_file = LogToFile(opening.data_dir(settings) / "logs" / "crawl.log")
         self.display = progress.make_display(self.mode, sys.stderr)
         self.worker = services.worker
         self.started = time.monotonic()
@@ -353,7 +354,7 @@ class JsonLog:
         settings = crawler.settings
         self.crawler = crawler
         self.handler = JsonLogHandler(
-            services_module.json_log_dir(settings),
+            opening.json_log_dir(settings),
             services.worker,
             max_bytes=settings.getint("LOG_JSON_BYTES"),
             keep=settings.getint("LOG_JSON_FILES"),
@@ -601,7 +602,7 @@ class MetricsExtension:
             id=services.worker,
             host=socket.gethostname(),
             pid=os.getpid(),
-            job=services_module.job_of(self.crawler.spider),
+            job=opening.job_of(self.crawler.spider),
             started_ms=self.started_ms,
             beat_ms=int(time.time() * 1000),
             cpu_s=round(self.meter.cpu_s(), 2),
@@ -623,7 +624,7 @@ class MetricsExtension:
     def _disk(self) -> dict[str, float]:
         """Of the data folder."""
         try:
-            usage = shutil.disk_usage(services_module.data_dir(self.crawler.settings))
+            usage = shutil.disk_usage(opening.data_dir(self.crawler.settings))
         except OSError:
             return {}
         return {"disk_bytes": usage.total, "free_disk_bytes": usage.free}

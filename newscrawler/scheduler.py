@@ -32,7 +32,9 @@ from twisted.python.failure import Failure
 
 from newscrawler import metrics
 from newscrawler.crawl.lease_loop import LeaseLoop
-from newscrawler.crawl.services import Services, StartRefused, refuse_to_flush, services_of
+from newscrawler.crawl.opening import StartRefused
+from newscrawler.crawl.preflight import refuse_to_flush
+from newscrawler.crawl.services import Services, services_of
 from newscrawler.discovery.sites import Refusal
 from newscrawler.frontier import connect_blocking, redis_cluster
 from newscrawler.frontier.queue import FrontierUnavailable

@@ -112,10 +112,10 @@ def site_facts(sites: Iterable[Any]) -> dict[str, SiteFacts]:
 
 
 def mark_of(settings: BaseSettings) -> str:
-    from newscrawler.crawl import services
+    from newscrawler.crawl import opening
 
     return data_mark(
-        services.data_dir(settings),
+        opening.data_dir(settings),
         settings.get("ARTICLE_STORE") or "",
         settings.get("ARTICLE_INDEX") or "",
     )
@@ -124,35 +124,35 @@ def mark_of(settings: BaseSettings) -> str:
 def open_deps(settings: BaseSettings, access: Access) -> Deps:
     """Stores, sites and Redis of these settings. A Redis or a sites file that cannot be had costs a
     log line and a notice on the page, not the search."""
-    from newscrawler.crawl import services
+    from newscrawler.crawl import opening, site_choice
     from newscrawler.crawl.article_pictures import open_pictures
 
     deps = Deps(
-        store=services.open_article_store(settings),
+        store=opening.open_article_store(settings),
         access=access,
         limits=Limits(per_minute=settings.getint("API_REQUESTS_PER_MINUTE")),
         cors=Cors.parse(settings.get("API_CORS_ORIGINS") or ""),
         settings=settings,
         pictures=open_pictures(settings),
-        audit=AuditLog(services.data_dir(settings), time.time),
+        audit=AuditLog(opening.data_dir(settings), time.time),
         mark=mark_of(settings),
         zone=zone_of(settings["READER_ZONE"]),
     )
     try:
-        deps.sites = site_facts(services.load_sites(settings))
+        deps.sites = site_facts(site_choice.load_sites(settings))
     except Exception as exc:  # SitesError, or the file cannot be read
         logger.error("Sites are not known to the search page error=%s", exc)
     try:
-        deps.raw = services.open_raw_store(settings)
+        deps.raw = opening.open_raw_store(settings)
     except Exception as exc:  # RawStoreUnavailable: sets are judged without pages
         logger.error("Raw pages are not known to the search page error=%s", exc)
     try:
         from newscrawler.frontier import connect
         from newscrawler.frontier.queue import Frontier, FrontierConfig
 
-        client = connect(services.redis_url(settings), single=False)
+        client = connect(opening.redis_url(settings), single=False)
         deps.registry = Registry(client)
-        deps.selectors = services.open_selector_store(settings, client)
+        deps.selectors = opening.open_selector_store(settings, client)
         deps.frontier = Frontier(
             client, FrontierConfig(shards=settings.getint("FRONTIER_SHARDS")), "search-page"
         )

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from newscrawler.api import guard, models, parts
 from newscrawler.api.access import Principal
 from newscrawler.api.data import DataReader, plain
-from newscrawler.crawl import services
+from newscrawler.crawl import opening, site_choice
 from newscrawler.crawl.url_explain import trace
 from newscrawler.discovery import overlay
 from newscrawler.discovery.sites import Site, Sites, SitesError
@@ -154,7 +154,7 @@ def _add_url_changes(app: FastAPI, reader: DataReader) -> None:
         link.revisit, link.band = True, 0
         frontier = await frontier_of(reader)
         reader.deps.audit.note(who, "url.recheck", link.url)
-        await frontier.put_domains(services.domain_policies(sites, settings_of(reader)))
+        await frontier.put_domains(site_choice.domain_policies(sites, settings_of(reader)))
         result = await frontier.add([link])
         if result.refused:
             reasons = ", ".join(result.refused)
@@ -179,7 +179,7 @@ def _add_url_changes(app: FastAPI, reader: DataReader) -> None:
 
 
 def _keep_seed(reader: DataReader, who: Principal, site: Site, link: Link) -> None:
-    folder = services.data_dir(settings_of(reader))
+    folder = opening.data_dir(settings_of(reader))
     reader.deps.audit.note(who, "seed.add", link.url, site.id)
     try:
         state = overlay.read(folder)
@@ -215,7 +215,7 @@ async def frontier_of(reader: DataReader) -> Frontier:
 
 
 def sites_of(reader: DataReader, *, enabled_only: bool = True) -> Sites:
-    read = services.load_sites if enabled_only else services.all_sites
+    read = site_choice.load_sites if enabled_only else site_choice.all_sites
     try:
         return read(settings_of(reader))
     except SitesError as exc:

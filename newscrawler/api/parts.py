@@ -11,7 +11,7 @@ from typing import Any
 
 from newscrawler import __version__
 from newscrawler.api.data import DataReader
-from newscrawler.crawl import services
+from newscrawler.crawl import opening
 from newscrawler.crawl.fleet import nodes_of_config
 from newscrawler.fleet.ledger import Ledger, NodeState
 from newscrawler.fleet.nodes import Node, TargetError
@@ -84,7 +84,7 @@ async def _folder(reader: DataReader) -> list[Row]:
     settings = reader.deps.settings
     if settings is None:
         return []
-    folder = services.data_dir(settings)
+    folder = opening.data_dir(settings)
     usage = await asyncio.to_thread(shutil.disk_usage, folder)
     few = f"{usage.free:,} bytes are left on its disk" if usage.free < LEAST_FREE_BYTES else ""
     load = {"free_bytes": usage.free, "total_bytes": usage.total}

@@ -29,7 +29,7 @@ from newscrawler.api.audit import AuditLog, AuditUnavailable
 from newscrawler.api.data import DataReader
 from newscrawler.api.operator_routes import Body, settings_of
 from newscrawler.api.taking_down import carried_out
-from newscrawler.crawl import services, takedown
+from newscrawler.crawl import opening, takedown
 from newscrawler.discovery.sites import SitesError
 from newscrawler.frontier.types import FrontierError
 from newscrawler.rawstore import RawNotFound, RawStoreUnavailable
@@ -48,7 +48,7 @@ _FILE, _LOCK = "takedown-runs.pending", "takedown-runs.lock"
 _INTERRUPTED = "the server ended; ask again, it goes on"
 _FAILS = (
     FrontierError, StoreError, RawStoreUnavailable, RawNotFound, AuditUnavailable,
-    services.StartRefused, OSError,
+    opening.StartRefused, OSError,
 )  # fmt: skip
 
 
@@ -98,7 +98,7 @@ class Runs:
     def begin(self, settings: BaseSettings, run: Run, who: Principal, copies: bool) -> None:
         """:raises Busy: another one is at work, by whichever process
         :raises OSError: it cannot be written down"""
-        folder = services.data_dir(settings)
+        folder = opening.data_dir(settings)
         log = AuditLog(folder, time.time)
         lock = _lock(folder)
         try:
@@ -250,7 +250,7 @@ def add_takedown(app: FastAPI, reader: DataReader) -> Runs:
     async def told(request: Request) -> list[dict[str, Any]]:
         guard.principal_of(request, "admin")
         settings = reader.deps.settings
-        return [] if settings is None else begun(services.data_dir(settings))
+        return [] if settings is None else begun(opening.data_dir(settings))
 
     @app.get(
         "/api/takedown/blocked",
@@ -274,7 +274,7 @@ def _begin(runs: Runs, settings: BaseSettings, run: Run, who: Principal, copies:
         runs.begin(settings, run, who, copies)
     except Busy:
         at_work = [
-            row["target"] for row in begun(services.data_dir(settings)) if row["state"] == "running"
+            row["target"] for row in begun(opening.data_dir(settings)) if row["state"] == "running"
         ]
         target = at_work[0] if at_work else "another one"
         raise HTTPException(409, f"{target} is being taken down; one at a time") from None

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from newscrawler.crawl import rendering, services, virus_scan
+from newscrawler.crawl import opening, rendering, site_choice, virus_scan
 from newscrawler.fetch import clamav
 from newscrawler.fetch.address_guard import is_literal, parse_overrides
 from newscrawler.fetch.browser import Browser, BrowserUnavailable
@@ -103,7 +103,7 @@ async def identity(settings: BaseSettings) -> list[Finding]:
 
 
 async def disk(settings: BaseSettings) -> list[Finding]:
-    folder = services.data_dir(settings)
+    folder = opening.data_dir(settings)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -136,7 +136,7 @@ async def _redis(settings: BaseSettings) -> AsyncIterator[tuple[Any, str]]:
     from newscrawler.frontier import redis_server as embedded
 
     given = bool(settings.get("REDIS_URL"))
-    url = services.redis_url(settings)
+    url = opening.redis_url(settings)
     client: Any = connect(url, single=False)
     try:
         yield (
@@ -150,7 +150,7 @@ async def _redis(settings: BaseSettings) -> AsyncIterator[tuple[Any, str]]:
     finally:
         await client.aclose()
         if not given:
-            embedded.stop_if_last(services.data_dir(settings))
+            embedded.stop_if_last(opening.data_dir(settings))
 
 
 async def redis(settings: BaseSettings) -> list[Finding]:
@@ -168,7 +168,7 @@ async def redis(settings: BaseSettings) -> list[Finding]:
                 str(exc),
                 todo
                 if settings.get("REDIS_URL")
-                else f"see {services.data_dir(settings) / 'redis' / 'redis.log'}",
+                else f"see {opening.data_dir(settings) / 'redis' / 'redis.log'}",
             )
         ]
     findings = [_redis_version(info, where)]
@@ -231,11 +231,11 @@ def _full_text() -> Finding:
 
 async def articles(settings: BaseSettings) -> list[Finding]:
     uri = settings.get("ARTICLE_STORE") or ""
-    path = services.data_dir(settings) / "articles.db"
+    path = opening.data_dir(settings) / "articles.db"
     if not uri and not path.exists():
         return [Finding("article store", "ok", f"{path} (not made yet)")]
     try:
-        store = services.open_article_store(settings)
+        store = opening.open_article_store(settings)
         try:
             stats = await store.stats()
         finally:
@@ -338,7 +338,7 @@ async def model(settings: BaseSettings) -> list[Finding]:
 
 async def sites(settings: BaseSettings) -> list[Finding]:
     try:
-        loaded = services.load_sites(settings)
+        loaded = site_choice.load_sites(settings)
     except Exception as exc:  # SitesError names file, site, field
         return [Finding("sites", "fail", str(exc), "correct the file or set SITES_FILE")]
     findings = [
@@ -451,7 +451,7 @@ async def names(settings: BaseSettings) -> list[Finding]:
         return []
     try:
         rules = FetchRules.from_settings(settings)
-        enabled = services.load_sites(settings).enabled()
+        enabled = site_choice.load_sites(settings).enabled()
     except Exception:  # SitesError, a wrong setting: said by `sites`, or by the start
         return []
     hosts = [site.hosts[0] for site in enabled if site.hosts and not is_literal(site.hosts[0])]
@@ -525,7 +525,7 @@ async def browser(settings: BaseSettings) -> list[Finding]:
         rules = RenderRules.from_settings(settings)
     except ValueError as exc:
         return [Finding(check, "fail", str(exc), "correct the setting")]
-    wanting = [site.id for site in services.load_sites(settings).enabled() if site.render]
+    wanting = [site.id for site in site_choice.load_sites(settings).enabled() if site.render]
     try:
         executable = rendering.browser_of(settings)
         if not wanting:

@@ -11,7 +11,7 @@ from scrapy.settings import BaseSettings
 
 from newscrawler import cli
 from newscrawler.commands.search import with_store
-from newscrawler.crawl import services
+from newscrawler.crawl import opening
 from newscrawler.items import FIELDS, Article
 from newscrawler.rawstore import RawNotFound, RawStoreUnavailable
 from newscrawler.store import codec, diff
@@ -128,7 +128,7 @@ def _write_html(settings: BaseSettings, article: Article) -> None:
             " pages were off"
         )
     try:
-        raw = services.open_raw_store(settings)
+        raw = opening.open_raw_store(settings)
         try:
             page = raw.read(article.raw_ref)
         finally:

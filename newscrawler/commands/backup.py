@@ -11,7 +11,7 @@ from scrapy.settings import BaseSettings
 
 from newscrawler import cli
 from newscrawler.cli import UsageError
-from newscrawler.crawl import backup, services
+from newscrawler.crawl import backup, opening
 from newscrawler.frontier.types import FrontierError
 from newscrawler.rawstore import RawStoreUnavailable
 from newscrawler.store.base import StoreError
@@ -53,12 +53,12 @@ def answered(settings: BaseSettings, work: Coroutine[Any, Any, backup.Manifest])
         return asyncio.run(work)
     except backup.BackupRefused as exc:
         cli.refuse(str(exc))
-    except (FrontierError, StoreError, RawStoreUnavailable, services.StartRefused) as exc:
+    except (FrontierError, StoreError, RawStoreUnavailable, opening.StartRefused) as exc:
         cli.fail(str(exc))
     except OSError as exc:
         cli.fail(f"{exc.filename or 'disk'}: {exc.strerror or exc}")
     finally:
-        services.stop_embedded(settings)
+        opening.stop_embedded(settings)
 
 
 def told(manifest: backup.Manifest, done: str, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli, metrics
-from newscrawler.crawl import services
+from newscrawler.crawl import opening, preflight
 from newscrawler.discovery.sites import Sites, SitesError
 from newscrawler.fleet.verdict import nothing_due, nothing_fetched
 from newscrawler.frontier.queue import FrontierUnavailable
@@ -86,16 +86,16 @@ class Command(CrawlCommand):
 def check(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
     """Wrong arguments leave with exit code 2, a missing Redis with 1; each says what to do."""
     try:
-        sites = services.preflight(settings, spider_args)
-        cli.run_apart(services.try_stores(settings))
+        sites = preflight.check(settings, spider_args)
+        cli.run_apart(opening.try_stores(settings))
         return sites
     except (
         FrontierUnavailable,
         StoreUnavailable,
         RawStoreUnavailable,
-        services.StartRefused,
+        opening.StartRefused,
     ) as exc:
-        if services.is_scrapyd_job():
+        if opening.is_scrapyd_job():
             logger.critical(
                 "Start refused reason=%s", exc
             )  # stderr is scrapyd's own log, not the job's

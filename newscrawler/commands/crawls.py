@@ -11,9 +11,10 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli
-from newscrawler.crawl import bounded_crawls, services
+from newscrawler.crawl import bounded_crawls, opening, site_choice
 from newscrawler.crawl.bounded_crawls import CrawlBook, CrawlRefused
 from newscrawler.discovery.sites import SitesError
+from newscrawler.fleet import identity
 from newscrawler.fleet.registry import Registry, RegistryUnavailable
 from newscrawler.frontier import connect
 from newscrawler.frontier.operator import layout_of
@@ -84,21 +85,21 @@ def with_frontier(settings: BaseSettings, work: Work) -> int:
     """Runs ``work``; an embedded server is started for it and stopped after."""
 
     async def run() -> int:
-        client: Any = connect(services.redis_url(settings), single=False)
+        client: Any = connect(opening.redis_url(settings), single=False)
         try:
             config = FrontierConfig(shards=(await layout_of(client)).shards)
-            return await work(Frontier(client, config, services.worker_id()))
+            return await work(Frontier(client, config, identity.worker_id()))
         finally:
             await client.aclose()
 
     try:
         return asyncio.run(run())
-    except (FrontierError, services.StartRefused, SitesError) as exc:
+    except (FrontierError, opening.StartRefused, SitesError) as exc:
         cli.fail(str(exc))
     except CrawlRefused as exc:
         cli.refuse(str(exc))
     finally:
-        services.stop_embedded(settings)
+        opening.stop_embedded(settings)
 
 
 async def _done(
@@ -118,7 +119,7 @@ async def _done(
         crawl, _ = await bounded_crawls.begin(
             settings,
             frontier,
-            services.all_sites(settings),
+            site_choice.all_sites(settings),
             url=rest[0],
             levels=opts.levels,
             max_pages=opts.max_pages,

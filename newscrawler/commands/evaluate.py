@@ -268,7 +268,7 @@ class Command(cli.Command):
         """Page id -> set, made of the site's other pages; said on stderr for which
         sites there is one."""
         from evaluation import selector_tiers
-        from newscrawler.crawl import services
+        from newscrawler.crawl import opening
         from newscrawler.crawl.selector_jobs import GenerationConfig, make_llm
         from newscrawler.frontier import connect
         from newscrawler.selectorsets.jobs import Jobs
@@ -287,7 +287,7 @@ class Command(cli.Command):
         async def make() -> selector_tiers.Sets:
             # The model's budget is the fleet's, in Redis; rules spend none.
             client: Any = (
-                connect(services.redis_url(settings), single=False) if llm is not None else None
+                connect(opening.redis_url(settings), single=False) if llm is not None else None
             )
             proposer = Proposer(
                 Jobs(client, config.limits), llm, tier, config.max_input_chars, cached=False

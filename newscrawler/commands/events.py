@@ -12,7 +12,7 @@ from scrapy.settings import BaseSettings
 
 from newscrawler import cli
 from newscrawler.commands.search import with_store
-from newscrawler.crawl import services
+from newscrawler.crawl import opening
 from newscrawler.frontier import connect
 from newscrawler.frontier.types import FrontierError
 from newscrawler.store.base import ArticleStore
@@ -79,7 +79,7 @@ class Command(cli.Command):
         try:
             answer = with_store(settings, work)
         finally:
-            services.stop_embedded(settings)
+            opening.stop_embedded(settings)
         _show(verb, answer, opts.as_json)
 
 
@@ -150,10 +150,10 @@ async def _resend(
     if not letters:
         return 0, []
     try:
-        client = connect(services.redis_url(settings), single=False)
+        client = connect(opening.redis_url(settings), single=False)
     except (FrontierError, ValueError) as exc:
         cli.fail(str(exc))
-    sinks = services.open_event_sinks(settings, client)
+    sinks = opening.open_event_sinks(settings, client)
     taken, left = 0, []
     try:
         for letter in letters:

@@ -14,7 +14,7 @@ from typing import Any
 from scrapy.utils.conf import closest_scrapy_cfg
 
 from newscrawler import cli
-from newscrawler.crawl import fleet, services
+from newscrawler.crawl import fleet, opening, preflight
 from newscrawler.crawl.fleet_control import (
     PATIENCE_S,
     Control,
@@ -119,7 +119,7 @@ class Command(cli.Command):
         with cli.interruptible("Stopped. What was asked for stays wanted: `scrapy fleet status`."):
             try:
                 self.exitcode = self._run(verb, rest, opts, nodes)
-            except (services.StartRefused, ValueError) as exc:
+            except (opening.StartRefused, ValueError) as exc:
                 cli.refuse(str(exc))
             except (FleetRefused, NodeError, RegistryUnavailable, deploying.DeployFailed) as exc:
                 cli.fail(str(exc))
@@ -208,9 +208,10 @@ def _start(text: str, opts: argparse.Namespace) -> Work:
     given = [["setting", text] for text in opts.set]
     for argument in opts.spider_args or []:
         name, equals, value = argument.partition("=")
-        if not equals or name not in services.SPIDER_ARGS:
+        if not equals or name not in preflight.SPIDER_ARGS:
             raise cli.UsageError(
-                f"-a {argument}: the spider takes {', '.join(services.SPIDER_ARGS)}, as NAME=VALUE",
+                f"-a {argument}: the spider takes {', '.join(preflight.SPIDER_ARGS)},"
+                " as NAME=VALUE",
                 print_help=False,
             )
         given.append([name, value])

@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli
-from newscrawler.crawl import services
+from newscrawler.crawl import opening
 from newscrawler.crawl.digests import Channels, NotSent
 from newscrawler.crawl.saved_queries import NAME, Digest, SavedQueries, SavedQuery, entry
 from newscrawler.crawl.webhook import checked_url
@@ -135,7 +135,7 @@ def _made(args: list[str], opts: argparse.Namespace) -> SavedQuery:
 
 def _with_saved(settings: BaseSettings, work: Callable[[SavedQueries], Awaitable[T]]) -> T:
     async def run() -> T:
-        client: Any = connect(services.redis_url(settings), single=False)
+        client: Any = connect(opening.redis_url(settings), single=False)
         try:
             return await work(SavedQueries(client))
         finally:
@@ -146,7 +146,7 @@ def _with_saved(settings: BaseSettings, work: Callable[[SavedQueries], Awaitable
     except (RedisError, FrontierError, StoreError) as exc:
         cli.fail(str(exc))
     finally:
-        services.stop_embedded(settings)
+        opening.stop_embedded(settings)
 
 
 async def _rows(saved: SavedQueries) -> list[dict[str, Any]]:
@@ -167,7 +167,7 @@ async def _test(settings: BaseSettings, saved: SavedQueries, name: str) -> None:
     query = await saved.get(name)
     if query is None:
         cli.fail(f"no saved query is called {name}")
-    store = services.open_article_store(settings)
+    store = opening.open_article_store(settings)
     try:
         found = await store.search(query.query())
     finally:

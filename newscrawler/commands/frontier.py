@@ -13,7 +13,7 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli
-from newscrawler.crawl import bounded_crawls, services
+from newscrawler.crawl import bounded_crawls, opening, site_choice
 from newscrawler.discovery.sites import SitesError
 from newscrawler.frontier import connect, state_text
 from newscrawler.frontier import redis_server as embedded
@@ -222,14 +222,14 @@ def with_operator(settings: BaseSettings, work: Work) -> int:
     """Runs ``work`` on the frontier of these settings; an embedded server is started for it
     and stopped after."""
     is_embedded = not settings.get("REDIS_URL")
-    if is_embedded and not (services.data_dir(settings) / "redis").is_dir():
+    if is_embedded and not (opening.data_dir(settings) / "redis").is_dir():
         cli.fail(
             f"there is no frontier in {settings['DATA_DIR']}/ yet: nothing was crawled here, and"
             " REDIS_URL is not set"
         )
 
     async def run() -> int:
-        client: Any = connect(services.redis_url(settings), single=False)
+        client: Any = connect(opening.redis_url(settings), single=False)
         try:
             return await work(Operator(client, await layout_of(client)))
         finally:
@@ -237,11 +237,11 @@ def with_operator(settings: BaseSettings, work: Work) -> int:
 
     try:
         return asyncio.run(run())
-    except (FrontierError, services.StartRefused) as exc:
+    except (FrontierError, opening.StartRefused) as exc:
         cli.fail(str(exc))
     finally:
         if is_embedded:
-            embedded.stop_if_last(services.data_dir(settings))
+            embedded.stop_if_last(opening.data_dir(settings))
 
 
 def _prepare(verb: str, rest: list[str], opts: argparse.Namespace, settings: BaseSettings) -> Work:
@@ -300,7 +300,7 @@ def _prepare_quota(domains: list[str], opts: argparse.Namespace, settings: BaseS
         )
     by_host = {
         row.domain: row.pages_per_day
-        for row in services.domain_policies(services.all_sites(settings), settings)
+        for row in site_choice.domain_policies(site_choice.all_sites(settings), settings)
     }
 
     async def change(operator: Operator) -> int:

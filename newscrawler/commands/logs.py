@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from newscrawler import cli
-from newscrawler.crawl import services
+from newscrawler.crawl import opening
 from newscrawler.crawl.log_search import Faults, Line, Wanted, files, follow, search
 from newscrawler.web import urls
 
@@ -53,7 +53,7 @@ class Command(cli.Command):
         assert self.settings is not None
         if args:
             raise cli.UsageError(f"scrapy logs takes no {args[0]}", print_help=False)
-        folder = Path(opts.dir) if opts.dir else services.json_log_dir(self.settings)
+        folder = Path(opts.dir) if opts.dir else opening.json_log_dir(self.settings)
         if not opts.follow and not (folder.is_dir() and files(folder)):
             cli.fail(f"{folder}: no JSON log is there; LOG_JSON=1 makes workers write one")
         address = (opts.url or "").strip()

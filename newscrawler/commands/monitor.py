@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli
-from newscrawler.crawl import services
+from newscrawler.crawl import opening
 from newscrawler.fleet.history import HistoryUnavailable
 from newscrawler.frontier.types import FrontierError
 from newscrawler.store.base import StoreError
@@ -73,12 +73,12 @@ class Command(cli.Command):
         work = {"look": _look, "preload": _preload, "test": _test}[verb]
         try:
             self.exitcode = asyncio.run(work(settings, opts))
-        except (services.StartRefused, ValueError) as exc:
+        except (opening.StartRefused, ValueError) as exc:
             cli.refuse(str(exc))
         except (FrontierError, HistoryUnavailable, RedisError, StoreError) as exc:
             cli.fail(str(exc))
         finally:
-            services.stop_embedded(settings)
+            opening.stop_embedded(settings)
 
 
 # Each verb imports the monitor itself: Spidermon and the work on selector sets, which no other

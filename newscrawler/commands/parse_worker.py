@@ -10,9 +10,9 @@ from scrapy.settings import BaseSettings
 
 from newscrawler import cli
 from newscrawler.commands.reparse import tools
-from newscrawler.crawl import services
 from newscrawler.crawl.parse_queue import LEASE_MS, ParseQueue, ParseWorker
 from newscrawler.discovery.sites import SitesError
+from newscrawler.fleet import identity
 from newscrawler.frontier.types import FrontierError
 from newscrawler.rawstore import RawStoreUnavailable
 from newscrawler.selectorsets.store import SelectorsUnavailable
@@ -71,7 +71,7 @@ class Command(cli.Command):
 async def _work(settings: BaseSettings, until_done: bool, lease_ms: int) -> ParseWorker:
     async with tools(settings) as (make, selectors, client):
         queue = ParseQueue(client, lease_ms)
-        name = services.worker_id()
+        name = identity.worker_id()
         worker = ParseWorker(
             queue, name, make, selectors.refresh, until_done=until_done, say=cli.note
         )

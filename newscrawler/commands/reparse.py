@@ -12,7 +12,7 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli
-from newscrawler.crawl import plugins, services
+from newscrawler.crawl import opening, plugins, site_choice
 from newscrawler.crawl.ingest import Block, Ingest
 from newscrawler.crawl.parse_queue import CHUNK, JobAtWork, ParseQueue, Progress
 from newscrawler.crawl.reparse import Choice, Reparser, ReparseReport, newest
@@ -101,15 +101,15 @@ class Command(cli.Command):
 
 
 async def _queue(settings: BaseSettings, choice: Choice, opts: argparse.Namespace) -> None:
-    client: Any = connect(services.redis_url(settings), single=False)
+    client: Any = connect(opening.redis_url(settings), single=False)
     try:
         queue = ParseQueue(client)
         if opts.cancel:
             cli.note(f"{await queue.cancel()} chunks were dropped")
             return
         if opts.queue:
-            sites = services.load_sites(settings, only=choice.site)
-            raw = services.open_raw_store(settings)
+            sites = site_choice.load_sites(settings, only=choice.site)
+            raw = opening.open_raw_store(settings)
             try:
                 refs = await asyncio.to_thread(newest, raw, sites, choice)
             finally:
@@ -120,7 +120,7 @@ async def _queue(settings: BaseSettings, choice: Choice, opts: argparse.Namespac
         _show(await queue.progress(), opts.as_json)
     finally:
         await client.aclose()
-        services.stop_embedded(settings)
+        opening.stop_embedded(settings)
 
 
 def _show(found: Progress, as_json: bool) -> None:
@@ -152,14 +152,14 @@ async def tools(
 
     :raises SitesError: a site of this name is not known
     """
-    sites = services.load_sites(settings, only=site)
-    redis: Any = connect(services.redis_url(settings), single=False)
-    store = services.open_article_store(settings)
-    raw = services.open_raw_store(settings)
-    announcer = services.open_announcer(settings, store, redis)
+    sites = site_choice.load_sites(settings, only=site)
+    redis: Any = connect(opening.redis_url(settings), single=False)
+    store = opening.open_article_store(settings)
+    raw = opening.open_raw_store(settings)
+    announcer = opening.open_announcer(settings, store, redis)
     try:
         await store.open()
-        selectors = services.open_selector_store(settings, redis)
+        selectors = opening.open_selector_store(settings, redis)
         with translated():
             await selectors.refresh()
         if not dry_run:
@@ -178,7 +178,7 @@ async def tools(
         raw.close()
         await store.close()
         await redis.aclose()
-        services.stop_embedded(settings)
+        opening.stop_embedded(settings)
 
 
 def _print(report: ReparseReport, dry_run: bool, as_json: bool) -> None:

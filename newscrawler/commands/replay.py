@@ -11,7 +11,7 @@ from typing import Any
 
 from newscrawler import cli
 from newscrawler.commands.crawl import check
-from newscrawler.crawl import services
+from newscrawler.crawl import opening, site_choice
 from newscrawler.discovery.sites import Refusal
 from newscrawler.frontier import connect
 from newscrawler.frontier import redis_server as embedded
@@ -93,17 +93,19 @@ class Command(cli.Command):
         try:
             rows = cli.run_apart(self._rows(index, urls))
         finally:
-            embedded.stop_if_last(services.data_dir(self.settings))
+            embedded.stop_if_last(opening.data_dir(self.settings))
         self._print(rows, opts.as_json, begun_ms)
 
     async def _rows(self, index: Any, urls: list[str]) -> list[dict[str, Any]]:
         assert self.settings is not None
-        sites = services.load_sites(self.settings, urls=[url for url in urls if canonicalize(url)])
-        client = connect(services.redis_url(self.settings), single=False)
-        frontier = Frontier(
-            client, services.frontier_config(self.settings, loopback_only=True), "replay-report"
+        sites = site_choice.load_sites(
+            self.settings, urls=[url for url in urls if canonicalize(url)]
         )
-        store = services.open_article_store(self.settings)
+        client = connect(opening.redis_url(self.settings), single=False)
+        frontier = Frontier(
+            client, opening.frontier_config(self.settings, loopback_only=True), "replay-report"
+        )
+        store = opening.open_article_store(self.settings)
         try:
             await store.open()
             return [

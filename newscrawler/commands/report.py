@@ -12,7 +12,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from newscrawler import cli
-from newscrawler.crawl import services
+from newscrawler.crawl import opening
 from newscrawler.crawl.day_report import NothingKnown, day_report
 from newscrawler.crawl.digests import MailServer, NotSent
 from newscrawler.fleet.history import HistoryUnavailable
@@ -93,7 +93,7 @@ class Command(cli.Command):
         assert settings is not None
 
         async def run() -> dict[str, Any]:
-            client: Any = connect(services.redis_url(settings), single=False)
+            client: Any = connect(opening.redis_url(settings), single=False)
             try:
                 return await day_report(settings, client, day, zone)
             finally:
@@ -101,7 +101,7 @@ class Command(cli.Command):
 
         try:
             return asyncio.run(run())
-        except services.StartRefused as exc:
+        except opening.StartRefused as exc:
             cli.refuse(str(exc))
         except (
             FrontierError,
@@ -113,7 +113,7 @@ class Command(cli.Command):
         ) as exc:
             cli.fail(str(exc))
         finally:
-            services.stop_embedded(settings)
+            opening.stop_embedded(settings)
 
     def _mail(self, report: dict[str, Any], receivers: list[str]) -> None:
         assert self.settings is not None

@@ -20,7 +20,7 @@ from scrapy.settings import BaseSettings
 from newscrawler import cli, metrics
 from newscrawler.api.probe import Owner, can_be_taken, listening, owner
 from newscrawler.commands.crawl import check
-from newscrawler.crawl import services
+from newscrawler.crawl import opening
 from newscrawler.discovery import contact
 from newscrawler.fleet.verdict import NOTHING_FETCHED, nothing_due, nothing_fetched
 from newscrawler.frontier import connect
@@ -77,7 +77,7 @@ class Command(cli.Command):
         if opts.minutes:
             own["CLOSESPIDER_TIMEOUT"] = round(opts.minutes * 60)
         if not self.settings.get("LOG_FILE"):  # the terminal is for the display and the summary
-            log = services.data_dir(self.settings) / "logs" / "crawl.log"
+            log = opening.data_dir(self.settings) / "logs" / "crawl.log"
             try:
                 log.parent.mkdir(parents=True, exist_ok=True)
                 log.open("a").close()  # logging would tell a file of somebody else by a traceback
@@ -99,7 +99,7 @@ class Command(cli.Command):
             self._load_selectors()
             server = None if opts.no_serve else SearchPage.start(self.settings)
         cli.note(f"Crawling {len(sites.enabled())} sites; Ctrl-C stops gracefully")
-        cli.note(contact.told_when(services.data_dir(self.settings), sites.enabled()))
+        cli.note(contact.told_when(opening.data_dir(self.settings), sites.enabled()))
         crawler = self.crawler_process.create_crawler("news")
         try:
             self.crawler_process.crawl(crawler, **spider_args)
@@ -114,16 +114,16 @@ class Command(cli.Command):
         assert self.settings is not None
         if server is not None:
             server.stop()
-        services.stop_embedded(self.settings)
+        opening.stop_embedded(self.settings)
 
     def _load_selectors(self) -> None:
         assert self.settings is not None
 
         async def load() -> None:
             assert self.settings is not None
-            client = connect(services.redis_url(self.settings), single=False)
+            client = connect(opening.redis_url(self.settings), single=False)
             try:
-                report = await services.open_selector_store(self.settings, client).load_folder()
+                report = await opening.open_selector_store(self.settings, client).load_folder()
                 for error in report.errors:
                     cli.note(f"selector set left out: {error}")
             except redis.RedisError as exc:  # full, or gone since it was looked at: the crawl waits
@@ -249,7 +249,7 @@ class SearchPage:
 
     def _serve(self) -> bool:
         settings = self.settings
-        log = services.data_dir(settings) / "logs" / "serve.log"
+        log = opening.data_dir(settings) / "logs" / "serve.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "scrapy", "serve"]
         command += ["--host", self.host, "--port", str(self.port)]

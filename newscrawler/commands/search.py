@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_args
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli
-from newscrawler.crawl import services
+from newscrawler.crawl import opening
 from newscrawler.items import FIELDS, Article
 from newscrawler.store.base import (
     ArticleStore,
@@ -38,7 +38,7 @@ def with_store(settings: BaseSettings, work: Callable[[ArticleStore], Awaitable[
 
     async def run() -> T:
         # A command starts the model for its one query; nobody else waits for it.
-        store = services.open_article_store(settings, must_exist=True, query_s=_QUERY_S)
+        store = opening.open_article_store(settings, must_exist=True, query_s=_QUERY_S)
         try:
             return await work(store)
         finally:

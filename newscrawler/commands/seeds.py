@@ -22,7 +22,7 @@ from scrapy.settings import BaseSettings
 
 from newscrawler import cli
 from newscrawler.commands import sites as sites_command
-from newscrawler.crawl import services
+from newscrawler.crawl import opening, site_choice
 from newscrawler.crawl.announced_lists import Announced
 from newscrawler.crawl.websub import Subscription, Subscriptions
 from newscrawler.discovery import list_revisits, onboarding, overlay, proposal, seed_worth
@@ -30,6 +30,7 @@ from newscrawler.discovery.feeds import parse_feed
 from newscrawler.discovery.seeds import Seed, seed_links, seeds
 from newscrawler.discovery.sites import Refusal, Site, Sites, SitesError
 from newscrawler.extraction.document import Document
+from newscrawler.fleet import identity
 from newscrawler.fleet.freshness import span
 from newscrawler.frontier import connect
 from newscrawler.frontier.found import FoundSeeds
@@ -246,7 +247,7 @@ def _propose(
             + "Nothing was changed: --yes keeps it, --json prints it as an entry for sites.json."
         )
         return
-    folder = services.data_dir(settings)
+    folder = opening.data_dir(settings)
     try:
         state = overlay.read(folder)
         state.sites = [*(site for site in state.sites if site.get("id") != entry["id"]), entry]
@@ -298,7 +299,7 @@ def _examined(settings: BaseSettings, url: str) -> tuple[FetchedPage, Document, 
     try:
         page = asyncio.run(fetch_polite(url, settings))
         sitemaps = _robots_sitemaps(settings, urls.domain_of(page.url))
-    except (FetchError, FrontierError, services.StartRefused, ValueError) as exc:
+    except (FetchError, FrontierError, opening.StartRefused, ValueError) as exc:
         cli.fail(f"{url} was not fetched: {exc}")
     if page.status != 200:
         cli.fail(f"{url} answered {page.status}; a home page is needed to find seeds")
@@ -317,7 +318,7 @@ def _read_indexes(settings: BaseSettings, found: onboarding.Found) -> None:
     for url in found.indexes:
         try:
             page = asyncio.run(fetch_polite(url, settings))
-        except (FetchError, FrontierError, services.StartRefused, ValueError) as exc:
+        except (FetchError, FrontierError, opening.StartRefused, ValueError) as exc:
             cli.note(f"{url} was not read: {exc}")
             continue
         if page.status != 200:
@@ -345,7 +346,7 @@ def _robots_sitemaps(settings: BaseSettings, domain: str) -> list[str]:
 
 
 def _store(settings: BaseSettings, site: Site, added: dict[str, Kind], as_json: bool) -> None:
-    folder = services.data_dir(settings)
+    folder = opening.data_dir(settings)
     try:
         state = overlay.read(folder)
         for url, kind in added.items():
@@ -367,7 +368,7 @@ def remove(settings: BaseSettings, sites: Sites, url: str, as_json: bool) -> Non
         cli.fail(
             f"{url} is no feed, sitemap or section of {site.id}; see `scrapy seeds list {site.id}`"
         )
-    folder = services.data_dir(settings)
+    folder = opening.data_dir(settings)
     try:
         state = overlay.read(folder)
         state.remove_seed(site.id, row["url"])
@@ -399,10 +400,10 @@ def refresh(settings: BaseSettings, rest: list[str], opts: argparse.Namespace) -
         asyncio.run(_again_and_again(once, every_s) if every_s else once())
     except KeyboardInterrupt:
         return 0
-    except (FrontierError, services.StartRefused) as exc:
+    except (FrontierError, opening.StartRefused) as exc:
         cli.fail(str(exc))
     finally:
-        services.stop_embedded(settings)
+        opening.stop_embedded(settings)
     return 0
 
 
@@ -453,7 +454,7 @@ async def _offer(
 ) -> list[dict[str, Any]]:
     """A row per site: seeds offered, those that were due, those refused by the queue
     (reason and number)."""
-    await frontier.put_domains(services.domain_policies(sites, settings))
+    await frontier.put_domains(site_choice.domain_policies(sites, settings))
     now_ms = await frontier.operator.now_ms()
     announced = Announced(FoundSeeds(frontier.client, lambda: frontier.layout))
     rows = []
@@ -483,7 +484,7 @@ def hubs(settings: BaseSettings, sites: Sites, chosen: list[str], as_json: bool)
         found = [
             sub for sub in with_frontier(settings, sites, ask) if not chosen or sub.site in chosen
         ]
-    except (FrontierError, services.StartRefused) as exc:
+    except (FrontierError, opening.StartRefused) as exc:
         cli.fail(str(exc))
     now_s = time.time()
     rows = [
@@ -538,7 +539,7 @@ def report(settings: BaseSettings, sites: Sites, chosen: Sequence[Site], as_json
 
     try:
         rows = with_frontier(settings, sites, ask)
-    except (FrontierError, services.StartRefused) as exc:
+    except (FrontierError, opening.StartRefused) as exc:
         cli.fail(str(exc))
     rows.sort(key=lambda row: (STATES.index(row["state"]), row["site"]))
     counts = Counter(row["state"] for row in rows)
@@ -595,7 +596,7 @@ async def _recent_articles(settings: BaseSettings, now_ms: int) -> dict[str, lis
     since = datetime.fromtimestamp(now_ms / 1000 - _WORTH_DAYS * 86_400, UTC)
     found: dict[str, list[bytes]] = {}
     try:
-        store = services.open_article_store(settings, must_exist=True)
+        store = opening.open_article_store(settings, must_exist=True)
         await store.open()
         try:
             async for article in store.scan(since):
@@ -674,10 +675,10 @@ Work = Callable[[Frontier], Awaitable[Any]]
 
 
 async def _with_frontier(settings: BaseSettings, sites: Sites, work: Work) -> Any:
-    config = services.frontier_config(
-        settings, loopback_only=services.all_loopback(sites, settings)
+    config = opening.frontier_config(
+        settings, loopback_only=site_choice.all_loopback(sites, settings)
     )
-    frontier = Frontier(connect(services.redis_url(settings)), config, services.worker_id())
+    frontier = Frontier(connect(opening.redis_url(settings)), config, identity.worker_id())
     try:
         await frontier.open()
         return await work(frontier)
@@ -691,4 +692,4 @@ def with_frontier(settings: BaseSettings, sites: Sites, work: Work) -> Any:
     try:
         return asyncio.run(_with_frontier(settings, sites, work))
     finally:
-        services.stop_embedded(settings)
+        opening.stop_embedded(settings)

@@ -20,7 +20,7 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli
-from newscrawler.crawl import selector_admin
+from newscrawler.crawl import opening, selector_admin, site_choice
 from newscrawler.crawl import services as services_module
 from newscrawler.discovery.sites import SitesError
 from newscrawler.extraction.context import PageContext
@@ -169,7 +169,7 @@ class Command(cli.Command):
             selector_admin.GateRefused,
             SitesError,
             FrontierUnavailable,
-            services_module.StartRefused,
+            opening.StartRefused,
             StoreError,
         ) as exc:
             cli.fail(str(exc))
@@ -190,9 +190,9 @@ class Command(cli.Command):
         given = bool(settings.get("REDIS_URL"))
 
         async def run() -> int:
-            client: Any = connect(services_module.redis_url(settings), single=False)
+            client: Any = connect(opening.redis_url(settings), single=False)
             try:
-                store = services_module.open_selector_store(settings, client)
+                store = opening.open_selector_store(settings, client)
                 await store.ping()
                 return await work(store)
             finally:
@@ -202,7 +202,7 @@ class Command(cli.Command):
             return asyncio.run(run())
         finally:
             if not given:
-                embedded.stop_if_last(services_module.data_dir(settings))
+                embedded.stop_if_last(opening.data_dir(settings))
 
     # ------------------------------------------------------------ views
     async def _list(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
@@ -398,7 +398,7 @@ class Command(cli.Command):
 
         if not opts.base_url or not opts.model:
             raise cli.UsageError("bench needs --base-url URL and --model NAME", print_help=False)
-        domains = args or [site.id for site in services_module.load_sites(self._settings)]
+        domains = args or [site.id for site in site_choice.load_sites(self._settings)]
         measured, bare = [], []
         for domain in domains:
             pages = await self._pages(domain, selector_bench.MOST_PAGES)
@@ -455,21 +455,21 @@ class Command(cli.Command):
 
     # ------------------------------------------------------------ pages
     def _context_of(self) -> selector_admin.ContextOf:
-        return selector_admin.context_by(services_module.load_sites(self._settings))
+        return selector_admin.context_by(site_choice.load_sites(self._settings))
 
     async def _pages(
         self, domain: str, most: int = selector_admin.MOST_PAGES
     ) -> list[selector_admin.Stored]:
         """The newest stored article pages of the domain."""
-        raw = services_module.open_raw_store(self._settings)
-        articles = services_module.open_article_store(self._settings)
+        raw = opening.open_raw_store(self._settings)
+        articles = opening.open_article_store(self._settings)
         await articles.open()
         try:
             found = await selector_admin.newest_pages(articles, raw, domain, most)
         finally:
             await articles.close()
         return found or selector_admin.scanned_pages(
-            raw, services_module.load_sites(self._settings), domain, most
+            raw, site_choice.load_sites(self._settings), domain, most
         )
 
     def _services(self, store: SelectorStore) -> services_module.Services:
@@ -477,11 +477,11 @@ class Command(cli.Command):
         services = services_module.Services(
             settings=settings,
             worker="reader",
-            sites=services_module.load_sites(settings),
+            sites=site_choice.load_sites(settings),
             chosen=[],
             loopback_only=False,
         )
-        raw = services_module.open_raw_store(settings)
+        raw = opening.open_raw_store(settings)
         vars(services).update(redis=store.client, selectors=store, raw=raw)  # open already
         return services
 

@@ -26,7 +26,7 @@ from newscrawler.api.processes import supervise
 from newscrawler.api.tokens import TokenBook, TokenFileError
 from newscrawler.cli import UsageError
 from newscrawler.commands.token import create
-from newscrawler.crawl.services import StartRefused, data_dir
+from newscrawler.crawl.opening import StartRefused, data_dir
 
 logger = logging.getLogger(__name__)
 

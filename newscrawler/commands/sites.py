@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli
-from newscrawler.crawl import services
+from newscrawler.crawl import opening, site_choice
 from newscrawler.crawl.render_lessons import RenderLessons
 from newscrawler.discovery import contact, overlay
 from newscrawler.discovery.sites import Site, Sites, SitesError
@@ -128,7 +128,7 @@ def load(settings: BaseSettings) -> Sites:
     """The sites with the operator's changes. What is left out of the file is said; a file that
     cannot be read at all ends the command (exit 1)."""
     try:
-        sites = services.load_sites(settings)
+        sites = site_choice.load_sites(settings)
     except SitesError as exc:
         cli.fail(str(exc))
     for error in sites.errors:
@@ -158,14 +158,14 @@ PROGRESS_S = 10.0
 def check(settings: BaseSettings, names: list[str], opts: argparse.Namespace) -> int:
     """Exit code: 0 all sites were asked, 1 stopped before, or none has a home page that answers."""
     chosen = _chosen(settings, [*names, *split_names(opts.sites or "")])
-    folder = services.data_dir(settings)
+    folder = opening.data_dir(settings)
     contacts = {site.id: contact.Contact(site.id) for site in chosen}
     is_stopped = False
     try:
         asyncio.run(_ask(settings, chosen, opts.again, contacts))
     except KeyboardInterrupt:
         is_stopped = True
-    except (FrontierError, services.StartRefused, ValueError) as exc:
+    except (FrontierError, opening.StartRefused, ValueError) as exc:
         cli.fail(str(exc))
     if not is_stopped and not any(one.is_heard for one in contacts.values()):
         cli.note("No site answered: is there a network? Nothing was kept.")
@@ -190,7 +190,7 @@ def _chosen(settings: BaseSettings, names: list[str]) -> Sequence[Site]:
     """By the file's facts, not by what an earlier check made of them."""
     try:
         sites = Sites.load(settings.get("SITES_FILE") or "")
-        sites = overlay.applied(sites, services.data_dir(settings), learnt=False)
+        sites = overlay.applied(sites, opening.data_dir(settings), learnt=False)
     except SitesError as exc:
         cli.fail(str(exc))
     return named(sites, names) or sites.enabled()
@@ -382,7 +382,7 @@ def freshness(settings: BaseSettings, names: Sequence[str], as_json: bool) -> No
     --json: seconds."""
 
     async def ask() -> dict[str, SiteSums]:
-        client = connect(services.redis_url(settings), single=False)
+        client = connect(opening.redis_url(settings), single=False)
         try:
             return await Registry(client).sites()
         finally:
@@ -390,10 +390,10 @@ def freshness(settings: BaseSettings, names: Sequence[str], as_json: bool) -> No
 
     try:
         sums = asyncio.run(ask())
-    except (RegistryUnavailable, services.StartRefused) as exc:
+    except (RegistryUnavailable, opening.StartRefused) as exc:
         cli.fail(str(exc))
     finally:
-        services.stop_embedded(settings)
+        opening.stop_embedded(settings)
     chosen = {site: row for site, row in sums.items() if not names or site in names}
     rows = [found for site, row in chosen.items() if (found := _freshness_row(site, row))]
     rows.sort(key=lambda row: -(row["p95_s"] or 0))
@@ -451,7 +451,7 @@ def render(settings: BaseSettings, args: list[str]) -> None:
     if len(args) != 2 or args[1] not in ("on", "off", "auto"):
         raise cli.UsageError("scrapy sites render SITE on|off|auto", print_help=False)
     site, word = named(load(settings), args[:1])[0], args[1]
-    folder = services.data_dir(settings)
+    folder = opening.data_dir(settings)
     try:
         state = overlay.read(folder)
         if word == "auto":
@@ -484,7 +484,7 @@ async def forget_lessons(settings: BaseSettings, site: Site) -> int:
         cli.fail(f"what was learnt could not be forgotten: {exc}")
     finally:
         await client.aclose()
-        services.stop_embedded(settings)
+        opening.stop_embedded(settings)
     return sum(found)
 
 
@@ -492,7 +492,7 @@ async def render_lessons(settings: BaseSettings, sites: Sequence[Site]) -> dict[
     """Host -> what was learnt of its scripts; empty where Redis cannot be asked."""
     try:
         client = _redis(settings)
-    except (FrontierError, services.StartRefused):
+    except (FrontierError, opening.StartRefused):
         return {}
     try:
         known = await RenderLessons(client).all()
@@ -500,12 +500,12 @@ async def render_lessons(settings: BaseSettings, sites: Sequence[Site]) -> dict[
         return {}
     finally:
         await client.aclose()
-        services.stop_embedded(settings)
+        opening.stop_embedded(settings)
     return {host: known[host].text() for site in sites for host in site.hosts if host in known}
 
 
 def _redis(settings: BaseSettings) -> Any:
-    return connect(services.redis_url(settings), single=False)
+    return connect(opening.redis_url(settings), single=False)
 
 
 def _lines(value: Any) -> list[str]:
@@ -523,7 +523,7 @@ def _joined(item: dict[str, Any]) -> str:
 def switch(settings: BaseSettings, sites: Sequence[Site], on: bool) -> None:
     """Keeps the choice in DATA_DIR. Workers that run now keep their sites until
     they start again."""
-    folder = services.data_dir(settings)
+    folder = opening.data_dir(settings)
     try:
         state = overlay.read(folder)
         state.enabled.update({site.id: on for site in sites})

@@ -12,7 +12,7 @@ from scrapy.settings import BaseSettings
 
 from newscrawler import cli
 from newscrawler.commands.search import with_store
-from newscrawler.crawl import retention, services
+from newscrawler.crawl import opening, retention
 from newscrawler.crawl.store_check import Check, Findings
 from newscrawler.frontier.types import FrontierError
 from newscrawler.rawstore import RawNotFound, RawStoreUnavailable
@@ -101,7 +101,7 @@ def _walked(store: ArticleStore) -> WholeStore:
 # ---------------------------------------------------------------- check
 def _check(settings: BaseSettings, opts: argparse.Namespace) -> None:
     try:
-        raw = None if opts.no_raw else services.open_raw_store(settings)
+        raw = None if opts.no_raw else opening.open_raw_store(settings)
     except RawStoreUnavailable as exc:
         cli.fail(str(exc))
     try:
@@ -146,12 +146,12 @@ def _prune(settings: BaseSettings, opts: argparse.Namespace) -> None:
 
     try:
         done = with_store(settings, work)
-    except (RawStoreUnavailable, RawNotFound, FrontierError, services.StartRefused) as exc:
+    except (RawStoreUnavailable, RawNotFound, FrontierError, opening.StartRefused) as exc:
         cli.fail(f"{exc}; what was done stays done, run it again")
     except OSError as exc:
         cli.fail(f"{exc.filename or 'disk'}: {exc.strerror or exc}; run it again")
     finally:
-        services.stop_embedded(settings)
+        opening.stop_embedded(settings)
     if opts.as_json:
         cli.print_object({**asdict(done), "dry_run": opts.dry_run})
         _fail_if_damaged(done.raw_damaged, "as they are")
@@ -255,7 +255,7 @@ def _open(settings: BaseSettings, uri: str, index: str, *, must_exist: bool) -> 
 
     store = open_store(
         uri,
-        services.data_dir(settings),
+        opening.data_dir(settings),
         index=index,
         must_exist=must_exist,
         ca_file=settings.get("ARTICLE_STORE_CA_FILE") or "",

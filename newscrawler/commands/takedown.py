@@ -16,7 +16,7 @@ from newscrawler import cli
 from newscrawler.api.access import Principal
 from newscrawler.api.audit import AuditLog, AuditUnavailable
 from newscrawler.api.taking_down import carried_out
-from newscrawler.crawl import services, takedown
+from newscrawler.crawl import opening, takedown
 from newscrawler.discovery.sites import SitesError
 from newscrawler.frontier.types import FrontierError
 from newscrawler.rawstore import RawNotFound, RawStoreUnavailable
@@ -86,12 +86,12 @@ def _with(settings: BaseSettings, work: Callable[[takedown.TakeDown], Awaitable[
         cli.refuse(str(exc))
     except (FrontierError, StoreError, RawStoreUnavailable, RawNotFound, AuditUnavailable) as exc:
         cli.fail(f"{exc}; run it again, it goes on where it stopped")
-    except services.StartRefused as exc:
+    except opening.StartRefused as exc:
         cli.fail(str(exc))
     except OSError as exc:
         cli.fail(f"{exc.filename or 'disk'}: {exc.strerror or exc}; run it again")
     finally:
-        services.stop_embedded(settings)
+        opening.stop_embedded(settings)
 
 
 def _who() -> Principal:

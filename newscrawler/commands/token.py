@@ -11,7 +11,7 @@ from newscrawler import cli
 from newscrawler.api.access import ROLES, SECRET_ENV, AccessRefused, access_for, make_token
 from newscrawler.api.tokens import Issued, TokenBook, TokenFileError
 from newscrawler.cli import UsageError
-from newscrawler.crawl.services import data_dir
+from newscrawler.crawl.opening import data_dir
 
 VERBS = {
     "create": (

@@ -21,7 +21,7 @@ from typing import Any, cast
 import apsw
 from scrapy.settings import BaseSettings
 
-from newscrawler.crawl import services
+from newscrawler.crawl import opening, services
 from newscrawler.frontier import connect, snapshot
 from newscrawler.frontier.operator import Operator, layout_of
 from newscrawler.frontier.taken import URL, Entry, Taken
@@ -90,10 +90,10 @@ async def make(settings: BaseSettings, target: str, raw: bool, say: Say) -> Mani
 
 async def _fill(settings: BaseSettings, folder: Path, raw: bool, say: Say) -> Manifest:
     say("Redis: queue, selector sets, sums of the fleet")
-    snapshot.save(services.redis_url(settings), folder)
+    snapshot.save(opening.redis_url(settings), folder)
     say("articles")
     counts = await _save_articles(settings, folder / ARTICLES)
-    data = services.data_dir(settings)
+    data = opening.data_dir(settings)
     (folder / FILES).mkdir()
     for path in sorted(p for pattern in _KEPT for p in data.glob(pattern) if p.is_file()):
         shutil.copy2(path, folder / FILES / path.name)
@@ -119,7 +119,7 @@ async def _save_articles(settings: BaseSettings, path: Path) -> dict[str, int]:
     if own is not None:
         _save_database(own, path)
     else:
-        source = _walked(services.open_article_store(settings, must_exist=True))
+        source = _walked(opening.open_article_store(settings, must_exist=True))
         target = cast(WholeStore, open_store(str(path), path.parent))
         try:
             await copy(source, target)
@@ -167,7 +167,7 @@ def _counts(path: Path) -> dict[str, int]:
 
 def _save_raw(settings: BaseSettings, folder: Path, raw: bool, say: Say) -> list[str]:
     """What of the raw pages is left out."""
-    uri = str(settings.get("RAW_STORE") or services.data_dir(settings) / "warc")
+    uri = str(settings.get("RAW_STORE") or opening.data_dir(settings) / "warc")
     if not raw:
         return [f"raw pages: {url_shown(uri)} (--raw takes those of a folder along)"]
     if "://" in uri:
@@ -240,7 +240,7 @@ async def restore(settings: BaseSettings, source: str, replace: bool, say: Say) 
     with _fetched(source, say) as folder:
         say("checksums")
         manifest = check(folder)
-        url = services.redis_url(settings)
+        url = opening.redis_url(settings)
         if services.others_at_work(url, ""):
             raise BackupRefused("workers are running; stop them first (scrapy fleet stop, Ctrl-C)")
         own = _own_file(settings)
@@ -257,7 +257,7 @@ async def restore(settings: BaseSettings, source: str, replace: bool, say: Say) 
             snapshot.clear(url)
         say("articles")
         await _restore_articles(settings, folder / ARTICLES, own)
-        _restore_files(folder, services.data_dir(settings))
+        _restore_files(folder, opening.data_dir(settings))
         # The queue last: workers that are begun too early find nothing to do and no harm.
         say("Redis")
         snapshot.load(
@@ -297,7 +297,7 @@ async def _restore_articles(settings: BaseSettings, path: Path, own: Path | None
         with tempfile.TemporaryDirectory(prefix="newscrawler-restore-") as made:
             copied = shutil.copyfile(path, Path(made) / ARTICLES)
             source = cast(WholeStore, open_store(str(copied), Path(made), must_exist=True))
-            target = _walked(services.open_article_store(settings))
+            target = _walked(opening.open_article_store(settings))
             try:
                 done = await copy(source, target)
             finally:
@@ -351,7 +351,7 @@ def _remote(place: str) -> RemoteFolder | None:
 
 def _own_file(settings: BaseSettings) -> Path | None:
     """The file of the local store; None: articles are elsewhere."""
-    uri = str(settings.get("ARTICLE_STORE") or services.data_dir(settings) / ARTICLES)
+    uri = str(settings.get("ARTICLE_STORE") or opening.data_dir(settings) / ARTICLES)
     return None if "://" in uri else Path(uri).absolute()
 
 

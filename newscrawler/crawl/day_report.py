@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, cast
 
 from newscrawler import metrics
-from newscrawler.crawl import services
+from newscrawler.crawl import opening, site_choice
 from newscrawler.fleet.alarms import FIELDS
 from newscrawler.fleet.freshness import LATE, STAGES, figures
 from newscrawler.fleet.history import HOUR_MS, History, day_of
@@ -198,7 +198,7 @@ async def _stored(
 ) -> tuple[Counter[str] | None, str]:
     """Articles of the day that can be found, by site; None and why where they are not known."""
     try:
-        store = services.open_article_store(settings, must_exist=True)
+        store = opening.open_article_store(settings, must_exist=True)
     except StoreError as exc:
         return None, shown(str(exc))
     try:
@@ -215,7 +215,7 @@ async def _stored(
 
 def _titles(settings: BaseSettings) -> dict[str, str]:
     try:
-        return {site.id: site.name for site in services.load_sites(settings)}
+        return {site.id: site.name for site in site_choice.load_sites(settings)}
     except Exception:  # a fault of sites.json is the workers' to tell; its ids are names enough
         return {}
 
@@ -293,7 +293,7 @@ def _fields(whole: Counter[str], before: Counter[str]) -> list[dict[str, Any]]:
 async def _selectors(
     settings: BaseSettings, client: Any, start_ms: int, end_ms: int
 ) -> list[dict[str, Any]]:
-    store = services.open_selector_store(settings, client)
+    store = opening.open_selector_store(settings, client)
     events = []
     for known in await store.known():
         for event in await store.history(known.domain):

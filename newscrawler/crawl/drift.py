@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from newscrawler import metrics
-from newscrawler.crawl import services as services_module
+from newscrawler.crawl import opening
 from newscrawler.crawl.reparse import Choice, Reparser
 from newscrawler.crawl.services import Services
 from newscrawler.items import Visit
@@ -101,7 +101,7 @@ class DriftService:
 async def repair_articles(services: Services, repair: Repair) -> dict[str, Any]:
     """Reads the stored pages since the drift began with today's sets into the article
     store. No site is asked."""
-    raw = services_module.open_raw_store(services.settings)
+    raw = opening.open_raw_store(services.settings)
     try:
         await asyncio.to_thread(services.raw.flush)
         since = datetime.fromtimestamp(repair.since_ms / 1000, UTC)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from newscrawler.crawl import services
+from newscrawler.crawl import opening
 from newscrawler.crawl.page_context import context_of
 from newscrawler.crawl.polite_fetch import PoliteFetcher
 from newscrawler.crawl.rendering import needs_browser
@@ -62,9 +62,9 @@ async def check(
     :param again: ask everything, whatever is known
     :param told: called for each site as it ends
     :raises newscrawler.frontier.queue.FrontierUnavailable, ValueError,
-        crawl.services.StartRefused: cannot begin
+        crawl.opening.StartRefused: cannot begin
     """
-    folder = services.data_dir(settings)
+    folder = opening.data_dir(settings)
     known = contact.read(folder)
     now = datetime.now(UTC)
     usable = {} if again else known
@@ -75,10 +75,10 @@ async def check(
         if known:
             contact.write(folder, known.values())
 
-    client = connect(services.redis_url(settings), single=False)
+    client = connect(opening.redis_url(settings), single=False)
     try:
         async with PoliteFetcher(settings) as fetcher:
-            sets = services.open_selector_store(settings, client)
+            sets = opening.open_selector_store(settings, client)
             await sets.refresh()
 
             async def one(site: Site, seen: Contact) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from newscrawler.crawl import services
+from newscrawler.crawl import opening, services, site_choice
 from newscrawler.fleet.judgement import Patience
 from newscrawler.fleet.ledger import Ledger
 from newscrawler.fleet.nodes import Node, targets
@@ -40,10 +40,10 @@ REPEAT_S = 300.0
 
 
 def need_redis(settings: BaseSettings) -> str:
-    """:raises services.StartRefused: REDIS_URL is not set"""
+    """:raises opening.StartRefused: REDIS_URL is not set"""
     url = str(settings.get("REDIS_URL") or "")
     if not url:
-        raise services.StartRefused(
+        raise opening.StartRefused(
             "REDIS_URL is not set: a fleet shares one Redis (REDIS_URL=redis://host:6379/0); the"
             " embedded one is for one machine"
         )
@@ -96,17 +96,17 @@ class FrontierSide:
 
 def _config(settings: BaseSettings) -> FrontierConfig:
     try:
-        is_loopback = services.all_loopback(services.load_sites(settings), settings)
+        is_loopback = site_choice.all_loopback(site_choice.load_sites(settings), settings)
     except ValueError:  # a fault of sites.json is the workers' to tell
         is_loopback = False
-    return services.frontier_config(settings, loopback_only=is_loopback)
+    return opening.frontier_config(settings, loopback_only=is_loopback)
 
 
 @asynccontextmanager
 async def open_watch(settings: BaseSettings, nodes: Mapping[str, Node]) -> AsyncIterator[Watch]:
     """A watch over ``nodes``; its lead is given up at the end.
 
-    :raises services.StartRefused: REDIS_URL is not set
+    :raises opening.StartRefused: REDIS_URL is not set
     """
     client: Any = connect(need_redis(settings), single=False)
     side = FrontierSide(client, settings)
@@ -181,7 +181,7 @@ def watch_of_server(settings: BaseSettings) -> Callable[[asyncio.Event], Awaitab
     """What `scrapy serve` runs beside the page when FLEET_WATCH says so, until the event; None: it
     does not.
 
-    :raises services.StartRefused: REDIS_URL is not set
+    :raises opening.StartRefused: REDIS_URL is not set
     :raises newscrawler.fleet.nodes.TargetError: scrapy.cfg names no node, or one wrongly
     """
     if not settings.getbool("FLEET_WATCH"):

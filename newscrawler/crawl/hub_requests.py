@@ -17,7 +17,7 @@ from collections.abc import Callable, Container, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
-from newscrawler.crawl import services
+from newscrawler.crawl import opening, site_choice
 from newscrawler.crawl.websub import ANSWER_S, Subscription, Subscriptions, public_url
 from newscrawler.fetch import address_guard
 from newscrawler.fetch.client import Answer, FetchError, FetchRules, HttpClient
@@ -222,10 +222,10 @@ def beside(settings: BaseSettings) -> Callable[[asyncio.Event], Any] | None:
     rules = FetchRules.from_settings(settings)
 
     async def run(end: asyncio.Event) -> None:
-        client, http = connect(services.redis_url(settings), single=False), HttpClient(rules)
+        client, http = connect(opening.redis_url(settings), single=False), HttpClient(rules)
 
         def wanted() -> set[str]:
-            return {site.id for site in services.all_sites(settings).enabled()}
+            return {site.id for site in site_choice.all_sites(settings).enabled()}
 
         headers = {"User-Agent": str(settings["USER_AGENT"]), "Accept": "*/*"}
         try:

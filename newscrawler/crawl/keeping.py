@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import RedisClusterException, RedisError
 
-from newscrawler.crawl import services
+from newscrawler.crawl import opening
 from newscrawler.fleet import scripts
 from newscrawler.fleet.registry import TAG
 from newscrawler.frontier import connect_blocking
@@ -61,7 +61,7 @@ def alone_in_fleet(settings: BaseSettings, say: Say) -> Iterator[Held]:
 
     :raises RawStoreUnavailable: another one is at it
     """
-    with alone(services.data_dir(settings)):
+    with alone(opening.data_dir(settings)):
         held = Held(None, [], "")
         try:  # the client of a cluster asks it at once
             held = Held(_client(settings), _shared_stores(settings), _own_name())

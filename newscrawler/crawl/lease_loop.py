@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from scrapy import Request
 
 from newscrawler import metrics
-from newscrawler.crawl.services import Services, with_addresses
+from newscrawler.crawl.services import Services
+from newscrawler.crawl.site_choice import with_addresses
 from newscrawler.crawl.visits import InFlight
 from newscrawler.crawl.waits import ARTICLES, QUEUE_GONE, RAW_PAGES, REDIS, SCANNER, STORE_GONE
 from newscrawler.frontier.outlook import Outlook, outlook, resting, waiting

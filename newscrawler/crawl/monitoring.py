@@ -32,7 +32,7 @@ from spidermon import MonitorSuite
 from spidermon.runners import MonitorRunner
 
 from newscrawler import metrics
-from newscrawler.crawl import services
+from newscrawler.crawl import opening, site_choice
 from newscrawler.crawl.alert_ways import Way, explained, headline, tell, ways_of
 from newscrawler.crawl.digests import NotSent
 from newscrawler.crawl.fleet import SOON_MS
@@ -133,7 +133,7 @@ class Monitor:
         self.operator = Operator(client, settings.getint("FRONTIER_SHARDS"))
         self._ledger = Ledger(client, "monitor")
         self._open_store = store
-        self._away = AwayFile(services.data_dir(settings) / "monitor-redis.json")
+        self._away = AwayFile(opening.data_dir(settings) / "monitor-redis.json")
         self._suites = [load_object(path) for path in settings.getlist("FLEET_MONITOR_SUITES")]
 
     # ------------------------------------------------------------ a look
@@ -193,7 +193,7 @@ class Monitor:
             facts.away[f"file of {name}"] = text if failed else ""
 
     async def _look_at_disk(self, facts: Facts) -> None:
-        folder = services.data_dir(self.settings)
+        folder = opening.data_dir(self.settings)
         least = self.settings.getint("MONITOR_DISK_FREE_BYTES")
         with suppress(OSError):  # there is none yet
             usage = shutil.disk_usage(folder)
@@ -254,7 +254,7 @@ class Monitor:
         facts.quarantined = counts.quarantined
         await self.history.gauge("quarantined", counts.quarantined, facts.now_ms)
         try:
-            known = {site.id for site in services.load_sites(self.settings).enabled()}
+            known = {site.id for site in site_choice.load_sites(self.settings).enabled()}
         except Exception as exc:  # SitesError, or the file cannot be read: workers tell of it too
             facts.away["sites file"] = shown(str(exc))
             return set()
@@ -274,7 +274,7 @@ class Monitor:
         facts.before = await self.history.site_days(active, range(today - 7, today))
 
     async def _look_at_selectors(self, facts: Facts) -> None:
-        selectors = services.open_selector_store(self.settings, self.client)
+        selectors = opening.open_selector_store(self.settings, self.client)
         facts.drifting = await selectors.drifting()
         limits = GenerationConfig.of(self.settings).limits
         jobs = Jobs(self.client, limits, clock=lambda: facts.now_ms / 1000)
@@ -542,13 +542,13 @@ async def open_monitor(settings: BaseSettings) -> AsyncIterator[Monitor]:
     :raises FrontierUnavailable: the embedded server could not be started
     """
     ways = ways_of(settings)
-    client: Any = connect(services.redis_url(settings), single=False)
+    client: Any = connect(opening.redis_url(settings), single=False)
     was_there = bool(settings.get("ARTICLE_STORE"))
 
     def store() -> ArticleStore | None:
         nonlocal was_there
-        was_there = was_there or (services.data_dir(settings) / "articles.db").is_file()
-        return services.open_article_store(settings, must_exist=True) if was_there else None
+        was_there = was_there or (opening.data_dir(settings) / "articles.db").is_file()
+        return opening.open_article_store(settings, must_exist=True) if was_there else None
 
     try:
         yield Monitor(settings, client, ways, store)
@@ -608,7 +608,7 @@ async def preload(settings: BaseSettings, history: History, now_ms: int) -> tupl
     :raises StoreError:
     """
     end = datetime.fromtimestamp(now_ms // HOUR_MS * HOUR_MS / 1000, UTC)
-    store = services.open_article_store(settings, must_exist=True)
+    store = opening.open_article_store(settings, must_exist=True)
     counts: dict[str, Counter[int]] = {}
     try:
         if not hasattr(store, "headlines"):

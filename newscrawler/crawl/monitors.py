@@ -29,8 +29,8 @@ from spidermon.core.actions import Action
 
 from newscrawler import metrics
 from newscrawler.crawl import plugins
+from newscrawler.crawl.opening import job_of
 from newscrawler.crawl.plugins import AlertAction
-from newscrawler.crawl.services import job_of
 from newscrawler.crawl.signature import SIGNATURE_HEADER, sign
 from newscrawler.utils.display import url_shown
 

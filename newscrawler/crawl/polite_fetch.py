@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from newscrawler.crawl import services
+from newscrawler.crawl import opening, site_choice
 from newscrawler.fetch import address_guard
 from newscrawler.fetch.client import (
     Answer,
@@ -22,6 +22,7 @@ from newscrawler.fetch.client import (
 )
 from newscrawler.fetch.decoding import ACCEPT_ENCODING
 from newscrawler.fetch.robots import read_robots
+from newscrawler.fleet import identity
 from newscrawler.frontier import connect
 from newscrawler.frontier.queue import (
     Ack,
@@ -102,10 +103,10 @@ class PoliteFetcher:
         self._rules = rules = FetchRules.from_settings(settings)
         self._client = HttpClient(rules)
         self.frontier = Frontier(
-            connect(services.redis_url(settings)),
-            services.frontier_config(settings, loopback_only=rules.loopback_only),
+            connect(opening.redis_url(settings)),
+            opening.frontier_config(settings, loopback_only=rules.loopback_only),
             # Another one each time: open() frees what the same name still holds.
-            services.worker_id(),
+            identity.worker_id(),
         )
         self._alone = asyncio.Lock()  # the frontier's client serves one call at a time
 
@@ -141,7 +142,7 @@ class PoliteFetcher:
     async def close(self) -> None:
         await self._client.close()
         await self.frontier.close()
-        services.stop_embedded(self._settings)
+        opening.stop_embedded(self._settings)
 
     async def _page(self, url: str, deadline: float) -> Answer:
         """Through robots.txt and the gate of its host; redirects are not followed."""
@@ -178,7 +179,7 @@ class PoliteFetcher:
             if await self.frontier.operator.state(domain) is not None:
                 return
         delay_s = self._settings.getfloat("DOWNLOAD_DELAY")
-        site = services.load_sites(self._settings).by_host(domain)
+        site = site_choice.load_sites(self._settings).by_host(domain)
         floor_ms = round(max(delay_s, site.delay_s if site else 0) * 1000)
         if delay_s == 0 and not address_guard.is_loopback_host(domain, self._rules.overrides):
             raise FrontierRefused("DOWNLOAD_DELAY is 0, which is accepted on 127.0.0.0/8 only")

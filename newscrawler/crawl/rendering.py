@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 from redis.exceptions import RedisError
 
 from newscrawler import metrics
-from newscrawler.crawl import services as crawl_services
+from newscrawler.crawl import opening, site_choice
 from newscrawler.discovery.sites import SitesError
 from newscrawler.fetch.browser import Browser, BrowserUnavailable, find_browser
 from newscrawler.fetch.client import Answer, FetchError, HttpClient
 from newscrawler.fetch.decoding import ACCEPT_ENCODING
 from newscrawler.fetch.render import Manners, Rendered, Renderer, RenderRules
 from newscrawler.fetch.robots import read_robots
+from newscrawler.fleet import identity
 from newscrawler.frontier import connect
 from newscrawler.frontier.queue import Fetched, Frontier, FrontierError
 from newscrawler.frontier.types import Lease
@@ -99,7 +100,7 @@ def unrendered(settings: BaseSettings, url: str, body: bytes) -> str:
     """One line where a command reads a page as it was sent and a crawl reads it with a browser, or
     would try to; "" = as a crawl does."""
     try:
-        site = crawl_services.all_sites(settings).by_host(domain_of(url))
+        site = site_choice.all_sites(settings).by_host(domain_of(url))
     except SitesError:
         site = None
     if not needs_browser(site, body):
@@ -387,10 +388,8 @@ class _Hosts:
     async def _opened(self) -> Frontier:
         if self._gate is None:
             settings = self._services.settings
-            config = crawl_services.frontier_config(
-                settings, loopback_only=self._services.loopback_only
-            )
-            gate = Frontier(connect(self._services.redis_url), config, crawl_services.worker_id())
+            config = opening.frontier_config(settings, loopback_only=self._services.loopback_only)
+            gate = Frontier(connect(self._services.redis_url), config, identity.worker_id())
             await gate.open()
             self._gate = gate
         return self._gate

@@ -17,8 +17,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from newscrawler.crawl import services
+from newscrawler.crawl import opening
 from newscrawler.crawl.keeping import Held, alone_in_fleet
+from newscrawler.fleet import identity
 from newscrawler.frontier import connect
 from newscrawler.frontier.errors import translated
 from newscrawler.frontier.records import finished_age
@@ -120,7 +121,7 @@ async def prune(
         if limits.raw or limits.raw_unreferenced:
             say("references to raw pages")
             references = await _references(settings, store)
-            raw = services.open_raw_store(settings)
+            raw = opening.open_raw_store(settings)
             try:
                 keep = _Keep(limits, references, now, done, current_too)
                 say("raw pages")
@@ -133,7 +134,7 @@ async def prune(
 async def _prune_finished(
     settings: BaseSettings, limits: Limits, now: datetime, dry_run: bool
 ) -> int:
-    finished = services.open_finished_store(settings)
+    finished = opening.open_finished_store(settings)
     if finished is None:
         return 0
     before_s = (now - timedelta(days=limits.finished)).timestamp()
@@ -152,7 +153,7 @@ async def _references(settings: BaseSettings, store: WholeStore) -> _References:
         if article.version > 1:
             versions = await store.versions(article.id)
             found.others |= {version.raw_ref for version in versions if version.raw_ref}
-    client: Any = connect(services.redis_url(settings), single=False)
+    client: Any = connect(opening.redis_url(settings), single=False)
     try:
         with translated():
             for pattern in _SAMPLES:
@@ -271,7 +272,7 @@ def rekey(settings: BaseSettings, say: Say) -> tuple[int, int, int]:
     :raises RawStoreUnavailable: there is no key, or a page is sealed with one that is not here
     """
     with alone_in_fleet(settings, say) as held:
-        raw = services.open_raw_store(settings, services.worker_id("rekey"))
+        raw = opening.open_raw_store(settings, identity.worker_id("rekey"))
         try:
             if not raw.keys:
                 raise RawStoreUnavailable("there is no key: set RAW_KEY or RAW_KEY_FILE")

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from redis.exceptions import RedisError
 
-from newscrawler.crawl import bounded_crawls, link_graph, services
+from newscrawler.crawl import bounded_crawls, link_graph, opening, site_choice
 from newscrawler.crawl import takedown_logs as logs
 from newscrawler.crawl import takedown_look as looking
 from newscrawler.crawl.ingest import fields_of
@@ -163,9 +163,9 @@ def _is_public_suffix(domain: str) -> bool:
 @asynccontextmanager
 async def opened(settings: BaseSettings, say: Say) -> AsyncIterator[TakeDown]:
     """The parts that it works on, closed at the end."""
-    client: Any = connect(services.redis_url(settings), single=False)
-    store = services.open_article_store(settings, must_exist=True)
-    raw = services.open_raw_store(settings)
+    client: Any = connect(opening.redis_url(settings), single=False)
+    store = opening.open_article_store(settings, must_exist=True)
+    raw = opening.open_raw_store(settings)
     try:
         if not hasattr(store, "purge"):
             raise TakeDownRefused("this article store cannot purge: only those of this project can")
@@ -191,11 +191,11 @@ class TakeDown:
     ) -> None:
         self.settings, self.client, self.store, self.raw = settings, client, store, raw
         self.say = say
-        self.data = services.data_dir(settings)
-        self.sites: Sites = services.all_sites(settings)
+        self.data = opening.data_dir(settings)
+        self.sites: Sites = site_choice.all_sites(settings)
         self.operator = Operator(client, layout)
         self.taken = Taken(client, layout)
-        config = services.frontier_config(settings, loopback_only=False)
+        config = opening.frontier_config(settings, loopback_only=False)
         self._config = replace(config, shards=layout.shards)
         self.held = Held(None, [], "")  # of carry_out()
 
@@ -576,12 +576,12 @@ class TakeDown:
         """Of the hosts of the sites file: switched off while the domain is taken down."""
         policies = [
             policy
-            for policy in services.domain_policies(self.sites, self.settings)
+            for policy in site_choice.domain_policies(self.sites, self.settings)
             if is_within(policy.domain, [domain])
         ]
         if policies:
             config = replace(
-                self._config, loopback_only=services.all_loopback(self.sites, self.settings)
+                self._config, loopback_only=site_choice.all_loopback(self.sites, self.settings)
             )
             await Frontier(self.client, config, "takedown").put_domains(policies)
 

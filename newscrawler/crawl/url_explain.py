@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from newscrawler.crawl import services
+from newscrawler.crawl import opening, site_choice
 from newscrawler.crawl.link_learning import LinkLearning, split
 from newscrawler.crawl.render_lessons import RenderLessons
 from newscrawler.discovery.sites import Refusal, Site
@@ -47,7 +47,7 @@ async def trace(url: str, operator: Operator, settings: BaseSettings) -> dict[st
     :raises newscrawler.discovery.sites.SitesError: the sites file cannot be read
     :raises newscrawler.frontier.queue.FrontierUnavailable: Redis is away
     """
-    sites = services.load_sites(settings)
+    sites = site_choice.load_sites(settings)
     found = sites.identify(url)
     if await _is_taken_down(url, found, operator):
         return {
@@ -58,7 +58,7 @@ async def trace(url: str, operator: Operator, settings: BaseSettings) -> dict[st
     if found == Refusal("offsite") and await operator.state(domain_of(url)) is not None:
         # A host of no enabled site that was crawled by its address (`-a urls=`): the
         # frontier knows it.
-        found = services.all_sites(settings).for_urls([url]).identify(url)
+        found = site_choice.all_sites(settings).for_urls([url]).identify(url)
     if not isinstance(found, Link):
         meaning = REFUSALS.get(found.reason, "by a rule")
         return {
@@ -104,7 +104,7 @@ async def _is_taken_down(url: str, found: object, operator: Operator) -> bool:
 
 async def _archived(url_id: bytes, settings: BaseSettings) -> bytes | None:
     """The finished record that was moved out of Redis; an archive that is away has none."""
-    store = services.open_finished_store(settings)
+    store = opening.open_finished_store(settings)
     if store is None:
         return None
     try:
@@ -168,7 +168,7 @@ async def _link_class(link: Link, site: Site | None, operator: Operator) -> str 
 
 
 async def _selector_set(site: str, operator: Operator, settings: BaseSettings) -> str | None:
-    store = services.open_selector_store(settings, operator.client)
+    store = opening.open_selector_store(settings, operator.client)
     await store.refresh()
     active = store.active(site)
     return None if active is None else active.label
@@ -179,7 +179,7 @@ async def _article(
 ) -> dict[str, Any] | str | None:
     """Where the article is; a line where the store does not answer."""
     try:
-        store = services.open_article_store(settings, must_exist=True)
+        store = opening.open_article_store(settings, must_exist=True)
         await store.open()
         try:
             article = await store.get(article_id) or await store.find_url(url)
@@ -198,5 +198,5 @@ async def _article(
         "published": article.published,
         "selector_version": article.selector_version,
         "raw_ref": article.raw_ref,
-        "store": settings.get("ARTICLE_STORE") or str(services.data_dir(settings) / "articles.db"),
+        "store": settings.get("ARTICLE_STORE") or str(opening.data_dir(settings) / "articles.db"),
     }

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from newscrawler.crawl import plugins, services
+from newscrawler.crawl import opening, plugins, site_choice
 from newscrawler.crawl.page_context import context_of
 from newscrawler.crawl.polite_fetch import fetch_polite
 from newscrawler.extraction import extract as extraction
@@ -72,11 +72,11 @@ def known_of(settings: BaseSettings, url: str) -> tuple[SelectorSet | None, Page
     :raises newscrawler.discovery.sites.SitesError: the sites cannot be read
     """
     now = datetime.now(UTC)
-    site = services.load_sites(settings).by_host(urlsplit(url).netloc.lower())
+    site = site_choice.load_sites(settings).by_host(urlsplit(url).netloc.lower())
     context = context_of(site, fetched=now, rules=plugins.metadata_rules(settings))
     if site is None:
         return None, context
-    return services.open_selector_store(settings, None).active(site.id), context
+    return opening.open_selector_store(settings, None).active(site.id), context
 
 
 def _document(page: str | bytes, url: str, settings: BaseSettings) -> Document:
@@ -99,7 +99,7 @@ def _article(
     """With the id that a crawl of the same address would store it under."""
     canonical = urls.canonicalize(url) if url else None
     host = urls.domain_of(canonical) if canonical else ""
-    sites = services.load_sites(settings)
+    sites = site_choice.load_sites(settings)
     site = sites.by_host(host)
     link = sites.identify(canonical) if canonical and site is not None else None
     if isinstance(link, Link):

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, tzinfo
 from itertools import islice
 from typing import Any
 
-from newscrawler.crawl import services
+from newscrawler.crawl import opening
 from newscrawler.items import Article
 from newscrawler.library.background import Background
 from newscrawler.library.settings import project_settings
@@ -34,7 +34,7 @@ def open_store(uri: str | None = None, *, settings: Mapping[str, Any] | None = N
     if uri is not None:
         own.set("ARTICLE_STORE", uri, priority="cmdline")
     zone = zone_of(own["READER_ZONE"])
-    return Store(services.open_article_store(own, must_exist=True), zone)
+    return Store(opening.open_article_store(own, must_exist=True), zone)
 
 
 class Hits(Iterable[Hit]):

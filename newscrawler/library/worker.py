@@ -23,7 +23,7 @@ from scrapy.exceptions import UsageError
 
 from newscrawler import cli, metrics
 from newscrawler.commands.crawl import check
-from newscrawler.crawl import services
+from newscrawler.crawl import opening
 from newscrawler.fleet.verdict import nothing_fetched
 from newscrawler.items import Article
 from newscrawler.library.settings import project_settings
@@ -53,7 +53,7 @@ def main(order_file: str) -> int:
     threading.Thread(target=_stop_with_caller, daemon=True).start()
     settings = project_settings(order["settings"])
     if not settings.get("LOG_FILE"):
-        log = services.data_dir(settings) / "logs" / "crawl.log"
+        log = opening.data_dir(settings) / "logs" / "crawl.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         settings.set("LOG_FILE", str(log), priority="command")
     Path(order["log"]).write_text(str(settings.get("LOG_FILE")))

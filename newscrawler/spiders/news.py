@@ -37,7 +37,8 @@ from newscrawler.crawl.decision import (
 )
 from newscrawler.crawl.page import Page, page_of, unanswered
 from newscrawler.crawl.page_parser import PageParser
-from newscrawler.crawl.services import Services, split_urls
+from newscrawler.crawl.services import Services
+from newscrawler.crawl.site_choice import split_urls
 from newscrawler.discovery import article_revisits
 from newscrawler.discovery.links import LinkFinder
 from newscrawler.discovery.list_revisits import Leads

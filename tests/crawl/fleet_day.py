@@ -17,7 +17,7 @@ from scrapy.settings import Settings
 
 from newscrawler import metrics
 from newscrawler.crawl.monitoring import Monitor, Report
-from newscrawler.crawl.services import open_article_store
+from newscrawler.crawl.opening import open_article_store
 from newscrawler.fleet.freshness import STAGES, Lag
 from newscrawler.fleet.history import HOUR_MS, WHOLE, History
 from newscrawler.fleet.ledger import Batch, Ledger, NodeState

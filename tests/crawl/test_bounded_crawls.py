@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from scrapy.settings import Settings
 
-from newscrawler.crawl import bounded_crawls, link_graph, services
+from newscrawler.crawl import bounded_crawls, link_graph, opening, site_choice
 from newscrawler.crawl.bounded_crawls import Crawl, CrawlBook, CrawlRefused
 from newscrawler.frontier import connect, keys
 from newscrawler.frontier.queue import Frontier
@@ -50,7 +50,7 @@ class Fleet:
     def ask(self, work: Any) -> Any:
         async def run() -> Any:
             client = connect(self.queue.url, single=False)
-            config = services.frontier_config(self.settings, loopback_only=True)
+            config = opening.frontier_config(self.settings, loopback_only=True)
             try:
                 return await work(Frontier(client, config, "asker"))
             finally:
@@ -61,7 +61,7 @@ class Fleet:
     def begin(self, url: str, levels: int, max_pages: int) -> Crawl:
         async def work(frontier: Frontier) -> Crawl:
             crawl, _ = await bounded_crawls.begin(
-                self.settings, frontier, services.all_sites(self.settings),
+                self.settings, frontier, site_choice.all_sites(self.settings),
                 url=url, levels=levels, max_pages=max_pages, by="test",
             )  # fmt: skip
             return crawl

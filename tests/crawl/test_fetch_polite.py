@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 from scrapy.settings import Settings
 
-from newscrawler.crawl import services
+from newscrawler.crawl import opening
 from newscrawler.crawl.polite_fetch import fetch_polite
 from newscrawler.fetch.client import FetchError, FetchFailed, FetchRefused
 from newscrawler.frontier import connect
@@ -189,7 +189,7 @@ async def test_a_paused_host_is_not_fetched(server: FaultServer, settings: Setti
 
 
 async def opened(settings: Settings, worker: str = "test") -> Frontier:
-    config = services.frontier_config(settings, loopback_only=True)
+    config = opening.frontier_config(settings, loopback_only=True)
     frontier = Frontier(connect(settings["REDIS_URL"]), config, worker)
     await frontier.open()
     return frontier

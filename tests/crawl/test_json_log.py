@@ -201,7 +201,7 @@ def test_filebeat_reads_what_workers_write() -> None:
     [source] = config["filebeat.inputs"]
     assert source["type"] == "filestream" and source["id"]
     for path in source["paths"]:
-        assert path.endswith("/data/logs/json/*.jsonl"), "services.json_log_dir"
+        assert path.endswith("/data/logs/json/*.jsonl"), "opening.json_log_dir"
     assert source["parsers"] == [
         {"ndjson": {"target": "", "overwrite_keys": True, "add_error_key": True}}
     ]

@@ -13,8 +13,8 @@ import pytest
 
 from newscrawler.crawl.alert_ways import ways_of
 from newscrawler.crawl.monitoring import Monitor
+from newscrawler.crawl.opening import open_article_store, open_selector_store
 from newscrawler.crawl.selector_jobs import GenerationConfig
-from newscrawler.crawl.services import open_article_store, open_selector_store
 from newscrawler.fleet.alarms import KINDS
 from newscrawler.items import Outcome
 from newscrawler.selectorsets.drift import Alarm

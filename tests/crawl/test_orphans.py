@@ -84,8 +84,8 @@ def test_a_killed_console_leaves_no_server(person: Person) -> None:
     """Whatever opened the queue: here three lines of Python, killed without a
     chance to clean up."""
     code = (
-        "from scrapy.utils.project import get_project_settings as s; from newscrawler.crawl import services;"
-        "print(services.redis_url(s()), flush=True); import time; time.sleep(60)"
+        "from scrapy.utils.project import get_project_settings as s; from newscrawler.crawl import opening;"
+        "print(opening.redis_url(s()), flush=True); import time; time.sleep(60)"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, env=person.environment(), stdout=subprocess.PIPE

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from newscrawler.crawl import services
+from newscrawler.crawl import opening
 from newscrawler.items import Article
 from newscrawler.rawstore import READER, RawStore
 from newscrawler.store.base import WholeStore
@@ -29,7 +29,7 @@ OLD = datetime.now(UTC) - timedelta(days=40)
 def aged(scrapy: Scrapy, uri: str = "") -> dict[str, list[str]]:
     """Articles of which each page was fetched 40 days ago: references that are current, of an
     older version, and of nothing."""
-    raw = services.open_raw_store(scrapy_settings(scrapy), "test")
+    raw = opening.open_raw_store(scrapy_settings(scrapy), "test")
     first = [raw.write(f"https://a.vn/{n}", b"x" * 900, [], 200, OLD) for n in range(4)]
     second = [raw.write("https://a.vn/0", b"y" * 900, [], 200, OLD)]
     unknown = [raw.write("https://a.vn/list", b"z" * 900, [], 200, OLD)]
@@ -56,7 +56,7 @@ def scrapy_settings(scrapy: Scrapy):  # type: ignore[no-untyped-def]
 
 
 def left(scrapy: Scrapy) -> set[str]:
-    raw = services.open_raw_store(scrapy_settings(scrapy))
+    raw = opening.open_raw_store(scrapy_settings(scrapy))
     try:
         return {ref for ref, _ in raw.scan()}
     finally:

@@ -11,6 +11,7 @@ import pytest
 from scrapy.settings import Settings
 
 from newscrawler import settings as defaults
+from newscrawler.crawl import opening, preflight, site_choice
 from newscrawler.crawl import services as services_module
 from newscrawler.discovery.sites import Site, Sites
 from newscrawler.fleet.identity import machine, worker_id
@@ -39,10 +40,10 @@ class Fleet:
     def __init__(self, r: Any, conf: Settings, site: Site) -> None:
         self.r, self.conf = r, conf
         self.workers = [
-            Frontier(r, services_module.frontier_config(conf, loopback_only=True), f"w{i}")
+            Frontier(r, opening.frontier_config(conf, loopback_only=True), f"w{i}")
             for i in range(2)
         ]
-        self.policies = services_module.domain_policies(Sites([site]), conf)
+        self.policies = site_choice.domain_policies(Sites([site]), conf)
         self.n = 0
 
     @classmethod
@@ -177,8 +178,8 @@ async def test_robotstxt_user_agent(r: Any, agent: str, forbidden: str | None) -
 
 def test_another_robots_parser_is_refused_rather_than_ignored(tmp_path: Path) -> None:
     conf = settings(ROBOTSTXT_PARSER="scrapy.robotstxt.PythonRobotParser", DATA_DIR=str(tmp_path))
-    with pytest.raises(services_module.StartRefused, match="ROBOTSTXT_PARSER"):
-        services_module.preflight(conf, {})
+    with pytest.raises(opening.StartRefused, match="ROBOTSTXT_PARSER"):
+        preflight.check(conf, {})
 
 
 async def test_caps_quota_and_groups_come_from_settings(r: Any) -> None:
@@ -201,9 +202,7 @@ async def test_caps_quota_and_groups_come_from_settings(r: Any) -> None:
     found = {
         by: [
             (p.domain, p.group)
-            for p in services_module.domain_policies(
-                Sites([own, free]), settings(FRONTIER_GROUP_BY=by)
-            )
+            for p in site_choice.domain_policies(Sites([own, free]), settings(FRONTIER_GROUP_BY=by))
         ]
         for by in ("", "site", "ip")
     }
@@ -220,11 +219,11 @@ async def test_caps_quota_and_groups_come_from_settings(r: Any) -> None:
         ("c.vn", None),
         ("d.c.vn", None),
     ]
-    assert services_module.domain_policies(Sites([own]), fleet.conf)[0].pages_per_day == 9, (
+    assert site_choice.domain_policies(Sites([own]), fleet.conf)[0].pages_per_day == 9, (
         "the site's own comes first"
     )
     with pytest.raises(ValueError, match="FRONTIER_GROUP_BY is 'host'"):
-        services_module.domain_policies(Sites([own]), settings(FRONTIER_GROUP_BY="host"))
+        site_choice.domain_policies(Sites([own]), settings(FRONTIER_GROUP_BY="host"))
 
 
 async def test_group_by_ip_asks_where_names_lead(r: Any) -> None:
@@ -242,9 +241,7 @@ async def test_group_by_ip_asks_where_names_lead(r: Any) -> None:
             Site(id="f", name="f", home="https://nowhere.invalid/", hosts=("nowhere.invalid",)),
         ]
     )
-    policies = await services_module.with_addresses(
-        services_module.domain_policies(sites, conf), conf
-    )
+    policies = await site_choice.with_addresses(site_choice.domain_policies(sites, conf), conf)
     assert {p.domain: p.group for p in policies} == {
         "a.vn": "ip:127.0.0.5",
         "b.vn": "ip:127.0.0.5",
@@ -300,8 +297,8 @@ async def test_a_run_of_a_few_sites_leaves_the_others_to_a_run_beside_it(
 async def test_the_report_says_of_a_site_left_out_that_it_is_not_in_this_run(r: Any) -> None:
     sites = Sites([Site(id=i, name=i, home=f"http://{i}/", hosts=(i,)) for i in ("a.vn", "b.vn")])
     conf = settings()
-    worker = Frontier(r, services_module.frontier_config(conf, loopback_only=False), "w")
+    worker = Frontier(r, opening.frontier_config(conf, loopback_only=False), "w")
     await worker.open()
-    await worker.put_domains(services_module.domain_policies(sites, conf, chosen={"a.vn"}))
+    await worker.put_domains(site_choice.domain_policies(sites, conf, chosen={"a.vn"}))
     notes = {row["site"]: row["note"] for row in (await worker.report())["domains"]}
     assert notes["a.vn"] != notes["b.vn"] == "not in this run"

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from newscrawler.crawl import services
 from newscrawler.fleet import identity
 from newscrawler.frontier.queue import Frontier
 from tests.redis.helpers import FAST, check, ended, frontier, links
@@ -58,11 +57,11 @@ async def test_leases_of_a_killed_worker_are_freed_at_the_next_start(
     dead, dead_id = hold(redis_server)
     alive, alive_id = hold(redis_server)
     try:
-        assert not services.is_dead_worker(dead_id) and not services.is_dead_worker(alive_id)
+        assert not identity.is_dead_worker(dead_id) and not identity.is_dead_worker(alive_id)
         os.kill(dead.pid, signal.SIGKILL)
         dead.wait(10)
-        assert services.is_dead_worker(dead_id) and not services.is_dead_worker(alive_id)
-        heir = Frontier(r, FAST, services.worker_id(), is_dead=services.is_dead_worker)
+        assert identity.is_dead_worker(dead_id) and not identity.is_dead_worker(alive_id)
+        heir = Frontier(r, FAST, identity.worker_id(), is_dead=identity.is_dead_worker)
         await heir.open()
         assert set((await heir.report())["workers"]) == {alive_id}
         await check(r)
@@ -97,11 +96,11 @@ async def test_leases_of_a_killed_worker_are_freed_at_the_next_start(
     ],
 )
 def test_where_it_cannot_be_known_nobody_is_dead(worker: str) -> None:
-    assert not services.is_dead_worker(worker)
+    assert not identity.is_dead_worker(worker)
 
 
 def test_a_pid_without_a_process_is_dead() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait(10)
-    assert services.is_dead_worker(f"{identity.machine()}-{child.pid}-abc")
-    assert services.worker_id("job-123456").startswith(f"{identity.machine()}-{os.getpid()}-")
+    assert identity.is_dead_worker(f"{identity.machine()}-{child.pid}-abc")
+    assert identity.worker_id("job-123456").startswith(f"{identity.machine()}-{os.getpid()}-")

@@ -22,10 +22,11 @@ from newscrawler.api.limits import Limits as ApiLimits
 from newscrawler.crawl import fleet, model_extraction, monitoring
 from newscrawler.crawl.decision import VisitRules
 from newscrawler.crawl.ingest import Ingest
+from newscrawler.crawl.opening import frontier_config
 from newscrawler.crawl.parse_process import ParseProcesses
 from newscrawler.crawl.retention import Limits as RetentionLimits
 from newscrawler.crawl.selector_jobs import GenerationConfig
-from newscrawler.crawl.services import domain_policies, frontier_config
+from newscrawler.crawl.site_choice import domain_policies
 from newscrawler.crawl.webhook import Post
 from newscrawler.discovery.links import LinkFinder
 from newscrawler.discovery.sites import Site, Sites

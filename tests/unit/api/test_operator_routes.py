@@ -22,7 +22,7 @@ from newscrawler.api.audit import AuditLog
 from newscrawler.api.deps import Deps
 from newscrawler.api.server import start_in_thread
 from newscrawler.api.tokens import TokenBook
-from newscrawler.crawl import services
+from newscrawler.crawl import site_choice
 from newscrawler.crawl.keeping import alone
 from newscrawler.discovery import overlay
 from newscrawler.fleet.ledger import NODES
@@ -162,7 +162,7 @@ def test_a_seed_is_kept_for_every_command(fleet: Fleet) -> None:
     done = fleet.ask("operator", "POST", "/api/seeds", json={"url": url, "kind": "feed"})
     assert done.status_code == 200, done.text
     settings = crawl_settings(fleet.folder, fleet.redis_url)
-    site = services.load_sites(settings).get("vnexpress.net")
+    site = site_choice.load_sites(settings).get("vnexpress.net")
     assert site is not None and url in [feed.url for feed in site.feeds]
     assert overlay.read(fleet.folder) is not None
 

@@ -17,7 +17,7 @@ from lxml import html as lxml_html
 
 from newscrawler.api import day_report as shown
 from newscrawler.crawl.day_report import NothingKnown, day_report
-from newscrawler.crawl.services import open_selector_store
+from newscrawler.crawl.opening import open_selector_store
 from newscrawler.fleet.alarms import Verdict
 from newscrawler.fleet.incidents import Incidents
 from newscrawler.fleet.registry import Registry

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from newscrawler.crawl import services
+from newscrawler.crawl import opening
 from newscrawler.crawl.announce import Dispatcher
 from newscrawler.crawl.signature import SIGNATURE_HEADER, sign
 from newscrawler.crawl.webhook import Post, ReceiverAway, WebhookSink
@@ -111,7 +111,7 @@ async def test_no_message_shows_the_address(tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", ["ftp://a.vn/x", "hooks.example", "http://", "http://a b/"])
 def test_an_address_that_is_none_is_said_before_the_crawl(url: str) -> None:
     with pytest.raises(ValueError, match="EVENT_WEBHOOK_URL: must be an") as said:
-        services._event_sinks_by_settings(Settings({"EVENT_WEBHOOK_URL": url}, priority="project"))
+        opening.event_sinks_by_settings(Settings({"EVENT_WEBHOOK_URL": url}, priority="project"))
     assert url not in str(said.value)
 
 
