@@ -240,7 +240,7 @@ def test_a_command_says_what_a_crawl_reads_with_a_browser(
 ) -> None:
     site = replace(Sites.load("").get("vnexpress.net") or pytest.fail("no site"), render=render)
     url = f"https://{site.hosts[0]}/tin-1.htm"
-    monkeypatch.setattr(rendering.crawl_services, "all_sites", lambda settings: Sites([site]))
+    monkeypatch.setattr(rendering.site_choice, "all_sites", lambda settings: Sites([site]))
     line = rendering.unrendered(Settings(), url, body)
     assert ("without its scripts" in line) == needs
     assert rendering.unrendered(Settings(), "https://unknown.vn/x", FULL) == ""
