@@ -122,6 +122,9 @@ QUESTIONS = [
     ("vaccine lang:EN", {"covid"}),
     ("vaccine lang:vi lang:en", {"covid"}),
     ("vaccine -lang:en", set()),
+    ("(in OR vaccine) -lang:de", {"covid"}),
+    ("(in OR vaccine) -lang:EN", {"de"}),
+    ("(in OR vaccine) NOT (lang:de OR lang:en)", set()),
     ("(bão OR vàng) keyword:sjc", {"vang"}),
     ("(bão OR vàng) -keyword:sjc", {"bao"}),
     # what cannot be meant is a word

@@ -4,10 +4,14 @@ wrong with either."""
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -214,3 +218,45 @@ async def test_a_server_that_is_away_is_an_error_and_no_more() -> None:
             await embedder.passage(VIETNAMESE)
     finally:
         await embedder.close()
+
+
+class Matryoshka(BaseHTTPRequestHandler):
+    """A model of eight numbers whose vectors may be cut, as a server that speaks OpenAI's protocol
+    does it: as many numbers as ``dimensions`` says, all where it says nothing."""
+
+    asked: ClassVar[list[dict[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.asked.append(body)
+        whole = [1.0, 0.5, 0.25, 0.125, 0.5, 0.5, 0.5, 0.5]
+        one = {"object": "embedding", "index": 0, "embedding": whole[: body.get("dimensions", 8)]}
+        answer = {"object": "list", "data": [one], "model": body["model"], "usage": {}}
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+async def test_a_server_is_asked_for_shorter_vectors_where_it_is_set() -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Matryoshka)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/v1"
+    made = {"EMBEDDINGS_BASE_URL": url, "EMBEDDINGS_MODEL": "m", "EMBEDDINGS_DIMENSION": 4}
+    short = embedding.openai_embedder(settings(EMBEDDINGS_SHORTEN=True, **made))
+    whole = embedding.openai_embedder(settings(**made))
+    try:
+        first = np.array([1.0, 0.5, 0.25, 0.125])
+        assert await short.query(VIETNAMESE) == pytest.approx(first / np.linalg.norm(first))
+        assert Matryoshka.asked[-1]["dimensions"] == 4
+        with pytest.raises(WrongModel, match="8 numbers, 4 are declared"):
+            await whole.query(VIETNAMESE)
+        assert "dimensions" not in Matryoshka.asked[-1], "a server that knows no such word refuses"
+    finally:
+        await short.close()
+        await whole.close()
+        server.shutdown()
+        server.server_close()

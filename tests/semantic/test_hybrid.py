@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from newscrawler.crawl.store_check import Check
 from newscrawler.store.base import ArticleStore, Query, QueryError, SearchResult, StoreUnavailable
 from newscrawler.store.elasticsearch.article_store import ElasticStore
 from newscrawler.store.semantic import fusion
@@ -279,3 +280,26 @@ async def test_related_articles_are_near_and_no_copies(made: Made) -> None:
 
 async def test_the_depth_is_what_the_docs_say() -> None:
     assert (fusion.DEPTH, fusion.WORDS, fusion.VECTORS, fusion.RANK) == (100, 1.0, 2.0, 60)
+
+
+# ------------------------------------------------------------------ store check
+@pytest.mark.parametrize("kind", ["sqlite", "elasticsearch"])
+async def test_a_check_finds_articles_without_a_vector(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    store: LocalStore | ElasticStore
+    if kind == "sqlite":
+        store = open_with(tmp_path / "articles.db", Thesaurus())
+    else:
+        url = request.getfixturevalue("elasticsearch_server")
+        store = ElasticStore(url, index=f"t{uuid.uuid4().hex[:12]}", embedder=Thesaurus())
+    try:
+        await store.put(ARTICLES[:3])
+        assert (await Check(store, None, print).run()).faults == [
+            "store: 3 of 3 articles have no vector yet"
+        ]
+        await store.follow()
+        await caught_up(store, 3)
+        assert (await Check(store, None, print).run()).faults == []
+    finally:
+        await store.close()

