@@ -35,6 +35,7 @@ from typing import Any
 from zlib import crc32
 
 import msgpack
+from redis.exceptions import NoPermissionError, ResponseError
 
 from newscrawler.frontier import keys, records
 from newscrawler.frontier.errors import translated
@@ -118,6 +119,7 @@ class Resharder:
                     await self.client.delete(keys.RESHARD)
 
     async def _run(self, shards: int) -> Done:
+        await self._refuse_without_rights()
         self._layout = await read_layout(self.client)
         self.done = Done(shards, before=await self._counts())
         if not self._layout.is_open:
@@ -155,6 +157,22 @@ class Resharder:
             raise FrontierUnavailable("another `scrapy frontier reshard` has taken over")
         if values:
             self._layout = await read_layout(self.client)
+
+    async def _refuse_without_rights(self) -> None:
+        """A step that fails half way leaves the frontier closed. The workers' user has no RESTORE
+        (deploy/redis-users.acl), which of an empty text is refused in any case.
+
+        :raises FrontierRefused:
+        """
+        try:
+            await self.client.restore(f"{keys.RESHARD}:rights", 0, b"")
+        except NoPermissionError as exc:
+            raise FrontierRefused(
+                "the user of REDIS_URL may not copy keys (RESTORE): reshard as `admin` of"
+                " docs/securing.md; nothing was changed"
+            ) from exc
+        except ResponseError:
+            return
 
     async def _refuse_groups(self) -> None:
         """Gates of groups that were taken away stay in Redis, and say nothing.

@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,70 @@ def test_a_crawl_needs_no_more_than_the_workers_rights(
         result = run(secured.url("worker"), *command)
         assert "NOPERM" not in result.stdout + result.stderr, command
     assert secured.client("admin").acl_log() == []
+
+
+#: What an operator types beside a fleet, as the user `worker`; {url} is an article's, {site} its site.
+VERBS = (
+    "seeds list", "seeds refresh", "seeds report", "seeds hubs", "seeds add {url}rss.xml --kind feed",
+    "seeds remove {url}rss.xml", "sites list", "sites show {site}", "sites disable {site}",
+    "sites enable {site}", "sites render {site} on", "sites render {site} auto",
+    "frontier report {site}", "frontier why {url}", "frontier audit {site}", "frontier pause {site}",
+    "frontier resume {site}", "frontier block {site} --until 2h", "frontier resume {site}",
+    "frontier delay {site} --seconds 3", "frontier delay {site} --seconds 0",
+    "frontier class {site} --to high", "frontier class {site} --to policy",
+    "frontier quota {site} --pages 500 --per 24h", "frontier quota {site} --pages policy",
+    "frontier quarantine list", "crawls start {url} --levels 1",
+    "crawls list", "selectors list", "selectors load", "selectors history {site}",
+    "selectors pin {site}", "selectors unpin {site}", "selectors lint", "selectors disable {site}",
+    "monitor", "monitor preload", "report --day {today}", "reparse --site {site} --queue",
+    "parse_worker --until-done", "follow add storm gió --mail desk@example.vn", "follow list", "follow remove storm", "events dead",
+    "store check", "store prune --dry-run", "fleet status", "fleet version", "trends",
+    "frontier purge {site} --yes",
+)  # fmt: skip
+
+
+@pytest.mark.long
+def test_no_verb_of_an_operator_needs_more_than_the_workers_rights(
+    secured: Secured, crawled: tuple[Finished, Callable[..., Finished]]
+):
+    done, run = crawled
+    [url] = re.findall(r"url=(\S+) site=\S+ kind=article outcome=DONE", done.stderr)[:1]
+    site = re.findall(r"outcome=DONE", done.stderr) and re.findall(r" site=(\S+)", done.stderr)[0]
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    admin = secured.client("admin")
+    admin.execute_command("ACL", "LOG", "RESET")
+    refused = {}
+    for verb in VERBS:
+        words = verb.format(url=url, site=site, today=today).split()
+        ended = run(secured.url("worker"), *words)
+        text = ended.stdout + ended.stderr
+        if ended.returncode not in (0, 1) or "Traceback" in text or "NOPERM" in text:
+            refused[verb] = text[-400:]
+        if entries := admin.acl_log():
+            refused[verb] = f"{entries[0]['reason']}: {entries[0]['object']} {text[-200:]}"
+            admin.execute_command("ACL", "LOG", "RESET")
+    assert not refused, "\n".join(f"{verb}: {text}" for verb, text in refused.items())
+    # Its file is the server's: who may not have it written anew is told what is left.
+    ended = run(secured.url("worker"), "takedown", url, "--reason", "test", "--yes")
+    assert "did not write its append-only file anew" in ended.stdout + ended.stderr
+    assert {entry["object"] for entry in admin.acl_log()} == {"bgrewriteaof"}
+    admin.execute_command("ACL", "LOG", "RESET")
+
+
+def test_a_reshard_is_refused_before_it_closes_anything(
+    secured: Secured, crawled: tuple[Finished, Callable[..., Finished]]
+):
+    """RESTORE is not among the workers' rights: it was found half way, with the frontier closed."""
+    run, admin = crawled[1], secured.client("admin")
+    before = admin.hgetall("{frontier}:meta")
+    refused = run(secured.url("worker"), "frontier", "reshard", "2")
+    assert refused.returncode == 1 and "reshard as `admin`" in refused.stderr, refused.stderr
+    assert admin.hgetall("{frontier}:meta") == before and b"shards" in before
+    done = run(secured.url("admin"), "frontier", "reshard", "2")
+    assert done.returncode == 0, done.stderr
+    assert admin.hget("{frontier}:meta", "shards") == b"2"
+    assert run(secured.url("worker"), "frontier", "report").returncode == 0
+    admin.execute_command("ACL", "LOG", "RESET")  # of the right that was asked for
 
 
 def test_a_backup_is_made_by_a_user_who_may_copy_and_change_nothing(
