@@ -12,8 +12,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
+import json
+import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -26,12 +29,15 @@ from newscrawler.api.access import Access
 from newscrawler.api.app import create_app
 from newscrawler.api.deps import Deps, SiteFacts
 from newscrawler.api.server import start_in_thread
-from newscrawler.fleet.registry import Beat, Registry
+from newscrawler.fleet.alarms import Verdict
+from newscrawler.fleet.incidents import Incidents
+from newscrawler.fleet.registry import Beat, Registry, worker_key
 from newscrawler.frontier import connect, redis_server
 from newscrawler.frontier.queue import Frontier, FrontierConfig
 from newscrawler.items import Article
 from newscrawler.store import open_store
 from newscrawler.store.days import zone_of
+from tests.crawl.fleet_day import START, Fleet
 from tests.fixtures_fleet import fill_minutes
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -280,6 +286,7 @@ async def beat(redis_url: str) -> None:
         worker.pages, worker.pages_per_s, worker.leases, worker.in_flight = pages, rate, 6, 5
         worker.memory_bytes, worker.cpu_percent = 470_000_000 + 900 * pages, 7.5 * rate
         await Registry(client, clock=NOW.timestamp).beat(worker)
+        await client.persist(worker_key(worker.id))  # until the pictures are taken
     await fill_minutes(client, minutes=340, workers=0)
     await client.aclose()
 
@@ -300,17 +307,74 @@ def serve(folder: Path) -> Any:
     return start_in_thread(create_app(deps))
 
 
+async def work_a_day(folder: Path, redis_url: str) -> None:
+    """A fleet over these sites, of which one falls silent, one loses its authors and one answers
+    with challenges for two hours."""
+    client: Any = connect(redis_url, single=False)
+    fleet = Fleet(client, folder, len(SITES), seed=3)
+    fleet.sites = dict(zip(SITES, (420, 360, 300, 240, 160, 90), strict=True))
+    await fleet.begin()
+    names = [
+        {"id": one, "home": f"https://{one}/", "name": name, "enabled": True}
+        for one, name in SITES.items()
+    ]
+    (folder / "sites.json").write_text(json.dumps({"sites": names}), encoding="utf-8")
+    silent, bare, challenged = list(SITES)[3], list(SITES)[1], list(SITES)[4]
+    incidents = Incidents(client)
+    for half_hour in range(48):
+        hour = half_hour // 2
+        fleet.faults.silent = {silent} if hour >= 3 else set()
+        fleet.faults.without_authors = {bare}
+        fleet.faults.challenged = {challenged} if hour in (10, 11) else set()
+        fleet.faults.late = hour == 15
+        if half_hour == 23:
+            lost = Verdict("site_silent", silent, "no new article in 8 h, 76 are usual")
+            for at in (fleet.now, fleet.now + 120_000):
+                await incidents.note(at, [lost], ())
+        await fleet.work(30)
+    store = open_store("", folder)
+    midnight = datetime.fromtimestamp(START / 1000, UTC)
+    for site, sums in (await fleet.registry.sites()).items():
+        times = [midnight + timedelta(seconds=86_400 * n // sums.new) for n in range(sums.new)]
+        values = {"title": "Tin", "content": "Bài."}
+        await store.put([_article(n, site, when, **values) for n, when in enumerate(times)])
+    await store.close()
+    tokens = {"llm/calls": 14, "llm/tokens/in": 212_000, "llm/tokens/out": 9_400}
+    await fleet.registry.add(tokens, {}, fleet.now - 3_600_000)
+    await client.aclose()
+
+
+def report(folder: Path) -> Path:
+    """The page of `scrapy report` of that day."""
+    redis_url = redis_server.ensure(folder)
+    try:
+        asyncio.run(work_a_day(folder, redis_url))
+        file = folder / "report.html"
+        day = f"{datetime.fromtimestamp(START / 1000, UTC):%Y-%m-%d}"
+        given = {
+            "DATA_DIR": str(folder), "REDIS_URL": redis_url, "READER_ZONE": "UTC",
+            "SITES_FILE": str(folder / "sites.json"), "LLM_PRICE_IN": "0.15", "LLM_PRICE_OUT": "0.6",
+        }  # fmt: skip
+        command = [sys.executable, "-m", "scrapy", "report", "--day", day, "-o", str(file)]
+        subprocess.run(command, cwd=ROOT, env={**os.environ, **given}, check=True, timeout=120)
+        return file
+    finally:
+        redis_server.stop(folder)
+
+
 #: File, address, language, theme, width, height, what is clicked before.
 PICTURES = (
     ("search", "/?q=b%C3%A3o+s%E1%BB%91+9", "vi", "light", 1200, 900, ".copies summary"),
     ("search-narrow", "/?q=b%C3%A3o+s%E1%BB%91+9", "vi", "dark", 390, 844, ""),
     ("article", "ARTICLE", "vi", "light", 1200, 900, ""),
     ("fleet", "/fleet?hours=6", "en", "light", 1200, 900, ""),
+    ("report", "REPORT", "en", "light", 1200, 1500, ""),
     ("attention", "/attention?q=b%C3%A3o+OR+%22gi%C3%A1+x%C4%83ng%22&per=day", "en", "light", 1200, 760, ""),
 )  # fmt: skip
 
 
-def take(url: str, out: Path) -> None:
+def take(url: str, report_url: str, out: Path) -> None:
+    places = {"ARTICLE": f"{url}/?q=title%3A%22c%E1%BA%ADp+nh%E1%BA%ADt%22", "REPORT": report_url}
     from playwright.sync_api import sync_playwright
 
     path = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -326,14 +390,7 @@ def take(url: str, out: Path) -> None:
                 viewport={"width": width, "height": height}, locale=language, color_scheme=theme
             )
             page = context.new_page()
-            page.goto(
-                url
-                + (
-                    "/?q=title%3A%22c%E1%BA%ADp+nh%E1%BA%ADt%22"
-                    if address == "ARTICLE"
-                    else address
-                )
-            )
+            page.goto(places.get(address) or url + address)
             if address == "ARTICLE":
                 page.locator(".hit h2 a").first.click()
                 page.wait_for_load_state()
@@ -373,7 +430,8 @@ def main() -> None:
                 print(running.url, flush=True)
                 while True:
                     time.sleep(3600)
-            take(running.url, options.out)
+            with tempfile.TemporaryDirectory() as apart:
+                take(running.url, report(Path(apart)).as_uri(), options.out)
         finally:
             running.stop()
             redis_server.stop_if_last(Path(folder))
