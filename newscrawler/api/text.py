@@ -3,7 +3,6 @@ leaves here is escaped."""
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from markupsafe import Markup, escape
 
+from newscrawler.api import differences
 from newscrawler.api.language import count, day_text, number_text, say
 from newscrawler.fleet.freshness import span
 
@@ -143,8 +143,8 @@ def changed_words(old: str, new: str) -> Markup:
     """``new`` with what was taken out in ``<del>`` and what was put in in ``<ins>``, by words."""
     a, b = _WORDS.findall(old), _WORDS.findall(new)
     out: list[Markup] = []
-    for tag, a0, a1, b0, b1 in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        if tag == "equal":
+    for is_equal, a0, a1, b0, b1 in differences.steps(a, b):
+        if is_equal:
             out.append(escape("".join(b[b0:b1])))
             continue
         if a1 > a0:
@@ -158,8 +158,8 @@ def changed_paragraphs(old: str, new: str) -> list[Markup]:
     """Only the paragraphs that differ, each as :func:`changed_words`."""
     a, b = old.split("\n\n"), new.split("\n\n")
     out: list[Markup] = []
-    for tag, a0, a1, b0, b1 in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        if tag == "equal":
+    for is_equal, a0, a1, b0, b1 in differences.steps(a, b):
+        if is_equal:
             continue
         paired = min(a1 - a0, b1 - b0)
         out += [changed_words(a[a0 + i], b[b0 + i]) for i in range(paired)]
