@@ -108,7 +108,12 @@ def add_bulk(app: FastAPI, reader: DataReader, build_query: Callable[..., Query]
         response_class=Response,
         responses={
             **models.errors(404, 422, 503),
-            200: {"content": {media: {} for media in citation.MEDIA.values()}},
+            200: models.files(
+                {
+                    media: models.CSL_ITEMS if style == "csl-json" else models.TEXT
+                    for style, media in citation.MEDIA.items()
+                }
+            ),
         },
     )
     async def cite(
@@ -136,7 +141,12 @@ def _add_export(app: FastAPI, reader: DataReader, asked: Callable[..., Query]) -
         response_class=Response,
         responses={
             **models.errors(400, 422, 429, 503),
-            200: {"content": {media: {} for media in MEDIA.values()}},
+            200: models.files(
+                {
+                    media: models.BINARY if form == "parquet" else models.TEXT
+                    for form, media in MEDIA.items()
+                }
+            ),
         },
     )
     async def export(

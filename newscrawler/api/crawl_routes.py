@@ -52,7 +52,7 @@ def _add_changes(app: FastAPI, reader: DataReader) -> None:
         tags=["crawl"],
         status_code=201,
         response_model=models.CrawlAnswer,
-        responses=models.errors(409, 422, 503),
+        responses=models.errors(400, 409, 422, 503),
     )
     async def begin(request: Request, response: Response, body: CrawlBody) -> dict[str, Any]:
         who = guard.principal_of(request, "operator")

@@ -7,6 +7,7 @@ more than is named here; all others have exactly these fields.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -453,7 +454,7 @@ class HealthAnswer(_Exact):
 
 
 _ERRORS = {
-    400: "the query cannot be answered as written",
+    400: "the query cannot be answered as written, or the body cannot be read",
     401: "a token is needed (only where API_TOKEN_SECRET is set)",
     403: "the request comes from another site, or the token's role is too low",
     404: "there is no such thing",
@@ -480,3 +481,37 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
         status: {"description": _ERRORS[status], "content": content}
         for status in sorted({*statuses, *_OF_THE_GATE})
     }
+
+
+def files(schemas: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The 200 of a route that answers with a file. ``schemas``: of each media type."""
+    return {
+        "description": "Successful Response",
+        "content": {media: {"schema": dict(schema)} for media, schema in schemas.items()},
+    }
+
+
+TEXT = {"type": "string"}
+BINARY = {"type": "string", "format": "binary"}
+_CSL_TEXTS = (
+    *("title", "container-title", "publisher", "URL", "language", "section", "abstract"),
+    "keyword",
+)
+#: What `citation.cite` writes of CSL-JSON 1.0.2.
+CSL_ITEMS = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": 1,
+    "items": {
+        "type": "object",
+        "required": ["id", "type"],
+        "properties": {
+            "id": TEXT,
+            "type": {"const": "article-newspaper"},
+            "author": {"type": "array", "items": {"type": "object"}},
+            "issued": {"type": "object", "required": ["date-parts"]},
+            "accessed": {"type": "object", "required": ["date-parts"]},
+            **dict.fromkeys(_CSL_TEXTS, TEXT),
+        },
+    },
+}

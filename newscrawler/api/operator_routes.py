@@ -145,7 +145,7 @@ def _add_url_changes(app: FastAPI, reader: DataReader) -> None:
         summary="Fetch a page of a known site again, as soon as its domain may be asked (operator)",
         tags=["crawl"],
         response_model=models.Done,
-        responses=models.errors(422, 503),
+        responses=models.errors(400, 422, 503),
     )
     async def recheck(request: Request, body: UrlBody) -> dict[str, str]:
         who = guard.principal_of(request, "operator")
@@ -166,7 +166,7 @@ def _add_url_changes(app: FastAPI, reader: DataReader) -> None:
         summary="Add a feed, sitemap or section to a known site (operator)",
         tags=["crawl"],
         response_model=models.Done,
-        responses=models.errors(422, 503),
+        responses=models.errors(400, 422, 503),
     )
     async def add_seed(request: Request, body: SeedBody) -> dict[str, str]:
         who = guard.principal_of(request, "operator")

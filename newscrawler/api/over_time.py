@@ -50,7 +50,7 @@ def _add_attention(app: FastAPI, reader: DataReader, asked: Callable[..., Query]
         response_model=models.AttentionAnswer,
         responses={
             **models.errors(400, 422, 429, 503),
-            200: {"content": {"text/csv": {}}},
+            200: models.files({"text/csv": models.TEXT}),
         },
     )
     async def attention_json(

@@ -218,7 +218,10 @@ def add_takedown(app: FastAPI, reader: DataReader) -> Runs:
         tags=["crawl"],
         status_code=202,
         response_model=models.TakeDownAnswer,
-        responses=models.errors(409, 422, 503),
+        responses={
+            **models.errors(400, 409, 422, 503),
+            200: {"model": models.TakeDownAnswer, "description": "What would go: dry_run"},
+        },
     )
     async def begin(request: Request, response: Response, body: TakeDownBody) -> dict[str, Any]:
         who = guard.principal_of(request, "admin")

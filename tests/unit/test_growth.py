@@ -133,7 +133,8 @@ OUTSIDE = (
     "api.server",
     "crawl.monitors.post",
     "crawl.processes",
-    "crawl.services",
+    "crawl.opening",
+    "crawl.preflight",
     "rawstore.raw_store.prove",
     "store.semantic.nano",  # a model
 )

@@ -61,47 +61,51 @@ def bounded(examples: int) -> settings:
     )
 
 
-@pytest.fixture(scope="module")
-def address(
-    filled_folder: Path, selector_redis_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    """A server with articles, a frontier, a worker and a selector set, all of them real."""
+async def fill(redis_url: str, folder: Path) -> None:
+    """A selector set and a worker; what was there before is gone."""
+    client = redis.asyncio.Redis.from_url(redis_url)
+    await client.flushall()
+    sets = SelectorStore(client, folder / "none")
+    doc = {
+        "domain": DOMAIN,
+        "version": 1,
+        "state": "candidate",
+        "variants": [
+            {
+                "template": "article",
+                "fields": {"title": [{"css": "h1"}], "content": {"root": ["article"]}},
+            }
+        ],
+        "provenance": {"made_by": "person", "source": "test"},
+    }
+    await sets.add_version(DOMAIN, doc, who="person")
+    now_ms = int(NOW.timestamp() * 1000)
+    registry = Registry(client, clock=NOW.timestamp)
+    await registry.beat(Beat("w1-1-abcd1234", "w1", 1, beat_ms=now_ms, started_ms=now_ms))
+    await client.aclose()
 
-    async def fill() -> None:
-        client = redis.asyncio.Redis.from_url(selector_redis_url)
-        await client.flushall()
-        sets = SelectorStore(client, filled_folder / "none")
-        doc = {
-            "domain": DOMAIN,
-            "version": 1,
-            "state": "candidate",
-            "variants": [
-                {
-                    "template": "article",
-                    "fields": {"title": [{"css": "h1"}], "content": {"root": ["article"]}},
-                }
-            ],
-            "provenance": {"made_by": "person", "source": "test"},
-        }
-        await sets.add_version(DOMAIN, doc, who="person")
-        now_ms = int(NOW.timestamp() * 1000)
-        registry = Registry(client, clock=NOW.timestamp)
-        await registry.beat(Beat("w1-1-abcd1234", "w1", 1, beat_ms=now_ms, started_ms=now_ms))
-        await client.aclose()
 
-    asyncio.run(fill())
-    client = redis.asyncio.Redis.from_url(selector_redis_url)
-    folder = tmp_path_factory.mktemp("data")
-    deps = Deps(
-        store=open_store("", filled_folder),
-        settings=crawl_settings(folder, selector_redis_url),
-        audit=AuditLog(folder, NOW.timestamp),
+def all_parts(redis_url: str, articles: Path, data: Path) -> Deps:
+    """Articles, a frontier, a worker and a selector set, all of them real."""
+    asyncio.run(fill(redis_url, articles))
+    client = redis.asyncio.Redis.from_url(redis_url)
+    return Deps(
+        store=open_store("", articles),
+        settings=crawl_settings(data, redis_url),
+        audit=AuditLog(data, NOW.timestamp),
         sites=SITES,
         clock=NOW.timestamp,
         registry=Registry(client, clock=NOW.timestamp),
         frontier=Frontier(client, FrontierConfig(shards=1), "search-page"),
-        selectors=SelectorStore(client, filled_folder / "none"),
+        selectors=SelectorStore(client, articles / "none"),
     )
+
+
+@pytest.fixture(scope="module")
+def address(
+    filled_folder: Path, selector_redis_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    deps = all_parts(selector_redis_url, filled_folder, tmp_path_factory.mktemp("data"))
     running = start_in_thread(create_app(deps))
     yield running.url
     running.stop()
