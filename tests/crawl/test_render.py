@@ -12,6 +12,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from newscrawler.fetch.browser import _command, _tree
@@ -91,6 +92,29 @@ def test_a_site_of_empty_frames_is_learnt_kept_to_and_unlearnt(
     assert "forgotten" in forgot.stderr and lessons(queue) == {}
     scrapy.run("sites", "render", site_of(web)["id"], "off")
     assert "render:          False" in scrapy.run("sites", "show", site_of(web)["id"]).stdout
+
+
+@pytest.mark.long
+def test_a_site_that_is_set_to_render_is_stored_as_its_scripts_fill_it(
+    newsweb: StartNewsweb, tmp_path: Path, queue: Queue
+):
+    """`"render": true` in sites.json: from the first page on, without a trial."""
+    web = scripted(newsweb)
+    with_render(web, True)
+    scrapy = crawler(tmp_path, web, DOWNLOAD_DELAY=DELAY_S, CLOSESPIDER_ITEMCOUNT=2)
+    done = scrapy.run("crawl", "news", "-a", f"sites={site_of(web)['hosts'][0]}", timeout=240)
+
+    articles = stored(tmp_path / "data")
+    assert len(articles) >= 2, done.stderr[-3000:]
+    truth = {row["url"]: row for row in web.articles()}
+    for article in articles:
+        sent = httpx.get(article.url).text
+        assert article.title not in sent and article.content[:40] not in sent, "an empty frame"
+        assert article.title == truth[article.url]["title"] and len(article.content) > 200
+        page = scrapy.run("article", article.id, "--html")
+        assert article.title in page.stdout, "what is kept is what was read"
+    assert done.stat("render/pages/site") >= 2 and done.stat("render/pages/trial") == 0
+    assert lessons(queue) == {}, "nothing is learnt where it is set"
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from newscrawler.crawl import opening
+from newscrawler.frontier.schema import FINISHED, FINISHED_PARTS, SCHEMA
 from newscrawler.items import Article
 from newscrawler.rawstore import READER, RawStore
 from newscrawler.store.base import WholeStore
@@ -133,6 +135,47 @@ async def test_finished_records_go_by_their_last_visit(tmp_path: Path) -> None:
     assert await finished.count() == 200
     assert await finished.prune(lambda data: data == b"old") == 133
     assert await finished.count() == 67
+    await finished.close()
+
+
+def finished_record(now: datetime, visited_days: float, asked_days: float | None = None) -> bytes:
+    """As the frontier packs it: visited so long ago, and asked for again from the file."""
+    visited = int((now - timedelta(days=visited_days)).timestamp())
+    flags = 0 if asked_days is None else FINISHED_PARTS["ASKED"].flag
+    head = FINISHED.pack(16 * SCHEMA, 1, 0, flags, 200, visited - 60, visited)
+    if asked_days is None:
+        return head
+    asked = int((now - timedelta(days=asked_days)).timestamp())
+    return head + asked.to_bytes(4, "big")
+
+
+async def test_finished_records_older_than_the_setting_go_by_the_command(
+    tmp_path: Path, newsweb: StartNewsweb
+) -> None:
+    web = newsweb("ip", sites=1, articles=1, **QUIET)
+    scrapy = crawler(tmp_path, web, ARTICLE_MAX_AGE_DAYS=7)
+    await asyncio.to_thread(in_store, scrapy.data, lambda store: store.open())
+    now = datetime.now(UTC)
+    hour = 1 / 24
+    ages = {
+        b"today": (0.0, None), b"a little younger": (30 - hour, None),
+        b"a little older": (30 + hour, None), b"a year": (365.0, None),
+        b"old, asked for": (365.0, 2.0), b"asked long ago": (365.0, 31.0),
+    }  # fmt: skip
+    packed = {name.ljust(16): finished_record(now, *days) for name, days in ages.items()}
+    finished = LocalFinished(scrapy.data / "finished.db")
+    await finished.put(list(packed.items()))
+    old = {b"a little older", b"a year", b"asked long ago"}
+
+    async def left_over() -> set[bytes]:
+        return {name.rstrip() for name in await finished.get(list(packed))}
+
+    run = asyncio.to_thread
+    assert (await run(prune, scrapy, "--dry-run", FINISHED_KEEP_DAYS=30))["finished"] == 3
+    assert await left_over() == set(ages)
+    assert (await run(prune, scrapy, FINISHED_KEEP_DAYS=30))["finished"] == 3
+    assert await left_over() == set(ages) - old
+    assert (await run(prune, scrapy, FINISHED_KEEP_DAYS=30))["finished"] == 0
     await finished.close()
 
 
