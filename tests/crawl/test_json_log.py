@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 import time
 from pathlib import Path
@@ -33,11 +34,11 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Any:
         scrapy = crawler(
             folder,
             web,
-            LOG_JSON=1,
             LOG_JSON_BYTES=8_000,
             ITEM_PIPELINES=json.dumps({FAULTY: 350}),
             FRONTIER_MAX_TRIES=1,
         )
+        scrapy.env["LOG_FORMAT"] = "json"  # as an operator says it; LOG_JSON=1 is the same
         yield scrapy, scrapy.run("crawl", "news")
     finally:
         web.stop()
@@ -60,6 +61,7 @@ def test_each_visit_is_one_line_and_its_id_leads_through_all_parts(
     assert len(visits) == sum(outcomes.values()) > 20
     assert {o: sum(v["outcome"] == o for v in visits) for o in outcomes} == outcomes
     assert len({one["request"] for one in visits}) == len(visits)
+    assert all(re.fullmatch(r"[0-9a-f]{32}\.\d+", one["request"]) for one in visits)
     for one in visits:
         if one["status"]:
             assert one["fetch_ms"] > 0

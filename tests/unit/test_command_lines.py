@@ -67,6 +67,30 @@ def test_a_wrong_command_is_found(line: str, said: str) -> None:
     assert fault_of(words) == said
 
 
+#: Variables that programs of ours read and that are no settings: secrets, and Scrapyd's clients'.
+SECRETS = {
+    "ALERT_TELEGRAM_TOKEN", "ALERT_WEBHOOK_SECRET", "API_TOKEN_SECRET", "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY", "MAIL_PASS", "SCRAPYD_PASSWORD",
+}  # fmt: skip
+
+
+def test_each_variable_that_operators_are_told_to_set_is_read() -> None:
+    """In blocks of shell and the files that they write; lower case is the shell's own."""
+    found: dict[str, str] = {}
+    for name in ("operations.md", "containers.md", "securing.md", "upgrading.md"):
+        text = "\n".join(FENCED.findall((ROOT / "docs" / name).read_text(encoding="utf-8")))
+        for variable in re.findall(r"(?:^|\s|export )([A-Z][A-Z0-9_]+)=(?!=)", text):
+            found[variable] = name
+    assert len(found) > 20, found
+    unknown = {
+        variable: name
+        for variable, name in found.items()
+        if not hasattr(settings, variable) and variable not in SECRETS | {"PATH"}
+    }
+    assert not unknown
+    assert SECRETS & set(found) == SECRETS - {"ALERT_TELEGRAM_TOKEN", "ALERT_WEBHOOK_SECRET"}
+
+
 # ---------------------------------------------------------------- cron and units
 #: minute, hour, day, month, day of the week: least and most.
 FIELDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
