@@ -38,6 +38,7 @@ from newscrawler.selectorsets.drift import Drift
 from newscrawler.selectorsets.samples import norm
 from newscrawler.selectorsets.store import SelectorStore, UnknownSet
 from newscrawler.utils.numbers import whole_number
+from newscrawler.web import urls
 
 #: Characters of an edited document; a set of eight variants has some 10,000.
 MOST_CHARS = 100_000
@@ -178,7 +179,7 @@ def _context_of(reader: DataReader) -> selector_admin.ContextOf:
     by_host = {host: facts for facts in reader.deps.sites.values() for host in facts.hosts}
 
     def context(url: str, fetched: datetime | None) -> PageContext:
-        facts = by_host.get(selector_admin.host_of(url))
+        facts = by_host.get(urls.domain_of(url))
         if facts is None:
             return PageContext(fetched=fetched)
         return PageContext(

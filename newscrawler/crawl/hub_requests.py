@@ -24,6 +24,7 @@ from newscrawler.fetch.client import Answer, FetchError, FetchRules, HttpClient
 from newscrawler.frontier import connect
 from newscrawler.frontier.errors import translated
 from newscrawler.frontier.types import FrontierUnavailable
+from newscrawler.web import urls
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -137,7 +138,7 @@ class Subscriber:
             answer = await self._posted(sub)
             reason = "" if 200 <= answer.status < 300 else _reason(answer)
         except FetchError as exc:
-            reason = f"{exc.reason}: {_host(sub.hub)}"
+            reason = f"{exc.reason}: {urls.domain_of(sub.hub) or sub.hub[:100]}"
         if reason:
             known = await self._subs.of_token(sub.token)
             if known is not None:
@@ -184,13 +185,6 @@ class Subscriber:
 
 def _mode(sub: Subscription) -> str:
     return "unsubscribe" if sub.state == "leaving" else "subscribe"
-
-
-def _host(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return url[:100]
 
 
 def _check_hub(url: str) -> None:

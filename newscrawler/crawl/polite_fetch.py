@@ -19,6 +19,7 @@ from newscrawler.fetch.client import (
     FetchRules,
     Headers,
     HttpClient,
+    header_of,
 )
 from newscrawler.fetch.decoding import ACCEPT_ENCODING
 from newscrawler.fetch.robots import read_robots
@@ -63,7 +64,8 @@ class FetchedPage:
     hops: list[tuple[int, str]] = field(default_factory=list)  # (status, from where) of redirects
 
     def header(self, name: str) -> str | None:
-        return _header(self.headers, name)
+        """The first value of a header, by its name in lower case."""
+        return header_of(self.headers, name)
 
 
 async def fetch_polite(
@@ -118,7 +120,7 @@ class PoliteFetcher:
         hops: list[tuple[int, str]] = []
         for _ in range(MAX_REDIRECTS + 1):
             answer = await self._page(url, deadline)
-            location = _header(answer.headers, "location") if answer.status in _REDIRECTS else None
+            location = answer.header("location") if answer.status in _REDIRECTS else None
             target = urls.join(urls.Base(url), location) if location else None
             if target is None or not urls.is_http(target):
                 return FetchedPage(answer.status, answer.headers, answer.body, url, hops)
@@ -255,8 +257,8 @@ class PoliteFetcher:
     async def _delay_s(self, domain: str) -> float:
         """What the fleet keeps between two fetches of the domain."""
         async with self._alone:
-            state = await self.frontier.operator.state(domain)
-        return state.delay / 1000 if state else self._settings.getfloat("DOWNLOAD_DELAY")
+            delay_s = await self.frontier.operator.delay_s(domain)
+        return self._settings.getfloat("DOWNLOAD_DELAY") if delay_s is None else delay_s
 
     async def _ask_robots(self, domain: str, url: str) -> None:
         if not self._settings.getbool("ROBOTSTXT_OBEY"):
@@ -288,11 +290,5 @@ class PoliteFetcher:
         return await self._client.fetch(url, [(k, str(v)) for k, v in headers.items() if v])
 
 
-def _header(headers: Headers, name: str) -> str | None:
-    wanted = name.lower().encode()
-    return next((value.decode("latin-1") for key, value in headers if key.lower() == wanted), None)
-
-
 def _retry_after(answer: Answer) -> float | None:
-    value = next((v for k, v in answer.headers if k.lower() == b"retry-after"), None)
-    return retry_after_s(value, round(time.time() * 1000))
+    return retry_after_s(answer.header("retry-after"), round(time.time() * 1000))

@@ -27,6 +27,7 @@ from newscrawler.selectorsets.propose import LEAST_PAGES, split
 from newscrawler.selectorsets.samples import Sample, distinct, make_sample
 from newscrawler.selectorsets.store import SAMPLE_PAGES, SelectorStore
 from newscrawler.store.base import ArticleStore, Query, StoreError
+from newscrawler.web import urls
 
 MOST_PAGES = 2 * SAMPLE_PAGES
 
@@ -85,13 +86,9 @@ class GateRefused(ValueError):
 
 
 # ---------------------------------------------------------------- stored pages
-def host_of(url: str) -> str:
-    return url.split("://", 1)[-1].split("/", 1)[0].lower()
-
-
 def context_by(sites: Sites) -> ContextOf:
     def context(url: str, fetched: datetime | None) -> PageContext:
-        return context_of(sites.by_host(host_of(url)), fetched=fetched)
+        return context_of(sites.by_host(urls.domain_of(url)), fetched=fetched)
 
     return context
 
@@ -125,7 +122,7 @@ def scanned_pages(raw: RawStore, sites: Sites, domain: str, most: int = MOST_PAG
     store. Reads every file."""
     found: dict[str, Stored] = {}
     for ref, page in raw.scan():
-        host = host_of(page.url)
+        host = urls.domain_of(page.url)
         site = sites.by_host(host)
         if host != domain and (site is None or site.id != domain):
             continue

@@ -34,6 +34,7 @@ from newscrawler.rawstore.errors import RawNotFound, RawStoreUnavailable
 from newscrawler.selectorsets.generate import APPROVALS, MODES, Generator, Result
 from newscrawler.selectorsets.jobs import Jobs, Limits
 from newscrawler.selectorsets.validation import agrees_with
+from newscrawler.web import urls
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -116,7 +117,7 @@ def make_generator(services: Services, config: GenerationConfig, llm: LLM) -> Ge
             return None
 
     def context(url: str) -> PageContext:
-        return context_of(services.sites.by_host(_host(url)))
+        return context_of(services.sites.by_host(urls.domain_of(url)))
 
     return Generator(
         services.selectors, Jobs(services.redis, config.limits), load_page, context,
@@ -330,7 +331,3 @@ class SelectorGeneration:
             result.spent.tokens_in + result.spent.tokens_out,
             result.reason,
         )
-
-
-def _host(url: str) -> str:
-    return url.split("://", 1)[-1].split("/", 1)[0].lower()

@@ -281,6 +281,13 @@ class PacedDecoder:
         return True
 
 
+def header_of(headers: Headers, name: str) -> str | None:
+    """The first value of a header, by its name in lower case."""
+    wanted = name.encode()
+    value = next((value for key, value in headers if key.lower() == wanted), None)
+    return None if value is None else value.decode("latin-1")
+
+
 @dataclass(slots=True)
 class Answer:
     """What a site sent. ``headers`` as received, also the content coding; ``body`` without it."""
@@ -293,10 +300,7 @@ class Answer:
 
     def header(self, name: str) -> str | None:
         """The first value of a header, by its name in lower case."""
-        wanted = name.encode()
-        found = (value for key, value in self.headers if key.lower() == wanted)
-        value = next(found, None)
-        return None if value is None else value.decode("latin-1")
+        return header_of(self.headers, name)
 
 
 class HttpClient:

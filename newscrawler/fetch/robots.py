@@ -62,15 +62,11 @@ async def read_robots(
         status,
         body,
         RobotsRules.parse_answer(status, body, user_agent),
-        retry_after_s(_header(answer, b"retry-after"), now_ms),
+        retry_after_s(answer.header("retry-after"), now_ms),
         hops,
     )
 
 
 def _target(answer: Answer) -> str | None:
-    location = _header(answer, b"location") if 300 <= answer.status < 400 else None
-    return urls.join(urls.Base(answer.url), location.decode("latin-1")) if location else None
-
-
-def _header(answer: Answer, name: bytes) -> bytes | None:
-    return next((value for key, value in answer.headers if key.lower() == name), None)
+    location = answer.header("location") if 300 <= answer.status < 400 else None
+    return urls.join(urls.Base(answer.url), location) if location else None

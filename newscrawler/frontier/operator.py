@@ -158,6 +158,11 @@ class Operator:
             data = await self.client.hget(keys.domains(self._shard(domain)), domain)
         return None if data is None else records.unpack_domain(domain, data)
 
+    async def delay_s(self, domain: str) -> float | None:
+        """What the fleet keeps between two fetches of a domain; None: it is not known yet."""
+        state = await self.state(domain)
+        return None if state is None else state.delay / 1000
+
     async def leases(self) -> list[tuple[bytes, records.LeaseEntry]]:
         """All that are out, with their url ids."""
         await self._look()

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -19,6 +18,7 @@ from newscrawler.selectorsets.content import repeats_of
 from newscrawler.selectorsets.jobs import BudgetSpent, Jobs
 from newscrawler.selectorsets.samples import Sample
 from newscrawler.selectorsets.validation import NOT_GIVEN
+from newscrawler.web import urls
 
 #: Fewer article pages than this say too little of a template.
 LEAST_PAGES = 6
@@ -282,7 +282,7 @@ class Proposer:
             attempt = Result(result.domain, "failed", made_by="llm")
             extra = {
                 "model": self._llm.model,
-                "server": _host(self._llm.base_url),
+                "server": urls.domain_of(self._llm.base_url),
                 "digest": digest,
                 "prompt_version": model_prompt.PROMPT_VERSION,
                 "answer": json.dumps(answer, ensure_ascii=False)[:4000],
@@ -510,7 +510,3 @@ def _intrudes(selectors: SelectorSet, strangers: list[Sample]) -> int:
 def _is_expected(exc: Exception) -> bool:
     """LLMError has a ``kind``; it is not imported here, as services do not import one another."""
     return isinstance(exc, BudgetSpent) or hasattr(exc, "kind")
-
-
-def _host(base_url: str) -> str:
-    return re.sub(r"^https?://([^/@]*@)?([^/]+).*$", r"\2", base_url)

@@ -1,19 +1,8 @@
-"""The store's Lua scripts by name. redis-py sends EVALSHA and loads a script again
-after NOSCRIPT."""
+"""The Lua scripts of the selector sets, by name."""
 
 from __future__ import annotations
 
-import importlib.resources
-from functools import cache
-from typing import Any
+from newscrawler.utils.lua_scripts import LuaScripts
 
-
-@cache
-def source(name: str) -> str:
-    return (
-        importlib.resources.files("newscrawler.selectorsets") / "lua" / f"{name}.lua"
-    ).read_text()
-
-
-async def run(client: Any, name: str, keys: list[str], args: list[Any]) -> Any:
-    return await client.register_script(source(name))(keys=keys, args=args)
+_SCRIPTS = LuaScripts("newscrawler.selectorsets")
+run, source = _SCRIPTS.run, _SCRIPTS.source

@@ -324,8 +324,8 @@ class NewsSpider(Spider):
 
     async def _delay_s(self, lease: Lease) -> float:
         """What the fleet keeps between two fetches of the domain."""
-        state = await self.services.frontier.operator.state(lease.domain)
-        return state.delay / 1000 if state else self.settings.getfloat("DOWNLOAD_DELAY")
+        delay_s = await self.services.frontier.operator.delay_s(lease.domain)
+        return self.settings.getfloat("DOWNLOAD_DELAY") if delay_s is None else delay_s
 
     # ------------------------------------------------------------------ parts
     def _page(self, response: Response, lease: Lease) -> Page:

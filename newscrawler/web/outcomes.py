@@ -54,13 +54,13 @@ def judge_error(error: BaseException) -> tuple[Outcome, str]:
     return (Outcome.REFUSED if reason in REFUSING else Outcome.RETRY), reason
 
 
-def retry_after_s(value: bytes | None, now_ms: int) -> float | None:
+def retry_after_s(value: bytes | str | None, now_ms: int) -> float | None:
     """``Retry-After`` as seconds from now: a number or an HTTP date (RFC 9110 10.2.3), at
     most _LONGEST_S. None when it is unreadable; never raises, as the caller tells the gate
     the status with it."""
     if not value:
         return None
-    text = value.decode("latin-1").strip()
+    text = (value.decode("latin-1") if isinstance(value, bytes) else value).strip()
     if is_digits(text):
         seconds = whole_number(text, _LONGEST_S)
         return float(_LONGEST_S if seconds is None else seconds)
