@@ -4,9 +4,8 @@ both stores use it."""
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from newscrawler.store.base import Marks
@@ -23,6 +22,8 @@ LOOKED_AT, LONGEST_LOOKED_AT = 20_000, 500_000
 PIECE, OVERLAP = 6_000, 200
 #: Start, end, and which term of the plan stands there.
 _Span = tuple[int, int, int]
+#: Start, end and a word of a text.
+_Word = tuple[int, int, str]
 
 
 def title_marks(title: str, plan: Plan) -> Marks:
@@ -110,28 +111,60 @@ def _quickly(text: str, ways_of: Sequence[_Ways]) -> tuple[list[_Span], bool]:
     return sorted(spans), is_all
 
 
+@dataclass(slots=True)
+class _Standing:
+    """Where one term stands in a text that is read piece by piece: as it was typed, without regard
+    to diacritics, in other spellings."""
+
+    ways: _Ways
+    typed: set[tuple[int, int]] = field(default_factory=set)
+    plain: set[tuple[int, int]] = field(default_factory=set)
+    spelt: set[tuple[int, int]] = field(default_factory=set)
+
+    def look(self, as_typed: list[_Word], as_folded: list[_Word]) -> None:
+        self.typed.update(_find(as_typed, self.ways.exact))
+        self.plain.update(_find(as_folded, self.ways.plain))
+        self.spelt.update(_find(as_folded, self.ways.spellings))
+
+    @property
+    def is_found(self) -> bool:
+        """As it was typed: else it may stand further down."""
+        return bool(self.spelt or (self.typed if self.ways.exact else self.plain))
+
+    @property
+    def places(self) -> set[tuple[int, int]]:
+        return (self.typed or self.plain) | self.spelt
+
+    def may_stand(self, lower: str, plain: str) -> bool:
+        """Whether a piece has the words of one of the ways, anywhere."""
+        ways = self.ways
+        return any(all(word in lower for word in way) for way in ways.exact) or any(
+            all(word in plain for word in way) for way in (*ways.plain, *ways.spellings)
+        )
+
+
 def _slowly(text: str, ways_of: Sequence[_Ways]) -> tuple[list[_Span], bool]:
     """For texts with marks inside of words and with characters that are words by themselves: the
     first piece, and of the others those that may have what was not found yet."""
-    typed, plain, other = ([set[tuple[int, int]]() for _ in ways_of] for _ in range(3))
-    missing = dict(enumerate(ways_of))
+    terms = [_Standing(one) for one in ways_of]
     for start, piece in _pieces(text):
-        if start and not _may_stand(missing.values(), piece):
+        missing = [one for one in terms if not one.is_found]
+        if not missing:
+            break
+        if start and not _may_stand(missing, piece):
             continue
         words = [(start + a, start + b, e, f) for a, b, e, f in word_spans(piece)]
         as_typed = [(a, b, e) for a, b, e, _ in words]
         as_folded = [(a, b, f) for a, b, _, f in words if f]
-        for number, one in enumerate(ways_of):
-            typed[number].update(_find(as_typed, one.exact))
-            plain[number].update(_find(as_folded, one.plain))
-            other[number].update(_find(as_folded, one.spellings))
-        for number, one in list(missing.items()):
-            if other[number] or (typed if one.exact else plain)[number]:
-                del missing[number]
-        if not missing:
-            break
-    found = [(t or p) | o for t, p, o in zip(typed, plain, other, strict=True)]
-    return sorted((a, b, n) for n, places in enumerate(found) for a, b in places), not missing
+        for one in terms:
+            one.look(as_typed, as_folded)
+    found = sorted((a, b, n) for n, one in enumerate(terms) for a, b in one.places)
+    return found, all(one.is_found for one in terms)
+
+
+def _may_stand(missing: Iterable[_Standing], piece: str) -> bool:
+    lower, plain = exact(piece), bare(piece)
+    return any(one.may_stand(lower, plain) for one in missing)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
@@ -143,15 +176,6 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
         yield start, text[start:end]
 
 
-def _may_stand(missing: Iterable[_Ways], piece: str) -> bool:
-    lower, plain = exact(piece), bare(piece)
-    return any(
-        any(all(word in lower for word in way) for way in one.exact)
-        or any(all(word in plain for word in way) for way in (*one.plain, *one.spellings))
-        for one in missing
-    )
-
-
 def _search(text: str, phrases: Iterable[tuple[str, ...]]) -> Marks:
     """As ``_find`` for texts whose words are runs of letters and digits. Looked for one by one:
     one pattern of all of them is tried at each letter, which costs thirty times as much."""
@@ -160,14 +184,14 @@ def _search(text: str, phrases: Iterable[tuple[str, ...]]) -> Marks:
         if not all(word in text for word in phrase):
             continue
         if len(phrase) == 1:
-            found += _word(text, phrase[0])
+            found += _places_of(text, phrase[0])
         elif phrase:
             pattern = r"[\W_]+".join(map(re.escape, phrase))
             found += [m.span() for m in re.finditer(rf"(?<![^\W_]){pattern}(?![^\W_])", text)]
     return found
 
 
-def _word(text: str, word: str) -> Iterator[tuple[int, int]]:
+def _places_of(text: str, word: str) -> Iterator[tuple[int, int]]:
     start = text.find(word)
     while start >= 0:
         end = start + len(word)
@@ -176,7 +200,7 @@ def _word(text: str, word: str) -> Iterator[tuple[int, int]]:
         start = text.find(word, end)
 
 
-def _find(spans: list[tuple[int, int, str]], phrases: Iterable[tuple[str, ...]]) -> Marks:
+def _find(spans: list[_Word], phrases: Iterable[tuple[str, ...]]) -> Marks:
     """As ``_search`` over words with their places."""
     firsts: dict[str, list[tuple[str, ...]]] = {}
     for phrase in phrases:
@@ -255,15 +279,20 @@ def _window(text: str, places: list[_Place], words: list[int]) -> tuple[int, int
 def _best(places: list[_Place], words: list[int]) -> tuple[int, int]:
     """Where the stretch with the most different words of the query begins and ends; of several
     the one in which most of them stand together, then the one with the most marks."""
-    best, found, first = (0, 0, 0), (0, 0), 0
-    inside: Counter[int] = Counter()
+    best, found = (0, 0, 0), (0, 0)
+    inside = [0] * len(words)  # how often each term stands in the stretch
+    different = together = first = 0
     for at, place in enumerate(places):
-        inside.update(place.terms)
+        for number in place.terms:
+            different += 0 if inside[number] else words[number]
+            inside[number] += 1
+        together += place.follows and at > first
         while first < at and places[first].start < place.end - SNIPPET:
-            inside.subtract(places[first].terms)
+            for number in places[first].terms:
+                inside[number] -= 1
+                different -= 0 if inside[number] else words[number]
             first += 1
-        different = sum(words[number] for number, many in inside.items() if many > 0)
-        together = sum(one.follows for one in places[first + 1 : at + 1])
+            together -= places[first].follows  # what it follows is left out
         weight = different, together, at - first
         if weight > best:
             best, found = weight, (places[first].start, place.end)
