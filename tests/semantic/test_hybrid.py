@@ -89,10 +89,17 @@ async def made(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 # ------------------------------------------------------------------ pure
 def test_ranks_are_joined_by_their_weights() -> None:
-    order = [n for n, _ in fused([1, 2, 3], [9, 2, 1])]
+    order = [n for n, _ in fused([1, 2, 3], [9, 2, 1], 1_000)]
     assert order[0] in (1, 2) and set(order[:2]) == {1, 2}
     assert order.index(9) < order.index(3), "a vector counts twice"
-    assert fused([], []) == [] and [n for n, _ in fused([4, 5], [])] == [4, 5]
+    assert fused([], [], 0) == [] and [n for n, _ in fused([4, 5], [], 9)] == [4, 5]
+
+
+def test_being_near_says_nothing_where_every_article_is() -> None:
+    """The ninth of ten nearest has a word: of a thousand articles that is much, of ten chance."""
+    near = list(range(10, 20))
+    assert next(n for n, _ in fused([18], near, 1_000)) == 18
+    assert [n for n, _ in fused([18], near, 10)] == near
 
 
 # ------------------------------------------------------------------ joined

@@ -101,6 +101,10 @@ class Vectors:
     async def count(self) -> int:
         await self.make()
         await self._server.ask(lambda es: es.indices.refresh(index=self.index))
+        return await self.found()
+
+    async def found(self) -> int:
+        """How many a search finds: those of the last second are left out."""
         found = await self._server.ask(lambda es: es.count(index=self.index))
         return int(found["count"])
 
