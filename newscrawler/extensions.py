@@ -235,7 +235,7 @@ class CrawlReporter:
         next_s = stats.get_value(metrics.FRONTIER_NEXT) if stats else None
         if stats is None or next_s is None or self.ended != "finished":
             return None
-        return progress.Stays(next_s, stats.get_value(metrics.FRONTIER_SUSPECTS, 0))
+        return progress.Stays(next_s, stats.get_value(metrics.FRONTIER_POISON_CANDIDATES, 0))
 
     async def mark(self) -> None:
         self.rows.mark(time.monotonic())

@@ -167,7 +167,7 @@ ARTICLE_FIELD = _stat(
     "article/field", "articles", "stored articles with the field present; label: field"
 )
 ARTICLE_ORIGIN = _stat("article/origin", "articles", "where fields came from; label: field/origin")
-ARTICLE_CONTESTED = _stat(
+ARTICLE_FIELD_CONFLICTS = _stat(
     "article/contested",
     "articles",
     "articles with a field that another good source of the page contradicts; label: field",
@@ -228,7 +228,7 @@ CHOSEN_WAITING = _stat(
     "visited URLs of the sites that the crawl is for that come again later, when nothing was due",
     "gauge",
 )
-FRONTIER_SUSPECTS = _stat(
+FRONTIER_POISON_CANDIDATES = _stat(
     "frontier/suspects",
     "urls",
     "queued URLs that may kill workers and rest, when nothing was left to do",

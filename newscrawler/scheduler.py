@@ -2,7 +2,7 @@
 
 scrapy-redis' Scheduler keeps its place: it reads its SCHEDULER_* settings, makes the queue
 and the dupe filter, and its ``enqueue_request`` / ``next_request`` are the ones the engine
-calls. What they call is ours: :class:`LeaseQueue` hands out leases of the frontier,
+calls. What they call is ours: :class:`LeaseQueue` grants leases of the frontier,
 :class:`LeaseLoop` is the one task that talks to Redis, and the hook on
 ``engine._slot.remove_request`` is where a page is finished.
 

@@ -65,7 +65,7 @@ class Deps:
     frontier: FrontierReader | None = None
     registry: Registry | None = None
     selectors: SelectorStore | None = None
-    raw: RawStore | None = None  # read only, for examples and the gate
+    raw: RawStore | None = None  # read only, for examples and validation
     redis_error: str = ""  # why frontier and registry are None
     clock: Callable[[], float] = time.time  # seconds since the epoch
     zone: tzinfo = UTC  # whose days searches mean and count

@@ -33,7 +33,7 @@ LABELS = {
     metrics.PAGE_STATUS: ("status",),
     metrics.ARTICLE_FIELD: ("field",),
     metrics.ARTICLE_ORIGIN: ("field", "origin"),
-    metrics.ARTICLE_CONTESTED: ("field",),
+    metrics.ARTICLE_FIELD_CONFLICTS: ("field",),
     metrics.LINKS_REFUSED: ("reason",),
     metrics.LINKS_LOCAL_HIT: ("filter",),
     metrics.ARTICLE_LAG: ("stage",),

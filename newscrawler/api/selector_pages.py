@@ -122,7 +122,7 @@ def _add_changes(app: FastAPI, reader: DataReader) -> None:
             await selector_admin.approve(
                 _store(reader), domain, version, pages, _context_of(reader), who="web"
             )
-        except selector_admin.GateRefused as exc:
+        except selector_admin.ValidationRefused as exc:
             return await _set_page(
                 reader, domain, version, problem=str(exc), judged=exc.judged, status=409
             )
@@ -144,7 +144,7 @@ def _add_changes(app: FastAPI, reader: DataReader) -> None:
             return await _set_page(
                 reader, domain, None, problem=str(exc), written=written, status=422
             )
-        except selector_admin.GateRefused as exc:
+        except selector_admin.ValidationRefused as exc:
             return await _set_page(
                 reader,
                 domain,

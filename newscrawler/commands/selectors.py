@@ -49,7 +49,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "generate": ("DOMAIN", "make a set from the domain's stored pages now (--mode)"),
     "edit": (
         "DOMAIN [FILE.json]",
-        "a new version from FILE, or from your EDITOR; the gate runs first (--approve, --force)",
+        "a new version from FILE, or from your EDITOR; it is validated first (--approve, --force)",
     ),
     "bench": (
         "[DOMAIN ...]",
@@ -58,7 +58,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "approve": (
         "DOMAIN",
         (
-            "use a version that passes the gate: --version N, else the one on probation, else the"
+            "use a version that passes validation: --version N, else the one on probation, else the"
             " newest"
         ),
     ),
@@ -135,7 +135,7 @@ class Command(cli.Command):
             help="generate: how, instead of SELECTOR_GENERATION",
         )
         parser.add_argument(
-            "--force", action="store_true", help="edit, approve: although the gate refuses it"
+            "--force", action="store_true", help="edit, approve: although validation refuses it"
         )
         parser.add_argument(
             "--approve", action="store_true", help="edit: use the new version at once"
@@ -166,7 +166,7 @@ class Command(cli.Command):
         except (
             UnknownSet,
             schema.SetError,
-            selector_admin.GateRefused,
+            selector_admin.ValidationRefused,
             SitesError,
             FrontierUnavailable,
             opening.StartRefused,
@@ -338,7 +338,7 @@ class Command(cli.Command):
         version, judged = await selector_admin.approve(
             store, args[0], opts.set_version, pages, self._context_of(), force=opts.force
         )
-        cli.note(judged.note or f"the gate {'refused' if judged.refused else 'passed'} it")
+        cli.note(judged.note or f"validation {'refused' if judged.refused else 'passed'} it")
         return self._said(opts, args[0], "active", version)
 
     async def _edit(self, store: SelectorStore, args: list[str], opts: argparse.Namespace) -> int:
@@ -353,7 +353,7 @@ class Command(cli.Command):
         )
         if judged.report is not None and not opts.as_json:
             _print_gate(judged)
-        cli.note(judged.note or f"the gate {'refused' if judged.refused else 'passed'} it")
+        cli.note(judged.note or f"validation {'refused' if judged.refused else 'passed'} it")
         if opts.approve:
             await store.approve(domain, version, who=_user())
             return self._said(opts, domain, "active", str(version))
@@ -547,6 +547,6 @@ def _print_gate(judged: selector_admin.Judged) -> None:
     assert judged.report is not None
     cli.print_rows(judged.rows(), ("field", "passed", "coverage", "agree", "vary", "reason"), False)
     cli.show(
-        f"Gate over {judged.report.pages} pages:"
+        f"Validation over {judged.report.pages} pages:"
         f" {'passed' if judged.report.passed else 'NOT passed'}"
     )

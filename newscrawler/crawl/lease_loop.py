@@ -667,7 +667,7 @@ class LeaseLoop:
             await self._note_what_stays(step, view)
 
     async def _note_idle(self, step: Step, k: int) -> None:
-        """Where nothing is handed out for seconds, people are told why, and of their sites only."""
+        """Where nothing is granted for seconds, people are told why, and of their sites only."""
         now = time.monotonic()
         if step.leases or self.inflight or self.acks or self.adding or not k:
             self._idle_since, self.idle_text = None, ""
@@ -711,7 +711,7 @@ class LeaseLoop:
         if not step.queued:
             return
         rest = await resting(self.frontier.operator)
-        self.stats.set_value(metrics.FRONTIER_SUSPECTS, rest.urls)
+        self.stats.set_value(metrics.FRONTIER_POISON_CANDIDATES, rest.urls)
         text = (
             "Nothing is due soon, what waits stays queued urls=%d next_in_s=%d poison_candidates=%d"
         )

@@ -2,7 +2,7 @@
 share these functions.
 
 Nothing is approved on somebody's word: a set is run on the newest stored pages of its site
-and judged by the gate first. Where fewer pages are stored than the gate needs, that is
+and validated first. Where fewer pages are stored than validation needs, that is
 said, and a person may go on.
 """
 
@@ -68,7 +68,7 @@ class Judged:
         ]
 
 
-class GateRefused(ValueError):
+class ValidationRefused(ValueError):
     """A set that would be used does not pass; the text says which field fails why."""
 
     def __init__(self, domain: str, judged: Judged) -> None:
@@ -80,7 +80,7 @@ class GateRefused(ValueError):
         }
         faults = "; ".join(f"{name}: {reason}" for name, reason in wrong.items())
         super().__init__(
-            f"{domain}: the gate refuses it on {judged.report.pages} stored pages: {faults}"
+            f"{domain}: validation refuses it on {judged.report.pages} stored pages: {faults}"
         )
         self.judged = judged
 
@@ -139,13 +139,13 @@ def _is_article(sites: Sites, url: str) -> bool:
     return isinstance(link, Link) and link.kind is Kind.ARTICLE
 
 
-# ---------------------------------------------------------------- the gate, for people
+# ---------------------------------------------------------------- validation, for people
 def judge_pages(selectors: SelectorSet, pages: list[Stored], context_of: ContextOf) -> Judged:
     """Runs the set on the pages and judges it; blocking, some ms a page."""
     made = (make_sample(p.url, p.body, context_of(p.url, p.fetched), p.content_type) for p in pages)
     samples = label_bylines(distinct([s for s in made if s is not None]))
     if len(samples) < LEAST_PAGES:
-        note = f"The gate needs {LEAST_PAGES} distinct article pages; these are {len(samples)}."
+        note = f"Validation needs {LEAST_PAGES} distinct article pages; these are {len(samples)}."
         return Judged(None, samples, note)
     # Nobody made the set from these pages: each is as unseen as the next.
     report = validation.judge(selectors, *split(samples))
@@ -162,13 +162,13 @@ async def approve(
     who: str = "person",
     force: bool = False,
 ) -> tuple[str, Judged]:
-    """Makes a version active when it passes the gate. :raises GateRefused: it does not, and
+    """Makes a version active when it passes validation. :raises ValidationRefused: it does not, and
     ``force`` is not given"""
     chosen = await store.version_to_approve(domain, version)
     selectors = schema.parse(await store.document(domain, chosen), domain)
     judged = await asyncio.to_thread(judge_pages, selectors, pages, context_of)
     if judged.refused and not force:
-        raise GateRefused(domain, judged)
+        raise ValidationRefused(domain, judged)
     return await store.approve(domain, chosen, who=who), judged
 
 
@@ -185,7 +185,7 @@ async def save_edit(
     """A person's document as a new version, which is not used before it is approved.
 
     :raises schema.SetError: it is not valid; the text names the field
-    :raises GateRefused: it does not pass on the stored pages, and ``force`` is not given
+    :raises ValidationRefused: it does not pass on the stored pages, and ``force`` is not given
     """
     doc = schema.from_json(text, domain, "(the whole document)")
     if not isinstance(doc, dict):
@@ -208,7 +208,7 @@ async def save_edit(
     selectors = schema.parse(doc, domain)
     judged = await asyncio.to_thread(judge_pages, selectors, pages, context_of)
     if judged.refused and not force:
-        raise GateRefused(domain, judged)
+        raise ValidationRefused(domain, judged)
     if judged.report is not None:
         doc["provenance"]["metrics"] = judged.report.metrics()
     return await store.add_version(domain, doc, who=who), judged
@@ -219,7 +219,7 @@ def _now() -> str:
 
 
 def described(doc: dict[str, Any]) -> list[str]:
-    """A set for people: its selectors, where it comes from, what the gate found; a line each."""
+    """A set for people: its selectors, where it comes from, what validation found; a line each."""
     out: list[str] = []
     out.append(f"{doc['domain']} version {doc['version']} ({doc['state']})")
     for variant in doc["variants"]:
@@ -230,7 +230,8 @@ def described(doc: dict[str, Any]) -> list[str]:
     out += [f"  {name}: {provenance_told(name, value)}" for name, value in provenance.items()]
     if fields := metrics.get("fields"):
         out.append(
-            f"  gate over {metrics.get('pages')} pages, {metrics.get('held_out')} of them held out:"
+            f"  validation over {metrics.get('pages')} pages,"
+            f" {metrics.get('held_out')} of them held out:"
         )
         for name, row in fields.items():
             verdict = "passed" if row["passed"] else "left to the page's own statements"

@@ -19,8 +19,8 @@ from newscrawler.extraction.document import Document, words
 
 # Words of class and id that name what is not the article. Whole words or parts cut by
 # - and _ or camelCase.
-_CLUTTER = lexicon.Pattern(r"(?:^|[\s_-])(?:<class.content>)(?:$|[\s_-])")
-_CLUTTER_PARAGRAPH = lexicon.Pattern(r"(?:^|[\s_-])(?:<class.paragraph>)(?:$|[\s_-])")
+_NAMED = lexicon.Pattern(r"(?:^|[\s_-])(?:<class.content>)(?:$|[\s_-])")
+_NAMED_PARAGRAPH = lexicon.Pattern(r"(?:^|[\s_-])(?:<class.paragraph>)(?:$|[\s_-])")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # What a build tool made of a name ("n1AuAdJlVL", "kfEGwZ"): pieces of one or two characters
 # among three or more.
@@ -66,7 +66,7 @@ _LEAST_ELSE = 200
 _TEXT_TAGS = words("p h2 h3 h4 blockquote tr td th")
 _SKIPPED_TAGS = words("nav footer aside form figure figcaption header dialog menu")
 _NEVER_TEXT = words("figure figcaption nav menu dialog footer")
-# What may be clutter: all that has a name, a style or a tag that says so.
+# What may be boilerplate: all that has a name, a style or a tag that says so.
 _ASKED_CSS = (
     "[class],[id],div[type],nav,footer,aside,form,figure,figcaption,header,dialog,menu,[hidden],"
     "[style],[role=dialog],[role=alertdialog],[aria-modal=true]"
@@ -81,20 +81,20 @@ _MOST_LINKED = 0.4
 
 
 def find(doc: Document) -> tuple[set[int], set[int], set[int]]:
-    """``(clutter, foreign, unseen)``: ``mem_id`` of the elements that are not article by tag, name
-    or style, without those that hold most of the text; of consent tools and comments, which are
-    clutter whatever they hold; of parts of a line that are not shown."""
+    """``(boilerplate, foreign, unseen)``: ``mem_id`` of the elements that are not article by tag,
+    name or style, without those that hold most of the text; of consent tools and comments, which
+    are boilerplate whatever they hold; of parts of a line that are not shown."""
     body = doc.tree.body
     if body is None:
         return set(), set(), set()
-    clutter, foreign = _named(doc, body)
+    boilerplate, foreign = _named(doc, body)
     mass, total = _mass(body)
     headline = _above_headline(doc)
     apart = {n.mem_id for n in foreign} - headline
     if apart and total - _outermost(foreign, apart, mass) < _LEAST_ELSE:
         apart = set()
     most = _MOST * total
-    skipped = [n for n in clutter if n.tag in _NEVER_TEXT or mass.get(n.mem_id, 0) < most]
+    skipped = [n for n in boilerplate if n.tag in _NEVER_TEXT or mass.get(n.mem_id, 0) < most]
     others = {n.mem_id for n in foreign}  # comments are none, however much they hold
     text = _texts_in_parts([n for n in skipped if n.mem_id not in others], mass, most)
     if text:
@@ -103,11 +103,11 @@ def find(doc: Document) -> tuple[set[int], set[int], set[int]]:
     return {n.mem_id for n in skipped} | apart, apart, unseen
 
 
-def _texts_in_parts(clutter: list[LexborNode], mass: dict[int, int], most: float) -> set[int]:
+def _texts_in_parts(boilerplate: list[LexborNode], mass: dict[int, int], most: float) -> set[int]:
     """Elements of one name that hold most of the text together, each a part of it: what one element
     of that name could hold, several can. Teasers, which lead to other pages, are none."""
     alike: dict[tuple[str | None, ...], list[LexborNode]] = {}
-    for node in clutter:
+    for node in boilerplate:
         if node.tag not in _NEVER_TEXT and node.parent is not None:
             names = node.attributes.get("class"), node.parent.attributes.get("class")
             alike.setdefault((node.tag, node.parent.tag, *names), []).append(node)
@@ -165,7 +165,7 @@ def _named(doc: Document, body: LexborNode) -> tuple[list[LexborNode], list[Lexb
     """Elements that are not the article by tag, name or style; and of them consent tools and
     comments."""
     cache: dict[tuple[bool, str], tuple[bool, bool]] = {}
-    clutter: list[LexborNode] = []
+    boilerplate: list[LexborNode] = []
     foreign: list[LexborNode] = []
     for node in body.css(_ASKED_CSS):
         tag = node.tag
@@ -182,18 +182,18 @@ def _named(doc: Document, body: LexborNode) -> tuple[list[LexborNode], list[Lexb
         answer = cache.get((is_text, names))
         if answer is None:
             answer = cache[is_text, names] = _judged(is_text, names)
-        is_clutter, is_foreign = answer
+        is_named, is_foreign = answer
         if is_foreign:
             foreign.append(node)
         is_skipped = tag in _SKIPPED_TAGS and not _is_quotation(node)
-        if is_clutter or is_skipped or _is_hidden(attributes) or _is_dialog(attributes):
-            clutter.append(node)
+        if is_named or is_skipped or _is_hidden(attributes) or _is_dialog(attributes):
+            boilerplate.append(node)
     # <amp-ad>, <x-inline-teaser>: elements that a site has made and named.
     made = dict.fromkeys(m[1].lower() for m in _OWN_TAG.finditer(doc.text_html))
-    own = list(filter(_CLUTTER.search, made))
+    own = list(filter(_NAMED.search, made))
     if own:
-        clutter.extend(body.css(",".join(own[:_MAX_OWN])))
-    return clutter, foreign
+        boilerplate.extend(body.css(",".join(own[:_MAX_OWN])))
+    return boilerplate, foreign
 
 
 def _is_hidden(attributes: dict[str, str | None]) -> bool:
@@ -218,7 +218,7 @@ def _is_quotation(node: LexborNode) -> bool:
 
 
 def _judged(is_text: bool, names: str) -> tuple[bool, bool]:
-    """Whether an element's names say clutter, and foreign."""
+    """Whether an element's names say boilerplate, and foreign."""
     if len(names) >= _MOST_NAMES or not names.strip():
         return False, False
     if "/" in names or "%" in names or "toc" in names.lower():
@@ -230,7 +230,7 @@ def _judged(is_text: bool, names: str) -> tuple[bool, bool]:
     if not names.islower():
         names = _CAMEL.sub("-", _TOKEN.sub(_without_hash, names))
     names = _PART_OF_TEXT.sub("", names)
-    pattern = _CLUTTER_PARAGRAPH if is_text else _CLUTTER
+    pattern = _NAMED_PARAGRAPH if is_text else _NAMED
     return bool(pattern.search(names)), not is_text and bool(_FOREIGN.search(names))
 
 

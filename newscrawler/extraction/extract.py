@@ -267,14 +267,14 @@ def _doubt(out: Extraction, doc: Document, context: PageContext) -> None:
     how sure a field is."""
     headline, when = out.title, out.published
     if headline.value and not headline.origin.startswith("selector:"):
-        if field_conflicts.title_contested(doc, headline.value, context.site_name):
-            _contested(out, "title")
+        if field_conflicts.title_conflicts(doc, headline.value, context.site_name):
+            _note_conflict(out, "title")
     if isinstance(when.value, datetime) and not when.origin.startswith("selector:"):
-        if field_conflicts.date_contested(doc, context, when, out.published_day_only):
-            _contested(out, "published")
+        if field_conflicts.date_conflicts(doc, context, when, out.published_day_only):
+            _note_conflict(out, "published")
 
 
-def _contested(out: Extraction, name: str) -> None:
+def _note_conflict(out: Extraction, name: str) -> None:
     out.disagreements.append(name)
     value = getattr(out, name)
     setattr(out, name, FieldValue(value.value, value.origin, value.confidence / 2))

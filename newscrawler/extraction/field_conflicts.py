@@ -11,13 +11,14 @@ from newscrawler.extraction.document import Document
 from newscrawler.items import FieldValue
 
 # A headline that shares fewer words with JSON-LD's or og:title is another one: of stored pages
-# whose title is so contested 26 % are wrong, of the others 4 % (docs/extraction.md, calibration).
+# with such a conflict of titles 26 % are wrong, of the others 4 % (docs/extraction.md,
+# calibration).
 _SAME_HEADLINE = 0.8
 # How far two places may be apart: zones, and a change of the same day.
 _SAME_TIME, _SAME_DAY = timedelta(hours=36), timedelta(hours=48)
 
 
-def title_contested(doc: Document, value: str, site_name: str | None = None) -> bool:
+def title_conflicts(doc: Document, value: str, site_name: str | None = None) -> bool:
     """JSON-LD or og:title call the page something else."""
     said = title.statements(doc, title.site_names(doc, site_name))
     return any(
@@ -27,7 +28,7 @@ def title_contested(doc: Document, value: str, site_name: str | None = None) -> 
     )
 
 
-def date_contested(doc: Document, context: PageContext, found: FieldValue, day_only: bool) -> bool:
+def date_conflicts(doc: Document, context: PageContext, found: FieldValue, day_only: bool) -> bool:
     """Another machine place, the address or the first time element has another day."""
     limit = _SAME_DAY if day_only else _SAME_TIME
     return any(

@@ -79,11 +79,11 @@ _TEXT_TAGS_OF_VOTE = ("p", "li", "blockquote", "tr")
 @dataclass(slots=True)
 class Reading:
     """Every block of a page with what the own scorer thinks of it. ``own``: in the
-    article's root, no clutter."""
+    article's root, no boilerplate."""
 
     blocks: list[Block]
     own: list[bool]
-    cluttered: list[bool]
+    is_boilerplate: list[bool]
     weights: list[float]
     root: LexborNode | None = None
     foreign: frozenset[int] = frozenset()  # positions of blocks of consent tools and comments
@@ -146,11 +146,11 @@ def read(doc: Document) -> Reading:
         return Reading([], [], [], [])
     skip, apart, unseen = boilerplate.find(doc)
     blocks = _with_rows(walk(body, unseen) if unseen else block_list(doc))
-    cluttered, elsewhere = _below(skip, {body.mem_id}), _below(apart, {body.mem_id})
+    is_boilerplate, elsewhere = _below(skip, {body.mem_id}), _below(apart, {body.mem_id})
     foreign: frozenset[int] = frozenset()
     if apart:
         foreign = frozenset(i for i, block in enumerate(blocks) if elsewhere(block.node))
-    bad = [cluttered(b.node) or regions.is_caption(b) for b in blocks]
+    bad = [is_boilerplate(b.node) or regions.is_caption(b) for b in blocks]
     weights = [0.0 if c else paragraph_weight(b) for b, c in zip(blocks, bad, strict=True)]
     for i in (*_teasers(blocks, weights), *_beside_pictures(body, blocks, weights)):
         bad[i], weights[i] = True, 0.0
@@ -396,7 +396,7 @@ def _may_be_standfirst(reading: Reading, i: int) -> bool:
     length = len(block.text)
     if not 35 <= length <= 900 or block.link_chars > 0.3 * length or text.leads_away(block):
         return False
-    return not (reading.cluttered[i] and _is_about_author(block.node))
+    return not (reading.is_boilerplate[i] and _is_about_author(block.node))
 
 
 def _is_standfirst(reading: Reading, i: int, start: int, first: int, head: str) -> bool:
@@ -414,7 +414,7 @@ def _is_standfirst(reading: Reading, i: int, start: int, first: int, head: str) 
     is_near = i - start <= _NEAR_HEADLINE and not block.link_chars
     if not (block.tag in ("p", "h2") or is_beside or is_near):
         return False
-    return not reading.cluttered[i] or _is_in_heading(block.node)
+    return not reading.is_boilerplate[i] or _is_in_heading(block.node)
 
 
 def _names(block: Block) -> str:
@@ -474,7 +474,7 @@ def _with_second_opinion(kept: list[int], reading: Reading, theirs: list[bool]) 
 
     Lists, verses and scripts without full stops are no running text to our own scorer.
     """
-    unnamed = [i for i in compress(count(), theirs) if not reading.cluttered[i]]
+    unnamed = [i for i in compress(count(), theirs) if not reading.is_boilerplate[i]]
     missing = sorted(set(unnamed) - set(kept))
     size = sum(len(reading.blocks[i].text) for i in unnamed)
     lost = sum(len(reading.blocks[i].text) for i in missing)
@@ -523,7 +523,7 @@ class _Votes:
         return is_near or (i > self.last and block.tag == "p" and _shape(block) in self.shapes)
 
     def _keep_theirs(self, i: int) -> bool:
-        if self.reading.cluttered[i]:
+        if self.reading.is_boilerplate[i]:
             return False
         return self._is_between(i) or _is_running(self.reading.blocks[i])
 
@@ -549,7 +549,7 @@ def _one_of_two(reading: Reading, theirs: list[bool], headline: str | None) -> l
 
     found = list(compress(count(), theirs))
     size = chars(found)
-    clean = [i for i in found if not reading.cluttered[i]]
+    clean = [i for i in found if not reading.is_boilerplate[i]]
     if 2 * chars(clean) > size:
         found = clean
     mine = list(compress(count(), reading.own))

@@ -38,7 +38,7 @@ _END = lexicon.Pattern(
     r"^\W{0,3}(?:(?:\d+ )?(?:<end.whole_line>)\W*$|<end.line>|©|\(c\)\s+\d{4}"
     r"|この記事は.{0,8}(?:会員|有料)限定|(?:<away.keywords>)\s*(?::|$))"
 )
-# Titles of boxes: at the end they end the article, in the middle they are one line of clutter.
+# Titles of boxes: at the end they end the article, in the middle they are one line of boilerplate.
 _BOX = lexicon.Pattern(
     r"^\W{0,3}(?:(?:<away.read_also>|<box.whole_line>)\W*$|<box.line>|(?:<box.more>).{0,30}$)"
 )

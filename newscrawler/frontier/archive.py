@@ -6,7 +6,7 @@ share names it in ``{f}:full``; the next :meth:`Mover.move` of any worker writes
 records to the archive, and only then takes them out of Redis: a crash between leaves them in both,
 which changes nothing. When a link is offered that the seen filter knows and no record in Redis
 does, the archive is asked, and the record that it has is kept in Redis again for a while
-(_offer.lua). What it does not have either, the filter lied about: such a link is admitted.
+(_offer.lua). What it does not have either was a false positive: such a link is admitted.
 
 The archive is handed in: the frontier does not know what it is made of (store/finished.py).
 """

@@ -1,4 +1,4 @@
-"""What comes when nothing is handed out just now: is it only the gates, or is nothing due?
+"""What comes when nothing is granted just now: is it only the gates, or is nothing due?
 See docs/frontier.md."""
 
 from __future__ import annotations

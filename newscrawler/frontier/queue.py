@@ -629,7 +629,7 @@ class Frontier:
         return k - left
 
     async def _verify(self, step: Step) -> None:
-        """Offers links that the local filter alone knew: what it lied about is queued
+        """Offers links that the local filter alone knew: its false positives are queued
         now. Sums up the step."""
         step.queued, step.waiting, step.leased = (
             sum(column) for column in zip(*self._totals, strict=True)
@@ -720,7 +720,7 @@ class Frontier:
         return [(self._turn + i) % count for i in range(count)]
 
     async def _step_shard(self, shard: int, k: int, share: packing.Share, step: Step) -> int:
-        """One script call. Returns how many URLs it handed out."""
+        """One script call. Returns how many URLs it granted."""
         fetched = b"".join(share.fetched)
         acks, has_links = b"", 0
         if share.acks:

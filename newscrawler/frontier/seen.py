@@ -30,7 +30,7 @@ from newscrawler.items import Link
 #: Chance that the filter takes an unknown URL for a known one, whose link then waits
 #: to be verified.
 ERROR_RATE = 1e-6
-#: Chance below which nobody asks whether it lied: less than one lie in a thousand worker-years.
+#: Chance below which nobody asks for false positives: less than one in a thousand worker-years.
 SURE = 1e-12
 #: Links that may wait to be verified. With more of them the filter is not believed: they go
 #: to Redis at once.
@@ -138,7 +138,7 @@ class LocalSeen:
         """Whether the URL need not be offered.
 
         :param link: what would be offered, under ``parent`` and ``depth``. Without it the filter is
-            asked only while it is sure, as nobody could find out whether it lied
+            asked only while it is sure, as nobody could find out a false positive
         """
         if self.clock() - self._emptied > self.reset_s:
             self.clear()

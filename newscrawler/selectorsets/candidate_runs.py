@@ -29,7 +29,7 @@ def root_chars(sample: Sample, selectors: SelectorSet) -> int:
     """Characters of all text below the content root that a set's first fitting variant uses,
     excludes taken out.
 
-    Cleaning takes most of a page's clutter away again, so that the text alone does not show
+    Cleaning takes most of a page's boilerplate away again, so that the text alone does not show
     a root that is too wide.
     """
     for variant in selectors.variants:

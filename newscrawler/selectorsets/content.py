@@ -70,7 +70,7 @@ class _Body:
 
     def f1(self, root: str, exclude: tuple[str, ...]) -> float:
         """Of all text below the root, not cleaned: a rule of cleaning that cuts a text short would
-        hide what an exclude gains. The gate runs the real executor."""
+        hide what an exclude gains. Validation runs the real executor."""
         inside = {n.mem_id for n in css.hits(self.sample.doc.tree, root)}
         out = {n.mem_id for selector in exclude for n in css.hits(self.sample.doc.tree, selector)}
         found: Counter[str] = Counter()

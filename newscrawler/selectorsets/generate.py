@@ -1,7 +1,7 @@
 """From stored pages to a set in use: a new site's first set, or a new set for one
 that no longer fits.
 
-One generation per domain in the fleet (jobs.py). What the gate refuses is never written as a
+One generation per domain in the fleet (jobs.py). What validation refuses is never written as a
 version. A first set starts on probation, in shadow. A set for a site that changed has to beat the
 one in use and the generic chain on the same pages; then it is used at once, or waits for an admin
 (SELECTOR_APPROVAL).
@@ -134,7 +134,7 @@ class Generator:
             job.domain,
             result.version,
             who="generator",
-            reason=f"gate passed, made by {result.made_by}",
+            reason=f"validation passed, made by {result.made_by}",
         )
         await self.store.forget_samples(job.domain)
         result.state = "probation"

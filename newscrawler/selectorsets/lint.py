@@ -1,7 +1,7 @@
 """What in a set is likely to fail on pages that nobody has tried it on: found by reading the set
 alone. Pure.
 
-A finding is no proof: the gate, on pages, decides what a set is worth (validation.py).
+A finding is no proof: validation, on pages, decides what a set is worth (validation.py).
 """
 
 from __future__ import annotations

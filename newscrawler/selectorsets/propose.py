@@ -1,5 +1,5 @@
-"""A set for given pages: rules first, a model for the fields that rules fail, the gate in between.
-No state but budgets."""
+"""A set for given pages: rules first, a model for the fields that rules fail, validation in
+between. No state but budgets."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Proposer:
 
     async def propose(self, domain: str, samples: list[Sample]) -> Result:
         """The best set for these pages in ``result.doc``; None there when nothing
-        passed the gate."""
+        passed validation."""
         samples = await asyncio.to_thread(label_bylines, samples)
         parts = await asyncio.to_thread(templates.groups, samples)
         if len(parts) > 1:

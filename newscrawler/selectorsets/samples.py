@@ -82,7 +82,7 @@ def make_sample(
         authors=list(values["authors"].value or []),
         content=values["content"].value,
         strong=strong,
-        # A contested title is half as sure; for a template it counts that a statement
+        # A title with a field conflict is half as sure; for a template it counts that a statement
         # agrees with the heading.
         title_sure=found.title.origin.startswith("generic:")
         and found.title.confidence * (2 if "title" in found.disagreements else 1) >= _SURE,

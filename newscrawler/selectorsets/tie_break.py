@@ -3,7 +3,7 @@ or the generic chain? Pure.
 
 One page cannot tell. All shadow pages together can: their labels lose what stands on most of them,
 gain what stands beside labelled text, and a name that files everything is no author (content.py,
-bylines.py). The gate judges by these.
+bylines.py). Validation judges by these.
 
 Pages in which the set finds no text are of another template than it knows. They prove
 nothing against it, as the generic chain serves them, unless it takes another field from
@@ -72,7 +72,7 @@ def _takes_what_is_not_theirs(pages: list[tuple[Sample, dict[str, FieldValue]]])
 
 def fault_of(selectors: SelectorSet, samples: list[Sample]) -> str:
     """Why the set is not to be believed against what was stored; '' when every field that
-    it gives passes the gate."""
+    it gives passes validation."""
     if len(samples) < LEAST_JUDGED:
         return f"only {len(samples)} distinct stored pages to judge it by"
     return _fault(selectors, label_bylines(samples))

@@ -295,7 +295,7 @@ class NewsSpider(Spider):
             request = Request(url, meta=meta, dont_filter=True)
             return _answer(await self.crawler.engine.download_async(request))
 
-        # The gate counts the first answer only, and hands out nothing of the domain until this
+        # The gate counts the first answer only, and grants nothing of the domain until this
         # lease is acked: the hops keep the distance by themselves, in real seconds whatever the
         # simulated clock.
         async def pause() -> None:
@@ -355,7 +355,7 @@ class NewsSpider(Spider):
             count(metrics.labelled(metrics.LINKS_REFUSED, reason), number)
         if visit.article is not None and isinstance(result, HtmlRead) and result.extraction:
             for name in result.extraction.disagreements:
-                count(metrics.labelled(metrics.ARTICLE_CONTESTED, name))
+                count(metrics.labelled(metrics.ARTICLE_FIELD_CONFLICTS, name))
 
     @property
     def _scheduler(self) -> Scheduler:
@@ -401,7 +401,7 @@ class NothingSeen:
 
 def unfenced_lease(link: Link, site: str) -> Lease:
     """What the reading of a page takes from its lease, for a page that the
-    frontier did not hand out."""
+    frontier did not grant."""
     from newscrawler.frontier.queue import Lease
 
     now_ms = int(time.time() * 1000)

@@ -28,7 +28,7 @@ def other_address(article: Article) -> str | None:
 
 
 def is_alike(content: str, shingles: np.ndarray, other: str) -> bool:
-    """``shingles``: :func:`neardup.shingles` of ``content``, empty for a text too
+    """``shingles``: :func:`near_duplicates.shingles` of ``content``, empty for a text too
     short to have some."""
     if content == other:
         return True

@@ -119,7 +119,7 @@ def test_approve_and_edit_run_the_gate(server: str) -> None:
         refused = http.post(f"/selectors/{DOMAIN}/approve", data={"version": "2"})
         assert (
             refused.status_code == 409
-            and "the gate refuses it" in refused.text
+            and "validation refuses it" in refused.text
             and "title" in refused.text
         )
         assert "1 (active)" in http.get(f"/selectors/{DOMAIN}").text
@@ -210,7 +210,7 @@ def test_set_is_edited_and_approved_in_a_browser(chromium: Any, server: str) -> 
     page.get_by_role("button", name="Check and save").click()
     alert = page.get_by_role("alert")
     alert.wait_for()
-    assert "the gate refuses it" in alert.inner_text()
+    assert "validation refuses it" in alert.inner_text()
     page.get_by_label("The set as JSON").fill(json.dumps(a_doc(GOOD)))
     page.get_by_role("button", name="Check and save").click()
     page.get_by_role("button", name="Approve version 3").click()

@@ -11,7 +11,7 @@ local function fetched(packed, at)
   local d = touch(e.domain)
   if d and d.id == id then
     open_gate(e.domain, d, id, e.granted, got.latency, got.status, got.retry_after, e.robots == 1, got.bytes)
-    -- robots.txt: its rules must be known before the next URL of the domain is handed out.
+    -- robots.txt: its rules must be known before the next URL of the domain is granted.
     if e.robots == 0 then d.id = ZERO end
   end
   return true

@@ -24,7 +24,7 @@ local function wanted_by(id)
 end
 
 -- A lease as its worker gets it; record: "" = robots.txt.
-local function hand_out(granted, name, d, id, record, score, is_robots)
+local function grant_url(granted, name, d, id, record, score, is_robots)
   S.fence = max(S.fence + 1, real_us)  -- by time, so that it grows even past a second that a killed Redis forgot
   new_lease(id, S.fence, score, is_robots, name, W, lease_end_text)
   d.id = id
@@ -33,7 +33,7 @@ local function hand_out(granted, name, d, id, record, score, is_robots)
     domain = name, site = d.site, wanted = wanted_by(id) } .. record
 end
 
-local given = {}  -- url ids that were handed out in this call
+local given = {}  -- url ids that were granted in this call
 local BESIDE_MS = 10000
 
 -- Domains whose best URL is a second look at an article give way to those with something new, where the workers are
@@ -61,7 +61,7 @@ local function grant(granted, name, second_looks)
   if at == 0 or at > now then return false end
   if d.flags >= QUOTA and quota_is_spent(d) then return false end
   if needs_robots(d) then
-    hand_out(granted, name, d, robots_id(name), "", 0, 1)
+    grant_url(granted, name, d, robots_id(name), "", 0, 1)
     return true
   end
   move_due(name, d, 32)
@@ -91,7 +91,7 @@ local function grant(granted, name, second_looks)
       return false
     else
       given[id] = true
-      hand_out(granted, name, d, id, raw, tonumber(top[2]), 0)
+      grant_url(granted, name, d, id, raw, tonumber(top[2]), 0)
       return true
     end
   end

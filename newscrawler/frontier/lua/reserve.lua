@@ -42,7 +42,7 @@ elseif at > now then
   wait = max(1, math.ceil((at - now) / factor))
 else
   local is_robots = needs_robots(d)
-  hand_out(granted, name, d, is_robots and robots_id(name) or ARGV[3], "", 0, 1)
+  grant_url(granted, name, d, is_robots and robots_id(name) or ARGV[3], "", 0, 1)
 end
 save_domains()
 write_state()

@@ -1,8 +1,8 @@
 -- One round of a worker: fetches that ended, visits that are done, new URLs to fetch. In this order, so that a
--- domain whose gate just closed is not handed out, and a crash repeats work but never loses any.
+-- domain whose gate just closed is not granted, and a crash repeats work but never loses any.
 --
 -- KEYS[1] {f3}      prefix of the shard; keys.py lists the keys
--- ARGV[1] worker id    ARGV[2] most URLs to hand out
+-- ARGV[1] worker id    ARGV[2] most URLs to grant
 -- ARGV[3] fetches that ended, one behind the other (FETCHED of schema.py)    ARGV[4] acks, cmsgpack list of strings (ACK)
 -- ARGV[5] whether any of the acks has links, 1 or 0
 --
@@ -74,7 +74,7 @@ if #acks > 0 then
 end
 reap(16)
 save_leases()
-place_domains()  -- what was freed just now may be handed out in this very call
+place_domains()  -- what was freed just now may be granted in this very call
 local granted = k > 0 and lease(k) or {}
 save_domains()
 write_state()

@@ -19,7 +19,7 @@ from newscrawler.store.fulltext.engine import is_engine_error, one_line, tantivy
 from newscrawler.store.fulltext.schema import Mark, time_key, time_of
 
 #: Names inside the folder: the engine's, and a note of a reader that the index is damaged.
-META, SUSPECT = "meta.json", "damaged"
+META, DAMAGED = "meta.json", "damaged"
 
 
 class Outdated(ValueError):
@@ -172,11 +172,11 @@ class Folder:
     def _forget(self) -> None:
         self._index, self._view, self._state = None, None, ()
 
-    def suspect(self) -> None:
+    def mark_damaged(self) -> None:
         """Tells the indexer, which may be another process, that the index cannot be read."""
         self.forget()
         if self.path.is_dir():
-            (self.path / SUSPECT).touch()
+            (self.path / DAMAGED).touch()
 
     def _look(self) -> tuple[int, ...] | None:
         """Device and inode of the folder, then what a commit changes."""

@@ -72,7 +72,7 @@ class FullText:
     def remake(self) -> None:
         """Throws its files away and makes it anew: the engine keeps the words of what was deleted
         until it happens to merge them away. A search finds what has been read again so far."""
-        self._folder.suspect()
+        self._folder.mark_damaged()
         self.poke()
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class FullText:
                 return own.problem
         return noted(self.path.with_name(self.path.name + ".lock"))
 
-    def suspect(self, exc: BaseException) -> None:
+    def mark_damaged(self, exc: BaseException) -> None:
         """A search failed in the engine: the index is made anew, by this process or the one that
         writes it."""
         now = time.monotonic()
@@ -147,7 +147,7 @@ class FullText:
             ) from exc
         self._suspected_at = now
         log.warning("full-text index %s: cannot be read: %s", self.path, one_line(exc))
-        self._folder.suspect()
+        self._folder.mark_damaged()
 
     def dictionary(self, view: View) -> Dictionary:
         """Its words, some minutes old at most."""
@@ -164,7 +164,7 @@ class FullText:
 
     def _look(self) -> View | None:
         """None where there is none, or one that is being made anew."""
-        if (self.path / folders.SUSPECT).exists():
+        if (self.path / folders.DAMAGED).exists():
             return None
         for is_last in (False, True):
             try:
@@ -178,7 +178,7 @@ class FullText:
                 if is_of_the_machine(exc) and not isinstance(exc, FileNotFoundError):
                     raise StoreUnavailable(f"full-text index {self.path}: {one_line(exc)}") from exc
                 if is_last and (self.path / folders.META).exists():
-                    self.suspect(exc)
+                    self.mark_damaged(exc)
             time.sleep(_MOMENT_S)  # it may have been made anew between two looks
         return None
 

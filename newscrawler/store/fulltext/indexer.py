@@ -173,7 +173,7 @@ class Indexer:
     def _begin(self) -> bool:
         """Takes the lock and opens what is needed. False when another process has the lock."""
         if self._writer is not None:
-            if (self.path / folders.META).is_file() and not (self.path / folders.SUSPECT).exists():
+            if (self.path / folders.META).is_file() and not (self.path / folders.DAMAGED).exists():
                 return True
             log.warning("full-text index %s: is gone or damaged", self.path)
             self._drop_writer()
@@ -197,7 +197,7 @@ class Indexer:
         if self._failures >= _PATIENCE:
             why = f"it failed {self._failures} times"
             self._failures = 0
-        elif (self.path / folders.SUSPECT).exists():
+        elif (self.path / folders.DAMAGED).exists():
             why = "it is damaged"
         elif (self.path / folders.META).exists():
             try:

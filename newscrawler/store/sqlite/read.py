@@ -216,7 +216,7 @@ class Reader:
             except Unreadable as exc:
                 if is_of_the_machine(exc.cause):
                     raise StoreUnavailable(f"full-text index {self._index.path}: {exc}") from exc
-                self._index.suspect(exc)
+                self._index.mark_damaged(exc)
         raise StoreUnavailable(f"full-text index {self._index.path}: is being made anew")
 
     @contextmanager

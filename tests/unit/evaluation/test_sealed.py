@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from evaluation import score_tables, scorer, sealed, witnesses
-from evaluation.witnesses import Noted, Page
+from evaluation import gold_by_agreement, score_tables, scorer, sealed
+from evaluation.gold_by_agreement import Noted, Page
 
 TEXT = "".join(f"<p>The river rose by {n} feet and the old mill was closed.</p>" for n in range(60))
 PAGE = """<html lang="en"><head><title>{title} | The Mill Post</title>
@@ -172,7 +172,7 @@ def test_what_people_noted_is_read_from_go_source() -> None:
 
 # ---------------------------------------------------------------- gold by agreement
 def gold(markup: str, url: str = "https://a.example.org/x", noted: Noted | None = None) -> Any:
-    return witnesses.gold_of(Page.of(markup.encode(), url, noted or Noted()))
+    return gold_by_agreement.gold_of(Page.of(markup.encode(), url, noted or Noted()))
 
 
 def test_three_places_decide_and_two_do_not() -> None:
@@ -209,14 +209,14 @@ def test_places_that_disagree_leave_the_field_open() -> None:
     ],
 )  # fmt: skip
 def test_a_day_counts_as_seen_in_any_way_to_write_it(shown: str, is_shown: bool) -> None:
-    assert witnesses._is_shown(date(2024, 3, 5), shown) is is_shown
+    assert gold_by_agreement._is_shown(date(2024, 3, 5), shown) is is_shown
 
 
 def test_the_shortest_of_equal_titles_is_the_gold() -> None:
     said = {"a": ["Snow in May | Post"], "b": ["Snow in May"], "c": ["Snow in May"], "d": ["Rain"]}
-    assert witnesses.decide(said, scorer.title_is_right) == "Snow in May"
+    assert gold_by_agreement.decide(said, scorer.title_is_right) == "Snow in May"
     tie = {"a": ["x"], "b": ["x", "y"], "c": ["x", "y"], "d": ["y"]}
-    assert witnesses.decide(tie, str.__eq__) is None
+    assert gold_by_agreement.decide(tie, str.__eq__) is None
 
 
 def test_the_text_of_the_data_counts_where_the_page_bears_it_out() -> None:

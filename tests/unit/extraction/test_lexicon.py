@@ -128,7 +128,7 @@ def test_one_name_is_read_by_each_use_that_it_states():
     assert {"content", "comments", "byline", "date_of_another"} <= set(
         CLASS_NAMES["names"]["binh[-]luan"]
     )
-    for pattern in (boilerplate._CLUTTER, boilerplate._FOREIGN, byline_text.FOREIGN):
+    for pattern in (boilerplate._NAMED, boilerplate._FOREIGN, byline_text.FOREIGN):
         assert pattern.search("box binh-luan") and pattern.search("binhluan")
     assert related_blocks.NAMED.search("lien-quan") and trim._CHROME.search("lien-quan")
     for standfirst in (generic._STANDFIRST, content._STANDFIRST):

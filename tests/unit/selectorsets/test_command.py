@@ -143,7 +143,7 @@ async def test_edit_makes_a_version_that_is_not_used_yet(scrapy: Scrapy, tmp_pat
     right.write_text(json.dumps(doc))
     done = scrapy.run("selectors", "edit", "a.vn", str(right), "--json")
     assert ok(done)[0] == {"domain": "a.vn", "did": "added", "version": "2"}
-    assert "The gate needs 6 distinct article pages; these are 0" in done.stderr
+    assert "Validation needs 6 distinct article pages; these are 0" in done.stderr
     (row,) = ok(scrapy.run("selectors", "list", "--json"))
     assert (row["active"], row["versions"]) == ("1", 2)
     (edited,) = ok(scrapy.run("selectors", "show", "a.vn", "--version", "2", "--json"))
