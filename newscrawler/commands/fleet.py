@@ -323,15 +323,24 @@ def show_status(look: Look, as_json: bool) -> int:
 
 def show_versions(look: Look, as_json: bool) -> int:
     """Exit code 1 when nodes or workers differ."""
-    runs = [(row["node"], row["version"]) for row in tables.worker_rows(look) if row["alive"]]
+    alive = [row for row in tables.worker_rows(look) if row["alive"]]
+    runs = [(row["node"], row["version"]) for row in alive]
     rows = [_versions_of(view, runs) for _, view in sorted(look.views.items())]
     cli.print_rows(rows, ("node", "runs", "workers", "has"), as_json)
     faults = [view.error for view in look.views.values() if view.error]
     newest = {view.versions[-1:] for view in look.views.values() if not view.error}
     if len(newest) > 1:
         faults.append("the nodes have different versions: `scrapy fleet deploy`")
-    if len({version for _, version in runs}) > 1:
+    own = {row["version"] for row in alive if row["managed"]}
+    if len(own) > 1:
         faults.append("workers run different versions: `scrapy fleet restart`")
+    elif own:  # which `restart` does not reach
+        faults += [
+            f"worker {row['worker']} on {row['host']} runs version {row['version']} and is not of"
+            " the fleet: end it"
+            for row in alive
+            if row["version"] not in own
+        ]
     for fault in faults:
         cli.note(f"! {fault}")
     return 1 if faults else 0

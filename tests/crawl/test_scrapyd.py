@@ -9,6 +9,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import time
 import zipfile
@@ -27,6 +28,7 @@ from newscrawler.crawl.fleet_control import Control, FleetRefused
 from newscrawler.fleet import deploy, status
 from newscrawler.fleet.ledger import LEADER, State
 from newscrawler.fleet.nodes import Node, Target
+from newscrawler.fleet.registry import BEAT_TTL_S
 from newscrawler.fleet.watch import Look
 from newscrawler.frontier import connect
 from tests.crawl import chaos
@@ -289,6 +291,29 @@ class Watched:
         return "\n".join([*lines, f"{self.lost} workers killed or stopped; {most}"])
 
 
+def resident_bytes(pid: int) -> int:
+    """Of a worker and the processes that work for it, by the system."""
+    family = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+    pages = [int(Path(f"/proc/{one}/statm").read_text().split()[1]) for one in family]
+    return sum(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def check_rows(cluster: Cluster, rows: list[dict[str, Any]]) -> None:
+    """What `status` says of workers that run, against what the system and scrapyd know of them."""
+    there = cluster.processes()
+    for row in rows:
+        node = cluster.nodes[row["node"]]
+        listed = node.get("listjobs.json", project=PROJECT)["running"]
+        assert there[row["pid"]] == row["job"]
+        assert {job["id"]: job["pid"] for job in listed}[row["job"]] == row["pid"]
+        assert row["version"] in node.get("listversions.json", project=PROJECT)["versions"]
+        assert row["host"] == socket.gethostname()
+        assert 0.4 < row["memory_bytes"] / resident_bytes(row["pid"]) < 2.5, row
+        assert 0 <= row["cpu_percent"] <= 110 * (os.cpu_count() or 1), row
+        assert row["beat_s"] <= BEAT_TTL_S and row["leases"] >= 0
+    assert any(row["cpu_percent"] > 0 for row in rows)
+
+
 DELAY_S = 0.3
 
 
@@ -304,6 +329,7 @@ def test_a_killed_worker_is_found_and_replaced_in_time(
     assert done.returncode == 0, done.stdout + done.stderr + cluster.texts()
     seen = Watched(cluster, 2)
     workers = seen.until_healed("two workers to run", every_s=0.2)
+    check_rows(cluster, workers)
     seen.kill(workers[0]["pid"])
     seen.until_healed("a worker that was killed to be replaced", every_s=0.2)
     seen.in_time(workers[0], "a worker killed")
@@ -593,17 +619,23 @@ def egg_of(cluster: Cluster) -> Path:
     return next((cluster.nodes["a"].folder / "eggs" / PROJECT).glob("*.egg"))
 
 
-def change_version(cluster: Cluster, egg: Path) -> None:
-    """One that refuses every start is rolled back; the one after it is changed to."""
-    version = cluster.look().state.wanted.version
+def bad_egg_of(egg: Path) -> Path:
+    """One that takes every deploy, as its spider can be listed, and ends at each start."""
     bad = egg.with_name("bad.egg")
     with zipfile.ZipFile(egg) as good, zipfile.ZipFile(bad, "w") as made:
         for name in good.namelist():
             body = good.read(name)
-            if name == "newscrawler/scheduler.py":  # its spider can be listed all the same
+            if name == "newscrawler/scheduler.py":
                 body = b"raise RuntimeError('this version crawls nothing')\n"
             if "scheduler" not in name or name.endswith(".py"):
                 made.writestr(name, body)
+    return bad
+
+
+def change_version(cluster: Cluster, egg: Path) -> None:
+    """One that refuses every start is rolled back; the one after it is changed to."""
+    version = cluster.look().state.wanted.version
+    bad = bad_egg_of(egg)
     done = cluster.scrapy(
         "deploy", "--egg", str(bad), "--version", "bad", "--restart", "--wait=600"
     )
