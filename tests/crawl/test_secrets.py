@@ -12,8 +12,12 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi.routing import APIRoute
 
+from newscrawler.api.app import create_app
+from newscrawler.api.deps import Deps
 from newscrawler.frontier.redis_server import find_binary
+from newscrawler.store import open_store
 from tests.crawl.harness import Scrapy, until
 from tests.crawl.small import QUICK, QUIET
 from tests.fixtures_llm import ScriptedLLM
@@ -90,7 +94,7 @@ def planted(folder: Path, port: int, **settings: Any) -> Scrapy:
         "PYTHONWARNINGS": "default",
     }
     redis_url = f"redis://:{SECRETS['redis']}@127.0.0.1:{port}/0"
-    return Scrapy(folder, {"REDIS_URL": redis_url, **settings}, environment)
+    return Scrapy(folder, {"REDIS_URL": redis_url} | settings, environment)
 
 
 def everything_below(folder: Path) -> dict[str, str]:
@@ -99,6 +103,50 @@ def everything_below(folder: Path) -> dict[str, str]:
         for path in folder.rglob("*")
         if path.is_file()
     }
+
+
+def is_served(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+#: What addresses of pages and routes are made of.
+PATH_PARTS = {"crawl_id": "0" * 8, "name": "app.css", "token": "t" * 32, "domain": "127.0.0.1"}
+QUERY = {"q": "b\u00e3o", "url": "http://127.0.0.1/", "site": "127.0.0.1"}
+NEED_A_QUERY = {"/api/why": ("url",), "/api/links": ("url",), "/api/graph": ("site",)}
+
+
+def every_page(base_url: str, token: str) -> dict[str, str]:
+    """What each page and route of a server tells that reads: body and headers, as HTML and JSON."""
+    app = create_app(Deps(store=open_store("", "unused")))
+    paths = [r.path for r in app.routes if isinstance(r, APIRoute) and "GET" in r.methods]
+    told, answered = {}, set()
+    with httpx.Client(
+        base_url=base_url, headers={"Authorization": f"Bearer {token}"}, timeout=60
+    ) as http:
+        found = until(
+            lambda: http.get("/api/search", params={"size": 1}).json()["hits"], "an article", 90
+        )
+        parts = {**PATH_PARTS, "article_id": found[0]["id"]}
+        for path in paths:
+            asked = path.format(**parts)
+            query = {name: QUERY[name] for name in NEED_A_QUERY.get(path, ())}
+            for accept in ("text/html", "application/json"):
+                if path == "/api/events":  # without an end
+                    with http.stream("GET", asked) as answer:
+                        text = str(answer.status_code)
+                else:
+                    answer = http.get(asked, params=query, headers={"Accept": accept})
+                    text = answer.text
+                assert answer.status_code < 500 or answer.status_code == 503, (path, text[:300])
+                told[f"{accept} {path}"] = text + repr(answer.headers)
+                if answer.status_code == 200:
+                    answered.add(path)
+        told["metrics"] = http.get("/metrics").text
+    silent = set(paths) - answered
+    assert len(answered) > 30 and "/metrics" in answered, (len(answered), sorted(silent))
+    told["401"] = httpx.get(f"{base_url}/api/status").text
+    return told
 
 
 def test_a_crawl_its_pages_and_metrics_tell_no_secret(
@@ -153,20 +201,7 @@ def test_a_crawl_its_pages_and_metrics_tell_no_secret(
     try:
         until(lambda: "Search page" in running.text(), "the search page", 60)
         token = scrapy.run("token", "create", "--role", "admin").stdout.strip()
-        with httpx.Client(
-            base_url=f"http://127.0.0.1:{port}",
-            headers={"Authorization": f"Bearer {token}", "Accept": "text/html"},
-            timeout=30,
-        ) as http:
-            for path in (
-                *("/", "/sites", "/frontier", "/selectors", "/docs", "/healthz", "/metrics"),
-                *("/openapi.json", "/api/status", "/api/workers", "/api/frontier", "/api/sites"),
-                *("/api/check", "/api/audit"),
-            ):
-                answer = http.get(path)
-                assert answer.status_code == 200, (path, answer.text[:300])
-                told[path] = answer.text + repr(answer.headers)
-            told["401"] = httpx.get(f"http://127.0.0.1:{port}/api/status").text
+        told |= every_page(f"http://127.0.0.1:{port}", token)
         running.interrupt()
         running.wait(30)
         told["serve"] = running.text()
@@ -177,6 +212,41 @@ def test_a_crawl_its_pages_and_metrics_tell_no_secret(
     left = everything_below(tmp_path)
     assert any(name.startswith("stats-") for name in left)
     Told({**told, **left}).assert_silent()
+
+
+def test_run_and_its_pages_tell_no_secret(
+    newsweb: Any, tmp_path: Path, locked_redis: int, webhook: Receiver
+) -> None:
+    """`scrapy run`: crawl and pages in one terminal."""
+    web = newsweb("ip", sites=1, articles=12, **QUIET)
+    llm_url = f"http://user:{SECRETS['llm url']}@127.0.0.1:{free_port()}/v1"
+    port = free_port()
+    scrapy = planted(
+        tmp_path,
+        locked_redis,
+        **{**QUICK, "SPIDERMON_ENABLED": True},
+        REDIS_URL=f"redis://:{SECRETS['redis']}@127.0.0.1:{locked_redis}/1",
+        SITES_FILE=web.sites_file,
+        SELECTORS_DIR=web.selectors_dir,
+        LLM_BASE_URL=llm_url,
+        LLM_MODEL="scripted",
+        ALERT_WEBHOOK_URL=webhook.url.replace("://", f"://user:{SECRETS['webhook url']}@"),
+        API_PORT=port,
+        LOG_LEVEL="DEBUG",
+    )
+    running = scrapy.start("run")
+    try:
+        until(lambda: is_served(port), "the search page", 60)
+        token = scrapy.run("token", "create", "--role", "admin").stdout.strip()
+        told = every_page(f"http://127.0.0.1:{port}", token)
+        running.interrupt()
+        running.wait(60)
+    finally:
+        if running.process.poll() is None:
+            running.kill()
+    told["run"] = running.text()
+    assert told["run"]
+    Told({**told, **everything_below(tmp_path)}).assert_silent()
 
 
 #: What is broken, and a word of the message that proves that it was met.
