@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
@@ -17,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from warcio.archiveiterator import ArchiveIterator
 
 from newscrawler.fleet.minutes import Minutes
 from newscrawler.fleet.registry import Registry
 from tests.crawl.harness import ROOT, Finished, Scrapy
+from tests.crawl.small import QUICK, QUIET
 from tests.fixtures_newsweb import StartNewsweb
 
 pytestmark = pytest.mark.slow
@@ -92,6 +95,52 @@ async def test_the_registry_sums_two_crawls(
         runs[0].stderr,
     )
     assert len(lines) == visits(runs[0])
+
+
+def warc_bytes(folder: Path) -> int:
+    """Compressed bytes of the pages in WARC files, read by another program."""
+    total = 0
+    for path in folder.rglob("*.warc.gz"):
+        with path.open("rb") as file:
+            records = ArchiveIterator(file)
+            for record in records:
+                record.content_stream().read()
+                is_page = record.rec_type == "response"
+                total += records.get_record_length() * is_page
+    return total
+
+
+def test_bytes_of_raw_pages_are_those_of_the_files(tmp_path: Path, newsweb: StartNewsweb) -> None:
+    web = newsweb("ip", **{**QUIET, "sites": 2, "articles": 6})
+    scrapy = crawler(tmp_path, web.sites_file, **QUICK)
+    done = scrapy.run("crawl", "news")
+    assert done.stat("raw/records") >= 3, str(done.stats)
+    assert done.stat("raw/bytes") == warc_bytes(scrapy.data) > 1_000
+
+
+@pytest.mark.parametrize("by", ["environment", "argument"])
+async def test_a_heartbeat_names_the_job_of_scrapyd(
+    tmp_path: Path, newsweb: StartNewsweb, r: Any, redis_server: str, by: str
+) -> None:
+    """scrapyd 1.6 hands its job over as an argument, earlier ones in the environment."""
+    web = newsweb("ip", articles=3)
+    scrapy = crawler(tmp_path, web.sites_file, REDIS_URL=redis_server, CRAWL_FOREVER=True)
+    job = f"job-by-{by}"
+    if by == "environment":
+        scrapy.env["SCRAPY_JOB"] = job
+    running = scrapy.start("crawl", "news", *(("-a", f"_job={job}") if by == "argument" else ()))
+    registry = Registry(r)
+    try:
+        for _ in range(600):
+            if workers := await registry.workers():
+                break
+            await asyncio.sleep(0.2)
+        assert [worker["job"] for worker in workers] == [job], running.text()[-2000:]
+        running.interrupt()
+        running.wait(60)
+    finally:
+        if running.process.poll() is None:
+            running.kill()
 
 
 class Terminal:
