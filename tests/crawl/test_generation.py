@@ -58,6 +58,8 @@ def test_rules_make_a_set_that_becomes_active(newsweb: Any, tmp_path: Path) -> N
     web = newsweb("ip", sites=1, articles=90, rate=0, delay=0.1, faults="none")
     scrapy, done = crawl(tmp_path, web, SELECTOR_GENERATION="rules")
     assert done.stat("selector/samples") >= SAMPLE_PAGES
+    # no page before the set is there is missed, and none after it is counted
+    assert SAMPLE_PAGES <= done.stat("selector/missing") < done.stat("article/new")
     assert done.stat("selector/jobs/probation") == 1, done.stderr[-3000:]
     assert done.stat("llm/calls") == 0
     shadow = done.stat("selector/shadow/agreed") + done.stat("selector/shadow/differed")

@@ -304,3 +304,14 @@ def test_an_address_that_cannot_be_asked_is_said_at_once(
     (line,) = done.stderr.splitlines()
     assert said in line and url in line, line
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("given", ["http://nosuch.invalid/tin", "nosuch.invalid", "10.0.0.1"])
+def test_replay_of_an_address_says_at_once_that_it_takes_a_folder(
+    tmp_path: Path, given: str
+) -> None:
+    done = warm.run(["replay", given], env=environment(tmp_path), text=True, timeout=60)
+    assert done.returncode in (1, 2)
+    (line,) = done.stderr.splitlines()
+    assert given.rpartition("//")[2] in line and "gold.jsonl" in line, line
+    assert done.stdout == ""
