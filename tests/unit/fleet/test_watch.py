@@ -14,6 +14,7 @@ from urllib.parse import parse_qs
 import pytest
 from scrapy.settings import Settings as ScrapySettings
 
+from newscrawler.commands.fleet import show_versions
 from newscrawler.crawl.fleet import FrontierSide, limits_of
 from newscrawler.fleet import watch as watch_module
 from newscrawler.fleet.judgement import Patience
@@ -413,6 +414,28 @@ async def test_the_headline_says_who_watches_and_what_is_newer(r: Any) -> None:
     assert "1 of 1 (1 to 3) workers run version v1" in text and "v2 is deployed" in text
     assert text.endswith("watched by watch")
     assert found["fleet"]["versions"] == {"v1": 1}
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_a_mix_of_versions_is_told_with_what_ends_it(
+    r: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fleet = Fleet(r)
+    await fleet.want(least=2, most=2, version="v1")
+    one, two = await fleet.start(1), await fleet.start(2)
+    await fleet.beat(one, two)
+    await fleet.round()
+    assert show_versions(await fleet.watch.look(), as_json=False) == 0
+    await fleet.beat(two, version="v2")
+    assert show_versions(await fleet.watch.look(), as_json=False) == 1
+    assert "different versions: `scrapy fleet restart`" in capsys.readouterr().err
+    await fleet.beat(two)
+    now_ms = int(time.time() * 1000)
+    await fleet.registry.beat(Beat("by-hand", "h", 7, job="x", beat_ms=now_ms, version="v0"))
+    assert show_versions(await fleet.watch.look(), as_json=False) == 1
+    said = capsys.readouterr().err
+    assert "worker by-hand on h runs version v0 and is not of the fleet: end it" in said
+    assert "restart" not in said, "which does not reach it"
 
 
 async def test_back_off_ends_when_the_operator_speaks(r: Any) -> None:
