@@ -97,7 +97,9 @@ def estimate_tokens(text: str) -> int:
 
 def first_json_object(text: str) -> dict[str, Any]:
     """The first balanced ``{...}`` of an answer; fences and prose around it are ignored.
-    ValueError when none."""
+
+    :raises ValueError: there is none
+    """
     decoder = json.JSONDecoder(strict=False)
     for match in re.finditer(r"\{", text):
         try:

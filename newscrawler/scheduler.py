@@ -136,6 +136,9 @@ class Scheduler(RedisScheduler):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Scheduler:
+        """:raises newscrawler.frontier.queue.FrontierUnavailable: Redis does not answer
+        :raises newscrawler.crawl.opening.StartRefused: a setting would empty the queue
+        """
         settings = crawler.settings
         refuse_to_flush(settings)
         services = services_of(crawler)

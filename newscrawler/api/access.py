@@ -168,6 +168,7 @@ def make_token(
     token_id: str = "",
     clock: Callable[[], float] = time.time,
 ) -> str:
+    """:raises ValueError: there is no such role"""
     if role not in ROLES:
         raise ValueError(f"role {role!r} must be one of {', '.join(ROLES)}")
     now = int(clock())

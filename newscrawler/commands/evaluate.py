@@ -30,7 +30,10 @@ class GoldError(ValueError):
 
 
 def read_gold(folder: Path) -> list[dict[str, Any]]:
-    """The records of ``gold.jsonl``; each has at least ``id``, ``url`` and ``html``."""
+    """The records of ``gold.jsonl``; each has at least ``id``, ``url`` and ``html``.
+
+    :raises GoldError: the file is missing or has no record, or a line is none
+    """
     path = folder / "gold.jsonl"
     if not path.is_file():
         raise GoldError(f"{path} is missing: a folder with gold.jsonl and html/ is needed")
@@ -101,7 +104,10 @@ def _run(tasks: list[Task], processes: int) -> Iterator[dict[str, Any]]:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """A stored run: what ``--out`` wrote."""
+    """A stored run: what ``--out`` wrote.
+
+    :raises GoldError: the file cannot be read, or is no stored run
+    """
     try:
         lines = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
     except (OSError, ValueError) as exc:
@@ -112,7 +118,10 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def read_floors(path: Path) -> dict[str, float]:
-    """``{figure: least value}``; keys that start with "_" are notes."""
+    """``{figure: least value}``; keys that start with "_" are notes.
+
+    :raises GoldError: the file cannot be read, has no floors, or names an unknown figure
+    """
     try:
         data = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as exc:

@@ -189,6 +189,9 @@ class Telegram:
 
     @classmethod
     def from_settings(cls, settings: BaseSettings, chat: str) -> Telegram:
+        """:raises ValueError: the token, the chat or the address is missing or wrong; the text
+        names it
+        """
         name = settings["ALERT_TELEGRAM_TOKEN_ENV"]
         token = os.environ.get(name, "").strip()
         if not token:

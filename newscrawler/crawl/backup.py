@@ -195,6 +195,7 @@ def _upload(remote: RemoteFolder, folder: Path, manifest: Manifest, say: Say) ->
 
 
 def read_manifest(folder: Path) -> Manifest:
+    """:raises BackupRefused: there is none, it cannot be read, or another program made it"""
     try:
         told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         if told["format"] != FORMAT:

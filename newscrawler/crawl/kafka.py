@@ -48,6 +48,7 @@ class KafkaSink:
         return cls(settings["EVENT_KAFKA_SERVERS"], settings["EVENT_KAFKA_TOPIC"], options)
 
     async def deliver(self, events: Sequence[Event]) -> None:
+        """:raises EventsRefused: these are too large for the server; it has all the others"""
         from aiokafka.errors import MessageSizeTooLargeError
 
         producer = await self._started()

@@ -67,6 +67,7 @@ class GenerationConfig:
 
     @classmethod
     def of(cls, settings: BaseSettings) -> GenerationConfig:
+        """:raises ValueError: SELECTOR_GENERATION or SELECTOR_APPROVAL is no known word"""
         mode = settings["SELECTOR_GENERATION"]
         if mode not in MODES:
             raise ValueError(

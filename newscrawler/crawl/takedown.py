@@ -162,7 +162,10 @@ def _is_public_suffix(domain: str) -> bool:
 
 @asynccontextmanager
 async def opened(settings: BaseSettings, say: Say) -> AsyncIterator[TakeDown]:
-    """The parts that it works on, closed at the end."""
+    """The parts that it works on, closed at the end.
+
+    :raises TakeDownRefused: the article store is of another project and cannot purge
+    """
     client: Any = connect(opening.redis_url(settings), single=False)
     store = opening.open_article_store(settings, must_exist=True)
     raw = opening.open_raw_store(settings)

@@ -110,6 +110,10 @@ class WebhookSink:
         )
 
     async def deliver(self, events: Sequence[Event]) -> None:
+        """:raises EventsRefused: these were refused, or were answered 5xx too often; the receiver
+            has all the others
+        :raises ReceiverAway: it does not answer, or with 5xx
+        """
         left = [e for e in events if e.id not in self._told and e.id not in self._refused]
         if len(left) > 1 and not self._singly:
             status, _ = await self._send(left)

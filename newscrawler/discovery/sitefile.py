@@ -94,8 +94,10 @@ class Site:
 
 
 def parse(text: str, file: str) -> tuple[list[Site], list[SitesError]]:
-    """The sites of a file and the errors of those left out. SitesError if nothing of
-    the file can be read."""
+    """The sites of a file and the errors of those left out.
+
+    :raises SitesError: nothing of the file can be read
+    """
     try:
         data = json.loads(text)
     except json.JSONDecodeError as exc:
@@ -201,7 +203,10 @@ _KNOWN = frozenset(
 
 
 def site_from_dict(entry: Any, file: str = "sites", place: str = "") -> Site:
-    """One entry of "sites". SitesError with the first thing that is wrong."""
+    """One entry of "sites".
+
+    :raises SitesError: with the first thing that is wrong
+    """
     if not isinstance(entry, dict):
         raise SitesError(file, place, "", "must be an object")
     name = entry.get("id")
@@ -350,7 +355,10 @@ def _zone(read: _Reader) -> str:
 
 
 def zone_offset_s(zone: str) -> int:
-    """Seconds east of UTC of "+07:00" or, today, of a zone name. ValueError if it is neither."""
+    """Seconds east of UTC of "+07:00" or, today, of a zone name.
+
+    :raises ValueError: it is neither
+    """
     match = re.fullmatch(r"([+-])(\d\d):(\d\d)", zone)
     if match:
         seconds = int(match.group(2)) * 3600 + int(match.group(3)) * 60

@@ -121,8 +121,10 @@ class Sites:
         return Sites(merged.values(), self.errors, self._clock)
 
     def only(self, names: Iterable[str]) -> Sites:
-        """Only the named sites (id, host or alias), enabled. KeyError with the
-        first unknown name."""
+        """Only the named sites (id, host or alias), enabled.
+
+        :raises KeyError: with the first unknown name
+        """
         chosen = []
         for name in names:
             site = self.find(name)
@@ -424,7 +426,10 @@ def _read(path: Path) -> str:
 
 
 def default_sites_text() -> tuple[str, str]:
-    """Text and name of ./sites.json, else of the copy that the build put into the package."""
+    """Text and name of ./sites.json, else of the copy that the build put into the package.
+
+    :raises SitesError: neither of them is there
+    """
     local = Path("sites.json")
     if local.is_file():
         return _read(local), str(local)

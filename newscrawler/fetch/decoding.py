@@ -221,7 +221,10 @@ class BodyDecoder:
     def steps(self, data: bytes) -> Iterator[None]:
         """As ``feed``, in steps of well under a millisecond for an ordinary body: whoever
         drives them decides where and for how long (``fetch.client.PacedDecoder``). They
-        must be driven to the end."""
+        must be driven to the end.
+
+        :raises DecodeError: as ``feed``
+        """
         self._received += len(data)
         if self._received > self._max_bytes:
             raise DecodeError("size", f"more than {self._max_bytes} bytes received")
@@ -251,6 +254,7 @@ class BodyDecoder:
                 yield from self._through(number + 1, piece)
 
     def finish(self) -> bytes:
+        """:raises DecodeError: "truncated": the compressed body ends before its end"""
         if self._received and not all(stage.done for stage in self._stages):
             raise DecodeError("truncated", "compressed body ends before its end")
         return b"".join(self._out) if len(self._out) != 1 else self._out[0]

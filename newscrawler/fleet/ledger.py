@@ -301,7 +301,10 @@ class Ledger:
         return {name: text_of(order) for name, order in zip(names, found, strict=True) if order}
 
     async def up_s(self) -> float:
-        """Seconds since this Redis began; infinite where it does not tell."""
+        """Seconds since this Redis began; infinite where it does not tell.
+
+        :raises RegistryUnavailable: Redis does not answer
+        """
         try:
             info = await self.client.info("server")
         except ResponseError:  # not allowed to this user

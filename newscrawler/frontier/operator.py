@@ -493,7 +493,10 @@ class Operator:
             )
 
     async def purge(self, domain: str) -> int:
-        """Removes what is queued and waiting; leased URLs stay. Returns how many went."""
+        """Removes what is queued and waiting; leased URLs stay. Returns how many went.
+
+        :raises FrontierRefused: the frontier does not know the domain
+        """
         removed, left = 0, 1
         while left:
             with translated():
@@ -544,7 +547,11 @@ class Operator:
         return n
 
     async def set_clock(self, factor: float, offset_ms: int | None = None) -> None:
-        """See Frontier.set_clock."""
+        """See Frontier.set_clock.
+
+        :raises FrontierRefused: the factor is out of bounds, or the frontier is not empty,
+            or has domains that are not in 127.0.0.0/8
+        """
         if not 0 < factor <= 5000:
             raise FrontierRefused(
                 f"a clock of {factor} times the real one; it must be above 0 and at most 5000"

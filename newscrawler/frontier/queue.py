@@ -968,7 +968,10 @@ class Frontier:
         return record
 
     async def robots(self, domain: str) -> RobotsEntry | None:
-        """The robots.txt that the fleet shares; ``None`` = none was fetched yet."""
+        """The robots.txt that the fleet shares; ``None`` = none was fetched yet.
+
+        :raises FrontierUnavailable: Redis does not answer, or the shards are being moved
+        """
         await self._settle_layout()
         try:
             entry = await self.operator.robots(domain)

@@ -83,7 +83,10 @@ def pack_rest(tail: str, *fields: Any) -> bytes:
 
 def unpack_rest(data: bytes) -> list[Any]:
     """Seven values, of which the URL's tail, hint, etag, last-modified and raw
-    reference are text."""
+    reference are text.
+
+    :raises BadRecord: it cannot be decoded, or has no URL
+    """
     try:
         values = msgpack.unpackb(data, raw=True, strict_map_key=False)
         if len(values) == 1:  # never visited
@@ -148,6 +151,9 @@ def pack_links(domain: str, links: Sequence[Link], flags: int = 0) -> list[bytes
 
 
 def unpack_header(data: bytes) -> tuple[Any, ...]:
+    """:raises BadRecord: too short, of an unknown schema, or with an unknown kind, scheme or
+    outcome
+    """
     if len(data) < HEADER.size + 1 or not 1 <= data[0] <= SCHEMA:
         raise BadRecord("unknown schema or too short")
     header = HEADER.unpack_from(data)
@@ -232,7 +238,10 @@ def unpack_lease_record(
 def unpack_finished(
     url_id: bytes, domain: str, data: bytes
 ) -> tuple[Record, tuple[Any, ...] | None]:
-    """The record and, where a raw page was kept, (number of its file, offset, length)."""
+    """The record and, where a raw page was kept, (number of its file, offset, length).
+
+    :raises BadRecord: of an unknown schema, or with an unknown kind or outcome
+    """
     row = FINISHED.read(data)
     parts, at = _finished_parts(data, row.flags)
     version, kind = divmod(row.schema_kind, 16)

@@ -433,7 +433,10 @@ class RemoteFolder:
         return data
 
     def read_compacted(self, name: str, offset: int, length: int) -> bytes:
-        """As :meth:`read_range` of a file of which some records went."""
+        """As :meth:`read_range` of a file of which some records went.
+
+        :raises RawNotFound: the record was pruned, or the table of the file cannot be read
+        """
         packed = compact.compact_of(name)
         size = record.member_length(self.read_range(packed, 0, record.HEAD_BYTES))
         try:

@@ -274,7 +274,11 @@ class SelectorStore:
     async def rollback(
         self, domain: str, version: int | str | None = None, *, who: str = "person"
     ) -> str:
-        """Goes back to a version, by default the one that was active before the present one."""
+        """Goes back to a version, by default the one that was active before the present one.
+
+        :raises UnknownSet: the domain has no set, no such version, or none that was active
+            before
+        """
         row = await self._known_row(domain)
         if version is None:
             present = row.get("active")

@@ -102,8 +102,10 @@ def months() -> dict[str, int]:
 
 
 def spellings(form: str) -> Iterator[str]:
-    """ "text[e]" -> "text", "texte". ValueError for a form with "~" or "…",
-    which has no end of them."""
+    """ "text[e]" -> "text", "texte".
+
+    :raises ValueError: the form has "~" or "…", and so no end of spellings
+    """
     if "~" in form or "…" in form:
         raise ValueError(f"{form!r} stands for any number of words and cannot be a word of a set")
     if (bracket := re.search(r"[\[<]", form)) is None:
