@@ -161,6 +161,13 @@ def create_app(deps: Deps) -> FastAPI:
     return app
 
 
+def _invalid(request: Request, faults: list[str]) -> tuple[int, str]:
+    """A reader who mistyped an article's address is told so; a program what form an id has."""
+    if pages.wants_page(request) and "article_id" in request.path_params:
+        return 404, "There is no article with this id."
+    return 422, "; ".join(faults)
+
+
 def _add_errors(app: FastAPI) -> None:
     """Every error in one shape, RFC 9457's; as a page where a page was asked for."""
 
@@ -203,7 +210,8 @@ def _add_errors(app: FastAPI) -> None:
         faults = [
             f"{'.'.join(str(part) for part in e['loc'][1:])}: {e['msg']}" for e in exc.errors()
         ]
-        return answer(request, 422, "; ".join(faults))
+        status, text = _invalid(request, faults)
+        return answer(request, status, text)
 
     @app.exception_handler(Exception)
     async def fault(request: Request, exc: Exception) -> Response:

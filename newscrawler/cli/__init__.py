@@ -151,6 +151,18 @@ def since(text: str) -> datetime:
     return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
+_SPAN = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)([smh]?)", re.ASCII)
+_SPAN_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def span_s(text: str) -> float:
+    """Seconds of "30s", "5m", "1h" or a number alone: a type of argparse."""
+    match = _SPAN.fullmatch(text.strip())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text}: must be like 30s, 5m or 1h")
+    return float(match[1]) * _SPAN_S[match[2]]
+
+
 def port(text: str) -> int:
     """Of TCP; 0 = a free one. The type of an option."""
     if not re.fullmatch(r"[0-9]{1,5}", text.strip()) or int(text) > LAST_PORT:
@@ -247,6 +259,16 @@ class OneAnswer(OnePage):
                 self.exitcode = 1
 
 
+#: Kinds of errors, by the names of their classes, as a person would say them.
+_IN_WORDS = {
+    "AddressRefused": "its address is private or of this machine, which no crawl fetches unless"
+    " ALLOWED_PRIVATE_NETWORKS names it",
+    "CannotResolveHostError": "its name was not found",
+    "DownloadConnectionRefusedError": "the connection was refused",
+    "DownloadTimeoutError": "it did not answer in time",
+}
+
+
 def _not_fetched(stats: Mapping[str, Any]) -> str:
     """By Scrapy's stats: the errors that there were instead of an answer; "" = the site answered,
     or its robots.txt forbids the page, which is no failure."""
@@ -254,7 +276,9 @@ def _not_fetched(stats: Mapping[str, Any]) -> str:
     kinds = [name.rpartition(".")[2] for name in stats if name.startswith(prefix)]
     answers = stats.get("downloader/response_count", 0) - stats.get("robotstxt/response_count", 0)
     is_refused = stats.get("robotstxt/forbidden", 0) > 0
-    return "" if answers > 0 or is_refused else ", ".join(sorted(kinds))
+    if answers > 0 or is_refused:
+        return ""
+    return ", ".join(_IN_WORDS.get(kind, kind) for kind in sorted(kinds))
 
 
 class ShownRecord(logging.LogRecord):

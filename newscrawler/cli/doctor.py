@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from newscrawler.crawl import opening, rendering, site_choice, virus_scan
 from newscrawler.fetch import clamav
-from newscrawler.fetch.address_guard import is_literal, parse_overrides
+from newscrawler.fetch.address_guard import is_literal, parse_overrides, split_host
 from newscrawler.fetch.browser import Browser, BrowserUnavailable
 from newscrawler.fetch.render import RenderRules
 from newscrawler.rawstore import RawStoreUnavailable
@@ -454,7 +454,8 @@ async def names(settings: BaseSettings) -> list[Finding]:
         enabled = site_choice.load_sites(settings).enabled()
     except Exception:  # SitesError, a wrong setting: said by `sites`, or by the start
         return []
-    hosts = [site.hosts[0] for site in enabled if site.hosts and not is_literal(site.hosts[0])]
+    named = [split_host(site.hosts[0])[0] for site in enabled if site.hosts]
+    hosts = [host for host in named if not is_literal(host)]
     hosts = [host for host in hosts if rules.proxy_for(f"https://{host}/") is None][:NAMES]
     if not hosts:
         return []  # addresses, or the proxy looks names up

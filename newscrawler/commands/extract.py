@@ -170,7 +170,7 @@ def _print(found: Extraction, as_json: bool) -> None:
         value = getattr(found, name)
         if name == "content" or value.value in (None, [], ""):
             continue
-        shown = ", ".join(value.value) if isinstance(value.value, list) else str(value.value)
+        shown = _text(value.value)
         if name == "published" and found.published_day_only:
             shown = value.value.date().isoformat()
         cli.show(
@@ -185,9 +185,9 @@ def _print(found: Extraction, as_json: bool) -> None:
 def _print_rows(
     doc: Document, context: PageContext, selectors: SelectorSet | None, as_json: bool
 ) -> None:
-    rows = []
     from newscrawler.extraction.explain import explain  # all of extraction
 
+    rows = []
     for row in explain(doc, context, selectors):
         raw, value = row.raw, row.read
         if not as_json:
@@ -211,6 +211,14 @@ def _short(value: Any) -> str | None:
         return None
     if isinstance(value, str) and len(value) >= 80:
         value = f"{value[:79]}…"
-    elif isinstance(value, list):
-        value = ", ".join(value)
-    return " ".join(str(value).split())
+    return " ".join(_text(value).split())
+
+
+def _text(value: Any) -> str:
+    """A field's value for people: names with commas; a picture as its address, caption and
+    credit."""
+    if isinstance(value, list):
+        return ", ".join(_text(one) for one in value)
+    if isinstance(value, dict):
+        return " | ".join(str(part) for part in value.values() if part)
+    return str(value)

@@ -57,7 +57,10 @@ class Command(cli.Command):
         parser.formatter_class = cli.VerbsHelp
         cli.add_json_option(parser)
         parser.add_argument(
-            "--every", type=float, metavar="S", help="look: again every S seconds, until Ctrl-C"
+            "--every",
+            type=cli.span_s,
+            metavar="TIME",
+            help="look: again every so often (30s, 5m, 1h; a number alone: seconds), until Ctrl-C",
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:

@@ -57,7 +57,11 @@ class Command(cli.Command):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object")
-        parser.add_argument("--day", help="31/8/2026 or 2026-08-31, of READER_ZONE (yesterday)")
+        parser.add_argument(
+            "--day",
+            metavar="DAY",
+            help="today, or 31/8/2026 or 2026-08-31, of READER_ZONE (default: yesterday)",
+        )
         parser.add_argument(
             "-o", dest="file", metavar="FILE", help=f"written there: {', '.join(FORMS)}"
         )
@@ -129,9 +133,13 @@ class Command(cli.Command):
 
 def _day(text: str | None, zone: tzinfo) -> date:
     """:raises QueryError: it is none"""
+    today = datetime.now(zone).date()
     if not text:
-        return datetime.now(zone).date() - timedelta(days=1)
-    return read_day("--day", text, zone).astimezone(zone).date()
+        return today - timedelta(days=1)
+    day = today if text == "today" else read_day("--day", text, zone).astimezone(zone).date()
+    if day > today:
+        raise QueryError(f"--day {text}: has not begun yet; today is {today}")
+    return day
 
 
 def _file(text: str | None) -> Path | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from newscrawler.discovery import contact
 from newscrawler.fleet.verdict import NOTHING_FETCHED, nothing_due, nothing_fetched
 from newscrawler.frontier import connect
 from newscrawler.frontier.keeper import tied
+from newscrawler.utils.numbers import whole_number
 
 
 class Command(cli.Command):
@@ -89,6 +91,10 @@ class Command(cli.Command):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None and self.crawler_process is not None
         _refuse_arguments(args)
+        if opts.sites is not None and not opts.sites.strip(", "):
+            raise cli.UsageError(
+                "--sites names no site; without it all enabled sites are crawled", print_help=False
+            )
         given = {"sites": opts.sites, "since": opts.since}
         spider_args = {name: value for name, value in given.items() if value}
         has_limit = opts.pages or opts.minutes or opts.until_done
@@ -317,14 +323,17 @@ def _last_line(path: Path) -> str:
 
 
 def positive(text: str) -> int:
-    value = int(text)
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text}: must be more than 0")
+    value = whole_number(text)
+    if value is None or value <= 0:
+        raise argparse.ArgumentTypeError(f"{text}: must be a whole number above 0")
     return value
 
 
 def positive_float(text: str) -> float:
-    value = float(text)
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text}: must be more than 0")
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text}: must be a number above 0")
     return value

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import re
 import signal
 import sys
 import time
@@ -63,8 +62,6 @@ EXAMPLES = """\
   scrapy seeds add https://example.vn/rss/tin-moi.rss
   scrapy seeds refresh --site example.vn --every 5m"""
 KINDS = {"feed": Kind.FEED, "sitemap": Kind.SITEMAP, "section": Kind.SECTION}
-_EVERY = re.compile(r"(\d+)([smh])")
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 class Command(cli.Command):
@@ -116,7 +113,10 @@ class Command(cli.Command):
             help="refresh: these sites only (default: all that are enabled)",
         )
         parser.add_argument(
-            "--every", metavar="TIME", help="refresh: again and again, e.g. 5m, until Ctrl-C"
+            "--every",
+            type=cli.span_s,
+            metavar="TIME",
+            help="refresh: again and again, e.g. 5m, until Ctrl-C",
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -156,7 +156,12 @@ def _site(sites: Sites, name: str) -> Site:
     site = sites.find(name)
     if site is None:
         near = sites.near(name)
-        hint = f"did you mean {', '.join(near)}?" if near else "see `scrapy sites list`"
+        hint = (
+            f"did you mean {', '.join(near)}?"
+            if near
+            else "see `scrapy sites list`; a new site is added by the address of its home page:"
+            " scrapy seeds add https://HOST/ --yes"
+        )
         raise cli.UsageError(f"unknown site {name!r}; {hint}", print_help=False)
     return site
 
@@ -385,7 +390,7 @@ def refresh(settings: BaseSettings, rest: list[str], opts: argparse.Namespace) -
         raise cli.UsageError(
             "refresh takes no address; name sites with --site A,B", print_help=False
         )
-    every_s = _every_s(opts.every) if opts.every else 0.0
+    every_s = _every_s(opts.every) if opts.every is not None else 0.0
     names = [name.strip() for name in (opts.site or "").split(",") if name.strip()]
 
     async def once() -> None:
@@ -435,11 +440,10 @@ async def _again_and_again(once: Callable[[], Awaitable[None]], every_s: float) 
         current = asyncio.ensure_future(once())
 
 
-def _every_s(text: str) -> float:
-    match = _EVERY.fullmatch(text.strip())
-    if match is None or not int(match[1]):
-        raise cli.UsageError(f"--every {text}: must be like 30s, 5m or 1h", print_help=False)
-    return float(int(match[1]) * _SECONDS[match[2]])
+def _every_s(every_s: float) -> float:
+    if every_s < 1:
+        raise cli.UsageError("--every must be a second or more: 30s, 5m, 1h", print_help=False)
+    return every_s
 
 
 def _chosen(settings: BaseSettings, names: list[str]) -> Sites:

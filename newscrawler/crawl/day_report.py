@@ -51,7 +51,8 @@ async def day_report(
     stats = await history.day(number)
     if not stats:
         raise NothingKnown(
-            f"nothing is known of {day}: no worker was at work, or it is more than 35 days ago"
+            f"nothing is known of {day}: no worker was at work, or it is more than 35 days ago;"
+            " --day names another day, --day today the one that is not over"
         )
     names = sorted(await Registry(client).sites())
     of_day = await history.site_days(names, [number])

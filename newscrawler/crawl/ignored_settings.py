@@ -204,7 +204,10 @@ def refuse(settings: BaseSettings) -> None:
     for pipeline, order in settings.getdict("ITEM_PIPELINES").items():
         if order is None:
             continue
-        component = load_object(pipeline)
+        try:
+            component = load_object(pipeline)
+        except (ImportError, NameError, ValueError) as exc:
+            raise IgnoredSetting(f"ITEM_PIPELINES: {pipeline} cannot be loaded: {exc}") from exc
         if isinstance(component, type) and issubclass(component, MediaPipeline):
             raise IgnoredSetting(
                 f"ITEM_PIPELINES has {pipeline}: its pictures and files would be fetched past the"

@@ -171,7 +171,7 @@ class ErrorsMonitor(_NewsMonitor):
         reasons = {
             k.partition("/")[2].partition("/")[2]: v
             for k, v in self.numbers.items()
-            if k.startswith(f"{metrics.PAGE_REASON}/")
+            if k.startswith(tuple(f"{metrics.PAGE_REASON}/{name}" for name in _BAD_OUTCOMES))
         }
         worst = ", ".join(f"{k} {v}" for k, v in sorted(reasons.items(), key=lambda r: -r[1])[:3])
         self.assertLessEqual(

@@ -73,6 +73,9 @@ class Crawler:
         minutes: float | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
+        for name, most in (("limit", limit), ("minutes", minutes)):
+            if most is not None and not most > 0:
+                raise ValueError(f"{name} must be more than 0, not {most}")
         self.arguments = {"sites": _listed(sites), "urls": _listed(urls), "since": since}
         self.limit = limit
         self.settings = dict(settings or {})

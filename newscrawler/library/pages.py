@@ -82,6 +82,10 @@ def known_of(settings: BaseSettings, url: str) -> tuple[SelectorSet | None, Page
 def _document(page: str | bytes, url: str, settings: BaseSettings) -> Document:
     if isinstance(page, bytes):
         return Document(page, url)
+    if not isinstance(page, str):
+        raise TypeError(f"page must be HTML or an address, as str or bytes, not {page!r:.40}")
+    if "<" not in page:
+        _refuse_what_is_no_address(page.strip())
     if _URL.fullmatch(page.strip()) is None:
         return Document(page.encode("utf-8", "replace"), url, "text/html; charset=utf-8")
     if url:
@@ -91,6 +95,15 @@ def _document(page: str | bytes, url: str, settings: BaseSettings) -> Document:
     if answer.status != 200:
         raise ValueError(f"status {answer.status} from {answer.url}")
     return Document(answer.body, answer.url, answer.header("content-type"))
+
+
+def _refuse_what_is_no_address(text: str) -> None:
+    """Of a text without a tag, which can be no HTML."""
+    if _URL.fullmatch(text) is None:
+        raise ValueError(
+            f"{text[:80]!r} is neither HTML nor an http(s) address; a file is read by"
+            " extract(Path(NAME).read_bytes(), url=...)"
+        )
 
 
 def _article(

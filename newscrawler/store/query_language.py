@@ -281,7 +281,8 @@ def _refuse_without_words(text: str, tree: Node | None) -> None:
     if not any(leaf.field not in query_tree.RESTRICTIONS for leaf in leaves):
         raise QueryError(
             f"{text.strip()[:40]}: no word to look for; add one, or leave the query empty and"
-            " narrow the newest articles by the parameters site, after and before"
+            " narrow the newest articles by site, after and before as parameters (`scrapy search"
+            " '' --site A --after DAY`, /api/search?site=A, Query(site=...))"
         )
 
 

@@ -47,6 +47,8 @@ def sniff(body: bytes, content_type: str | None = None) -> Found:
         return "html" if _XHTML.search(stripped) else "xml"
     if _HTML.search(stripped):
         return "html"
+    if "\0" in text:
+        return "other"
     declared = (content_type or "").partition(";")[0].strip().lower()
     if not stripped:
         is_page = not declared or _TEXTUAL.match(declared) is not None
@@ -69,7 +71,8 @@ def _text(head: bytes) -> str | None:
                 "utf-16-le" if odd > even else "utf-16-be", "replace"
             )
         return None
-    control = len(head) - len(head.translate(None, _CONTROL))
-    if zeros or control > max(8, len(head) // 50):
+    # A page may hold a few (one zero that a text editor or a database left): browsers read it.
+    control = zeros + len(head) - len(head.translate(None, _CONTROL))
+    if control > max(8, len(head) // 50):
         return None
     return head.decode("latin-1")

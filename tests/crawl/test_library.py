@@ -378,3 +378,22 @@ def test_a_search_goes_through_all_pages_of_hits(tmp_path: Path) -> None:
         assert not list(look("không có gì như thế", sites="b.example"))
         assert len(store) == 230
     assert not [t for t in __import__("threading").enumerate() if t.name == "newscrawler-store"]
+
+
+@pytest.mark.parametrize(
+    ("page", "error", "said"),
+    [
+        ("vnexpress.net/tin-1.html", ValueError, "neither HTML nor an http"),
+        ("/tmp/page.html", ValueError, r"extract\(Path\(NAME\)"),
+        (None, TypeError, "HTML or an address, as str or bytes, not None"),
+    ],
+)
+def test_what_is_no_page_is_said_so(page: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        extract(page)
+
+
+@pytest.mark.parametrize("wrong", [{"limit": 0}, {"limit": -1}, {"minutes": 0}])
+def test_a_bound_that_is_none_is_refused_at_once(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must be more than 0"):
+        Crawler(sites="vnexpress.net", **wrong)

@@ -113,7 +113,7 @@ def test_a_site_that_is_switched_stays_so(scrapy: Scrapy) -> None:
         (("seeds", "refresh", "--site", "bao.vn,nope"), "unknown site 'nope'"),
         (
             ("seeds", "refresh", "--every", "5 minutes"),
-            "--every 5 minutes: must be like 30s, 5m or 1h",
+            "5 minutes: must be like 30s, 5m or 1h",
         ),
     ],
 )

@@ -3,6 +3,7 @@ mark."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import threading
@@ -172,11 +173,13 @@ class Folder:
     def _forget(self) -> None:
         self._index, self._view, self._state = None, None, ()
 
-    def mark_damaged(self) -> None:
-        """Tells the indexer, which may be another process, that the index cannot be read."""
+    def mark_damaged(self, why: str = "it is damaged") -> None:
+        """Tells the indexer, which may be another process, that the index is to be made anew."""
         self.forget()
         if self.path.is_dir():
             (self.path / DAMAGED).touch()
+            with contextlib.suppress(OSError):  # a full disk: the mark alone says enough
+                (self.path / DAMAGED).write_text(why, "utf-8")
 
     def _look(self) -> tuple[int, ...] | None:
         """Device and inode of the folder, then what a commit changes."""

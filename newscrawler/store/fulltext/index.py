@@ -72,7 +72,7 @@ class FullText:
     def remake(self) -> None:
         """Throws its files away and makes it anew: the engine keeps the words of what was deleted
         until it happens to merge them away. A search finds what has been read again so far."""
-        self._folder.mark_damaged()
+        self._folder.mark_damaged("what was deleted is taken out of it")
         self.poke()
 
     def close(self) -> None:

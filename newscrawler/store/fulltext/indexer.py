@@ -175,7 +175,8 @@ class Indexer:
         if self._writer is not None:
             if (self.path / folders.META).is_file() and not (self.path / folders.DAMAGED).exists():
                 return True
-            log.warning("full-text index %s: is gone or damaged", self.path)
+            if not (self.path / folders.DAMAGED).exists():
+                log.warning("full-text index %s: is gone", self.path)
             self._drop_writer()
         self.was_busy = not self._lock.take()
         if self.was_busy:
@@ -198,7 +199,7 @@ class Indexer:
             why = f"it failed {self._failures} times"
             self._failures = 0
         elif (self.path / folders.DAMAGED).exists():
-            why = "it is damaged"
+            why = (self.path / folders.DAMAGED).read_text("utf-8", "replace") or "it is damaged"
         elif (self.path / folders.META).exists():
             try:
                 index = folders.open_index(self.path)

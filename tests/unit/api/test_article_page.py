@@ -93,6 +93,13 @@ def test_a_page_that_is_not_kept_is_said_so(client: httpx.Client) -> None:
     assert client.get("/article/ffffffffffffffff/source").status_code == 404
 
 
+def test_a_mistyped_address_is_no_article_to_a_reader(client: httpx.Client) -> None:
+    answer = client.get("/article/xyz")
+    assert answer.status_code == 404 and "There is no article with this id" in answer.text
+    told = client.get("/api/articles/xyz", headers={"Accept": "application/json"})
+    assert told.status_code == 422 and "pattern" in told.text, "a program is told what an id is"
+
+
 def test_a_picture_is_an_address_and_never_loaded(client: httpx.Client) -> None:
     html = client.get(f"/article/{article_id('one')}").text
     assert re.search(r'<a href="https://img.example/a.jpg" rel="noopener noreferrer', html)

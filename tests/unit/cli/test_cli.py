@@ -315,3 +315,60 @@ def test_replay_of_an_address_says_at_once_that_it_takes_a_folder(
     (line,) = done.stderr.splitlines()
     assert given.rpartition("//")[2] in line and "gold.jsonl" in line, line
     assert done.stdout == ""
+
+
+def test_extract_shows_a_page_with_pictures(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    paragraphs = "".join(
+        f"<p>Câu thứ {n} của bài viết kể về cơn bão số {n} đã đi qua ven biển miền Trung.</p>"
+        for n in range(12)
+    )
+    page.write_text(
+        "<html><head><meta property='og:type' content='article'></head><body><article>"
+        f"<h1>Bão số ba đổ bộ vào miền Trung</h1>{paragraphs}<figure><img src='/a.jpg'>"
+        "<figcaption>Sóng lớn ở Vinh. Ảnh: An Bình</figcaption></figure>"
+        f"{paragraphs}</article></body></html>"
+    )
+    done = warm.run(
+        ["extract", str(page), "--url", "https://bao.example/tin-1.html"],
+        env=environment(tmp_path), text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    [line] = [x for x in done.stdout.splitlines() if x.startswith("pictures:")]
+    assert "https://bao.example/a.jpg | Sóng lớn ở Vinh." in line
+    assert "Câu thứ 11" in done.stdout
+    explained = warm.run(
+        ["extract", str(page), "--url", "https://bao.example/tin-1.html", "--explain"],
+        env=environment(tmp_path), text=True, timeout=60,
+    )  # fmt: skip
+    assert explained.returncode == 0 and "Sóng lớn" in explained.stdout, explained.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["run", "--pages", "abc"], "abc: must be a whole number above 0"),
+        (["run", "--pages", "0"], "0: must be a whole number above 0"),
+        (["run", "--minutes", "x"], "x: must be a number above 0"),
+        (["run", "--minutes", "nan"], "nan: must be a number above 0"),
+        (["run", "--sites", " , "], "--sites names no site"),
+        (["monitor", "--every", "soon"], "soon: must be like 30s, 5m or 1h"),
+        (["seeds", "refresh", "--every", "0s"], "--every must be a second or more"),
+        (["report", "--day", "2099-01-01"], "2099-01-01: has not begun yet"),
+        (["report", "--day", "today"], "nothing is known of"),
+        (["seeds", "add", "https://la.example/rss/tin.rss"], "scrapy seeds add https://HOST/"),
+    ],
+)
+def test_a_wrong_argument_says_what_is_right(tmp_path: Path, command: list[str], said: str) -> None:
+    done = warm.run(command, env=environment(tmp_path), text=True, timeout=90)
+    assert done.returncode in (1, 2) and said in done.stderr, (done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_span_is_seconds_or_has_a_unit() -> None:
+    assert [cli.span_s(text) for text in ("30s", "5m", "1h", "7", "1.5")] == [
+        30.0, 300.0, 3600.0, 7.0, 1.5,
+    ]  # fmt: skip
+    for text in ("", "m", "5 m", "-1", "1d", "²s"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            cli.span_s(text)

@@ -64,6 +64,15 @@ def test_good_crawl_raises_no_alert(bench: Bench, webhook: Receiver) -> None:
     ("changed", "monitor", "says"),
     [
         ({"page/outcome/RETRY": 40}, "Errors", "40 of 140 visits failed"),
+        (
+            {
+                "page/outcome/RETRY": 40,
+                "page/reason/NOT_ARTICLE(listing)": 90,
+                "page/reason/RETRY(dns)": 40,
+            },
+            "Errors",
+            "(at most 20%): RETRY(dns) 40",
+        ),
         ({"page/outcome/CHALLENGE": 26}, "Errors", "26 of 126"),
         ({"article/field/published": 40}, "Field coverage", "published: 40 of 60"),
         ({"article/field/authors": 0}, "Field coverage", "authors: 0 of 60"),

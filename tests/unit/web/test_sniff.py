@@ -65,6 +65,12 @@ def test_binary_is_neither_though_declared_as_a_page(body: bytes) -> None:
     assert sniff(body, "text/html") == "other"
 
 
+def test_a_zero_that_a_database_left_in_a_page_does_not_make_it_binary() -> None:
+    assert sniff(PAGE.replace(b"<body", b"\0<body") + b"\0" * 5, "text/html") == "html"
+    assert sniff(b"no\0 tag at all", "text/html") == "other"
+    assert sniff(b"\0" * 9 + PAGE, "text/html") == "other", "so many are no slip"
+
+
 def test_a_packed_feed_is_not_a_page() -> None:
     assert sniff(gzip.compress(FEED), "text/html") != "html"
 
