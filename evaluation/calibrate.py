@@ -56,7 +56,7 @@ def points_of(gold: Mapping[str, Any], body: bytes) -> list[Point]:
     found = extract(Document(body, str(gold["url"])), PageContext(), calibrated=False)
     right = score_tables.verdicts_by_field(score_tables.score(gold, prediction(found)))
     points = []
-    for name in calibration.FIELDS:
+    for name in calibration.CALIBRATED:
         value = getattr(found, name)
         if name in right and value.value:
             contested = name in found.disagreements
@@ -106,7 +106,7 @@ def out_of_fold(points: Sequence[Point], seed: int) -> list[float]:
 def report(points: Sequence[Point], seed: int) -> list[str]:
     """A line a field: pages, expected error before and after; then its bands."""
     lines = [f"seed {seed}, ridge {RIDGE}, {FOLDS} folds by site"]
-    for name in calibration.FIELDS:
+    for name in calibration.CALIBRATED:
         own = [p for p in points if p.field == name]
         if not own:
             continue
@@ -133,7 +133,7 @@ def _bands(sure: Sequence[float], right: Sequence[bool]) -> Iterable[str]:
 def as_json(points: Sequence[Point], lines: Sequence[str]) -> str:
     """The file of curves."""
     curves = {}
-    for name in calibration.FIELDS:
+    for name in calibration.CALIBRATED:
         curve = fitted([p for p in points if p.field == name])
         curves[name] = {"base": curve.base, "slope": curve.slope, "contested": curve.contested}
     about = "Made by python -m evaluation.calibrate (docs/extraction.md)."

@@ -27,7 +27,7 @@ from newscrawler.selectorsets.jobs import BudgetSpent, Jobs
 from newscrawler.selectorsets.propose import Proposer
 from newscrawler.selectorsets.samples import Sample, distinct, make_sample
 from newscrawler.selectorsets.store import SAMPLE_PAGES, wilson_lower
-from newscrawler.selectorsets.validation import FIELDS, value_agrees
+from newscrawler.selectorsets.validation import JUDGED_FIELDS, value_agrees
 from newscrawler.utils.display import url_shown
 
 MOST_PAGES = 60
@@ -112,11 +112,11 @@ async def measure(
 def _fields(doc: dict[str, Any] | None, unseen: list[Sample]) -> dict[str, dict[str, Any]]:
     """Field -> {"right", "of"}; a set that did not pass is right nowhere: the site
     would have none."""
-    found = {name: {"right": 0, "of": 0} for name in FIELDS}
+    found = {name: {"right": 0, "of": 0} for name in JUDGED_FIELDS}
     selectors = SelectorSet.from_dict(doc) if doc else None
     for sample in unseen:
         values = read_all(sample, selectors) if selectors else {}
-        for name in FIELDS:
+        for name in JUDGED_FIELDS:
             label = getattr(sample.labels, name)
             if label:
                 found[name]["of"] += 1
@@ -138,7 +138,7 @@ def show(rows: list[dict[str, Any]], base_url: str, model: str, as_json: bool) -
             "The model is scripted: its answers are made by rule. These are NOT figures of any"
             " model.\n"
         )
-    columns = ("domain", "passed", *FIELDS, "calls", "tokens", "cost", "seconds", "reason")
+    columns = ("domain", "passed", *JUDGED_FIELDS, "calls", "tokens", "cost", "seconds", "reason")
     cli.print_rows(list(map(_table_row, rows)), columns, False)
     silent = [row["domain"] for row in rows if not row["answered"]]
     if silent:
@@ -159,7 +159,7 @@ def _table_row(row: dict[str, Any]) -> dict[str, Any]:
 
 def _show_sums(rows: list[dict[str, Any]]) -> None:
     """What the sites that were answered for have together."""
-    for name in FIELDS:
+    for name in JUDGED_FIELDS:
         right, of = (sum(row["fields"][name][key] for row in rows) for key in ("right", "of"))
         if of:
             cli.show(

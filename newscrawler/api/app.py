@@ -246,7 +246,7 @@ def _add_api(app: FastAPI, reader: DataReader) -> None:
             Parameter(
                 max_length=QUERY_MOST,
                 description='words, "phrase", OR, AND, NOT, -word, ( ), '
-                + " ".join(f"{field}:" for field in query_tree.FIELDS),
+                + " ".join(f"{field}:" for field in query_tree.SEARCH_FIELDS),
             ),
         ] = "",
         mode: Annotated[

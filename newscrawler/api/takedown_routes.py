@@ -288,7 +288,7 @@ def _begin(runs: Runs, settings: BaseSettings, run: Run, who: Principal, copies:
 async def _planned(settings: BaseSettings, run: Run, copies: bool) -> dict[str, Any]:
     async def work(parts: takedown.TakeDown) -> dict[str, Any]:
         plan = await parts.plan(run.target, run.reason, run.by, with_copies=copies)
-        return takedown.Report(plan).plain()
+        return takedown.TakeDownReport(plan).plain()
 
     try:
         return await asyncio.to_thread(_in_own_loop, settings, lambda text: None, work)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from newscrawler.api.access import Principal
 from newscrawler.api.audit import AuditLog
-from newscrawler.crawl.takedown import Plan, Report, TakeDown
+from newscrawler.crawl.takedown import Plan, TakeDown, TakeDownReport
 
 
 async def carried_out(
     work: TakeDown, plan: Plan, who: Principal, log: AuditLog
-) -> tuple[Report, str]:
+) -> tuple[TakeDownReport, str]:
     """What was found at the end, and what was removed, in words.
 
     :raises AuditUnavailable: it cannot be noted, and nothing was changed

@@ -19,7 +19,7 @@ from newscrawler.frontier.types import FrontierError
 from newscrawler.store.base import StoreError
 
 if TYPE_CHECKING:
-    from newscrawler.crawl.monitoring import Report
+    from newscrawler.crawl.monitoring import MonitorReport
 
 VERBS = {
     "look": "one look: a row per incident that is open; exit code 1 when there is any",
@@ -106,13 +106,13 @@ async def _look(settings: BaseSettings, opts: argparse.Namespace) -> int:
         return 0
 
 
-def _told(report: Report) -> None:
+def _told(report: MonitorReport) -> None:
     """A service says what changes; what is open can be asked for by a look."""
     for headline in report.told:
         cli.show(f"{moment(report.at_ms)} {headline}", flush=True)
 
 
-def show(report: Report, as_json: bool) -> None:
+def show(report: MonitorReport, as_json: bool) -> None:
     from newscrawler.crawl import monitoring
 
     rows: list[dict[str, Any]] = [
@@ -136,7 +136,7 @@ def show(report: Report, as_json: bool) -> None:
         cli.note(f"alert {waiting.id} was not delivered yet, {waiting.tries} attempts")
 
 
-def _verdict(report: Report) -> str:
+def _verdict(report: MonitorReport) -> str:
     if report.open:
         return f"{len(report.open)} incidents are open"
     if report.is_unused:

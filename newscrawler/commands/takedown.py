@@ -107,7 +107,7 @@ async def _take(work: takedown.TakeDown, target: str, opts: argparse.Namespace) 
     plan = await work.plan(target, opts.reason.strip(), who.id, with_copies=opts.copies)
     if not opts.yes:
         if opts.as_json:
-            report = takedown.Report(plan)
+            report = takedown.TakeDownReport(plan)
             cli.print_object({**report.plain(), "done": False})
         else:
             _show_plan(plan)
@@ -135,7 +135,7 @@ def _show_copies(plan: takedown.Plan) -> None:
         cli.show(f"  stays: a copy at {url} ({site}); --copies takes those of the site along")
 
 
-def _show(report: takedown.Report, removed: str) -> None:
+def _show(report: takedown.TakeDownReport, removed: str) -> None:
     plan = report.plan
     cli.show(
         f"{plan.target} is taken down and blocked. Removed: {removed or 'nothing was stored'}."

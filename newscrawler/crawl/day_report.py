@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from newscrawler import metrics
 from newscrawler.crawl import opening, site_choice
-from newscrawler.fleet.alarms import FIELDS
+from newscrawler.fleet.alarms import COVERED_FIELDS
 from newscrawler.fleet.freshness import LATE, STAGES, figures
 from newscrawler.fleet.history import HOUR_MS, History, day_of
 from newscrawler.fleet.incidents import Incidents
@@ -154,7 +154,8 @@ def _site_row(name: str, sums: Counter[str], hours: _Hours, title: str) -> dict[
         "p50_s": fresh.p50_s,
         "p95_s": fresh.p95_s,
         "fields": {
-            field: round(sums[f"f:{field}"] / articles, 3) if articles else None for field in FIELDS
+            field: round(sums[f"f:{field}"] / articles, 3) if articles else None
+            for field in COVERED_FIELDS
         },
     }
 
@@ -286,7 +287,7 @@ def _fields(whole: Counter[str], before: Counter[str]) -> list[dict[str, Any]]:
             "share": share(whole, name),
             "before": share(before, name),
         }
-        for name in FIELDS
+        for name in COVERED_FIELDS
     ]
 
 

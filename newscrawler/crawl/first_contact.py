@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 90.0
 #: Articles that are read per site, and how many are tried for them.
 ARTICLES, TRIES = 2, 4
-FIELDS = ("title", "published", "authors", "content")
+SHOWN_FIELDS = ("title", "published", "authors", "content")
 
 
 class NoTurn(Exception):
@@ -258,7 +258,7 @@ def compared(by_set: Extraction, generic: Extraction) -> dict[str, str]:
     """Field -> agrees | differs | missing. What neither finds is agreed on; so is
     what the set alone finds."""
     words = {}
-    for name in FIELDS:
+    for name in SHOWN_FIELDS:
         value = getattr(by_set, name)
         own = value.value if value.origin.startswith("selector:") else None
         other = getattr(generic, name).value

@@ -80,7 +80,7 @@ _TRIES, _PAUSE_S = 3, 1.0
 
 
 @dataclass(slots=True)
-class Report:
+class MonitorReport:
     """What one look found."""
 
     at_ms: int
@@ -100,7 +100,9 @@ def limits_of(settings: BaseSettings) -> Limits:
         challenges=settings.getfloat("MONITOR_MAX_CHALLENGE_SHARE"),
         duplicates=settings.getfloat("MONITOR_MAX_DUPLICATE_SHARE"),
         coverage_from=settings.getint("MONITOR_COVERAGE_FROM"),
-        coverage={name: settings.getfloat(f"MONITOR_MIN_{name.upper()}") for name in alarms.FIELDS},
+        coverage={
+            name: settings.getfloat(f"MONITOR_MIN_{name.upper()}") for name in alarms.COVERED_FIELDS
+        },
         quarantine=settings.getint("MONITOR_QUARANTINE_PER_HOUR"),
         budget=settings.getfloat("MONITOR_BUDGET_SHARE"),
         full=settings.getfloat("MONITOR_FULL_SHARE"),
@@ -137,7 +139,7 @@ class Monitor:
         self._suites = [load_object(path) for path in settings.getlist("FLEET_MONITOR_SUITES")]
 
     # ------------------------------------------------------------ a look
-    async def round(self) -> Report:
+    async def round(self) -> MonitorReport:
         """Looks, notes, tells. Redis being away is one of the things that are found."""
         for left in range(_TRIES - 1, -1, -1):
             try:
@@ -149,7 +151,7 @@ class Monitor:
                 await asyncio.sleep(_PAUSE_S)
         raise AssertionError("not reached")
 
-    async def _round(self) -> Report:
+    async def _round(self) -> MonitorReport:
         facts = await self.facts()
         verdicts = alarms.judge(facts, self.limits)
         await self.incidents.note(facts.now_ms, verdicts, alarms.listed(facts))
@@ -158,7 +160,9 @@ class Monitor:
         await self.incidents.looked(facts.now_ms, f"{socket.gethostname()}-{os.getpid()}")
         undelivered = [one for one in await self.incidents.waiting() if self.ways or one.tries]
         is_unused = not any(sums.pages for sums in facts.sums.values())
-        return Report(facts.now_ms, await self.incidents.open(), undelivered, told, is_unused)
+        return MonitorReport(
+            facts.now_ms, await self.incidents.open(), undelivered, told, is_unused
+        )
 
     async def facts(self) -> Facts:
         """:raises RedisError, FrontierError, RegistryUnavailable, HistoryUnavailable: it is away"""
@@ -375,7 +379,7 @@ class Monitor:
         return answers
 
     # ------------------------------------------------------------ without Redis
-    async def _without_redis(self, why: str) -> Report:
+    async def _without_redis(self, why: str) -> MonitorReport:
         now_ms = _real_ms()
         row = self._away.read()
         if row is None or "over_ms" in row:  # it came back meanwhile: this is a new incident
@@ -389,7 +393,7 @@ class Monitor:
         row["told"] = True
         await self._send(alert, row["done"])
         self._away.write(row)
-        return Report(now_ms, [incident], [], told)
+        return MonitorReport(now_ms, [incident], [], told)
 
     async def _redis_is_back(self, now_ms: int) -> None:
         row = self._away.read()
@@ -557,7 +561,7 @@ async def open_monitor(settings: BaseSettings) -> AsyncIterator[Monitor]:
 
 
 async def monitor_for_ever(
-    monitor: Monitor, every_s: float, tell: Callable[[Report], None], end: asyncio.Event
+    monitor: Monitor, every_s: float, tell: Callable[[MonitorReport], None], end: asyncio.Event
 ) -> None:
     """Looks until ``end``; a fault of one look is logged and the next one tries again."""
     while not end.is_set():

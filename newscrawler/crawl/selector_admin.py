@@ -50,7 +50,7 @@ class Stored:
 class Judged:
     """``report`` None: too few distinct article pages, ``note`` says how many."""
 
-    report: validation.Report | None
+    report: validation.ValidationReport | None
     samples: list[Sample] = field(default_factory=list)
     note: str = ""
 

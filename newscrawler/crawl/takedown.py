@@ -104,7 +104,7 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Report:
+class TakeDownReport:
     plan: Plan
     left: list[str] = field(default_factory=list)  # where something still stands
     notes: list[str] = field(default_factory=list)
@@ -309,15 +309,15 @@ class TakeDown:
             path.unlink()
 
     # ------------------------------------------------------------------ the work
-    async def carry_out(self, plan: Plan) -> Report:
+    async def carry_out(self, plan: Plan) -> TakeDownReport:
         """:raises FrontierError, StoreError, RawStoreUnavailable, OSError: what was done is kept,
         the next run goes on; RawStoreUnavailable also while raw pages are pruned or sealed anew"""
         with alone_in_fleet(self.settings, self.say) as self.held:
             return await self._carry_out(plan)
 
-    async def _carry_out(self, plan: Plan) -> Report:
+    async def _carry_out(self, plan: Plan) -> TakeDownReport:
         self._write_down(plan)
-        report = Report(plan)
+        report = TakeDownReport(plan)
         self.say("blocked for the whole fleet")
         await self._block(plan)
         for _ in range(_ROUNDS):
@@ -447,7 +447,7 @@ class TakeDown:
         return done
 
     # ------------------------------------------------------------------ files
-    async def _scrub(self, plan: Plan, report: Report) -> list[str]:
+    async def _scrub(self, plan: Plan, report: TakeDownReport) -> list[str]:
         left = await self.store.scrub()
         report.notes = []
         if note := await self._rewrite_redis():
@@ -507,7 +507,7 @@ class TakeDown:
         return await looking.search_files(self.data, needles.texts, pending, elsewhere)
 
     # ------------------------------------------------------------------ looking
-    async def _look(self, plan: Plan, report: Report) -> bool:
+    async def _look(self, plan: Plan, report: TakeDownReport) -> bool:
         """Whether another round is worth it: a worker has written something meanwhile."""
         needles = looking.Needles(plan.texts)
         files = await self._held(needles)

@@ -22,7 +22,7 @@ from importlib.resources import files
 from newscrawler.items import FieldValue
 
 #: The fields that have a curve.
-FIELDS = ("title", "published", "content")
+CALIBRATED = ("title", "published", "content")
 _FILE = "calibration.json"
 _LEAST = 0.005
 

@@ -130,7 +130,7 @@ def extract(
 
 def calibrate(out: Extraction) -> None:
     """Once, behind everything that asks how sure the rules are."""
-    for name in calibration.FIELDS:
+    for name in calibration.CALIBRATED:
         value = getattr(out, name)
         if value.value and not value.origin.startswith(_NOT_MEASURED):
             setattr(out, name, calibration.calibrated(name, value, out.disagreements))

@@ -40,8 +40,7 @@ from newscrawler.extraction.blocks import Block, collapse, walk
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.safe_css import SelectorError, check_css
-from newscrawler.items import FIELDS as ALL_FIELDS
-from newscrawler.items import FieldValue
+from newscrawler.items import FIELDS, FieldValue
 
 MAX_CANDIDATES = 8
 MAX_VARIANTS = 8
@@ -72,7 +71,7 @@ STATES = (
 )
 KINDS = ("css", "ld", "meta", "page")
 #: The fields that a set may have candidates for, beside the content.
-FIELDS = tuple(f.name for f in ALL_FIELDS if f.by_selector)
+SELECTOR_FIELDS = tuple(f.name for f in FIELDS if f.by_selector)
 #: Ends the origin of a date whose hour is not known.
 DAY_ONLY = " (day)"
 #: Without these a set is of no use.
@@ -204,7 +203,7 @@ def _variant(raw: Any, where: str) -> Variant:
     when = raw.get("when")
     if when is not None:
         check_css(when, f"{where}.when")
-    fields = _object(raw.get("fields"), f"{where}.fields", (*FIELDS, "content"))
+    fields = _object(raw.get("fields"), f"{where}.fields", (*SELECTOR_FIELDS, "content"))
     for name in REQUIRED:
         if not fields.get(name):
             raise SelectorError(f"{where}.fields.{name}", "is missing")
@@ -215,7 +214,7 @@ def _variant(raw: Any, where: str) -> Variant:
     root = _css_list(content.get("root"), f"{at}.root", at_least=1)
     exclude = _css_list(content.get("exclude", []), f"{at}.exclude", at_least=0, at_most=40)
     repeats = _repeats(content.get("repeats", []), f"{at}.repeats")
-    given = [name for name in FIELDS if name in fields]
+    given = [name for name in SELECTOR_FIELDS if name in fields]
     parsed = {name: _candidates(fields[name], f"{where}.fields.{name}") for name in given}
     return Variant(template, when, parsed, root, exclude, repeats)
 

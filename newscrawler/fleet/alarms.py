@@ -26,7 +26,7 @@ _ENDED_MS = 600_000
 _FRUITLESS_VISITS = 3
 #: Subject of what is said of the whole fleet.
 ALL = "fleet"
-FIELDS = ("title", "content", "published", "authors")
+COVERED_FIELDS = ("title", "content", "published", "authors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,7 +488,7 @@ def field_falls(facts: Facts, limits: Limits) -> Iterator[Verdict]:
         return
     every = _summed(window)
     of = every["articles"]
-    for name in FIELDS:
+    for name in COVERED_FIELDS:
         have, least = every[f"f:{name}"], limits.coverage.get(name, 0.0)
         bad = False
         if of >= limits.coverage_from:

@@ -18,7 +18,7 @@ from newscrawler.extraction.selectors import SelectorSet
 from newscrawler.selectorsets.bylines import label_bylines
 from newscrawler.selectorsets.content import boilerplate, content_label
 from newscrawler.selectorsets.samples import Sample, f1, words
-from newscrawler.selectorsets.validation import FIELDS, value_agrees
+from newscrawler.selectorsets.validation import JUDGED_FIELDS, value_agrees
 from newscrawler.utils.numbers import share
 
 #: How much worse than the generic chain a set may be in one field: labels are noisy.
@@ -86,12 +86,12 @@ def _fault(fresh: Standing, worn: Standing, generic: Standing) -> str:
 
 def _standing(selectors: SelectorSet | None, pages: list[Sample]) -> Standing:
     covered = 0
-    scores: dict[str, list[float]] = {name: [] for name in FIELDS}
+    scores: dict[str, list[float]] = {name: [] for name in JUDGED_FIELDS}
     for page in pages:
         found = extract(page.doc, page.context, selectors)
         own = [getattr(found, name).origin.startswith("selector:") for name in ("title", "content")]
         covered += all(own) and "title" not in found.disagreements
-        for name in FIELDS:
+        for name in JUDGED_FIELDS:
             label = getattr(page.labels, name)
             if label:
                 scores[name].append(_score(name, getattr(found, name).value, label))

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from newscrawler.extraction.safe_css import SelectorError, check_css
 from newscrawler.selectorsets import css
 from newscrawler.selectorsets.samples import Sample, norm, title_agrees
-from newscrawler.selectorsets.validation import Report
+from newscrawler.selectorsets.validation import ValidationReport
 from newscrawler.web.hostile import fence
 from newscrawler.web.trim import natural_protect, trim
 
@@ -137,7 +137,7 @@ def _says_name_or_title(node: Any, sample: Sample) -> bool:
     return node.tag in ("h1", "h2") and title_agrees(text, sample.labels.title or "-")
 
 
-def refinement(answer: dict[str, Any], report: Report, invalid: dict[str, str]) -> str:
+def refinement(answer: dict[str, Any], report: ValidationReport, invalid: dict[str, str]) -> str:
     """What was wrong with the last answer, as a table: the model gets figures, not
     the verdict alone."""
     rows = [

@@ -58,7 +58,7 @@ class Result:
     reason: str = ""
     version: int | None = None
     made_by: str = ""
-    report: validation.Report | None = None
+    report: validation.ValidationReport | None = None
     doc: dict[str, Any] | None = None
     spent: Spent = field(default_factory=Spent)
     more: int = 0  # samples that would help, 0 = no number would
@@ -422,17 +422,17 @@ def _labelled_apart(
     return [fresh[id(s)] for s in samples], apart
 
 
-def why(report: validation.Report | None) -> str:
+def why(report: validation.ValidationReport | None) -> str:
     if report is None:
         return "nothing was proposed"
     return "; ".join(f"{name}: {reason}" for name, reason in report.failed.items())
 
 
-def _not_found(fields: dict[str, Any], pages: int, held_out: int) -> validation.Report:
+def _not_found(fields: dict[str, Any], pages: int, held_out: int) -> validation.ValidationReport:
     """The report of a set that lacks a required field: nothing was executed."""
     lacking = [name for name in WANTED if not fields.get(name)]
     empty = {name: validation.FieldReport(False, 0.0, None, 0.0, NOT_GIVEN) for name in lacking}
-    return validation.Report(False, empty, pages, held_out)
+    return validation.ValidationReport(False, empty, pages, held_out)
 
 
 def _variant(fields: dict[str, Any]) -> dict[str, Any]:

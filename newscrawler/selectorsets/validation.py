@@ -42,7 +42,7 @@ BOILERPLATE = 0.05
 DENSITY = 0.7  # of the text below the content root, at least
 HELD_OUT_WEIGHT = 2
 REQUIRED = ("title", "content")
-FIELDS = ("title", "published", "authors", "content")
+JUDGED_FIELDS = ("title", "published", "authors", "content")
 #: The reason of a field that a set leaves to the page's own statements.
 NOT_GIVEN = "no selector"
 _NOTHING = FieldValue(None)
@@ -64,7 +64,7 @@ class FieldReport:
 
 
 @dataclass
-class Report:
+class ValidationReport:
     passed: bool
     fields: dict[str, FieldReport]
     pages: int
@@ -111,7 +111,9 @@ class _Pages:
         return share(sum(self.weights[i] for i in some), sum(self.weights[i] for i in of), 1.0)
 
 
-def judge(selectors: SelectorSet, induced: list[Sample], held_out: list[Sample]) -> Report:
+def judge(
+    selectors: SelectorSet, induced: list[Sample], held_out: list[Sample]
+) -> ValidationReport:
     """Passed = title and content pass, here and on the held-out pages alone, and no
     given field is wrong."""
     pages = [*induced, *held_out]
@@ -124,7 +126,7 @@ def judge(selectors: SelectorSet, induced: list[Sample], held_out: list[Sample])
     )
     given = {name for v in selectors.variants for name, c in v.fields.items() if c} | {"content"}
     fields = {}
-    for name in FIELDS:
+    for name in JUDGED_FIELDS:
         if name in given:
             fields[name] = _judge_on_both(name, judged, judged.unseen(len(induced)))
         else:
@@ -135,7 +137,7 @@ def judge(selectors: SelectorSet, induced: list[Sample], held_out: list[Sample])
         content.passed = False
         content.reason = f"only {density:.0%} of the text below the root is the article's: too wide"
     passed = all(fields[name].passed for name in REQUIRED)
-    return Report(passed, fields, len(pages), len(held_out))
+    return ValidationReport(passed, fields, len(pages), len(held_out))
 
 
 def _judge_on_both(name: str, pages: _Pages, held_out: _Pages) -> FieldReport:
@@ -326,7 +328,7 @@ def _show(value: Any) -> str:
 def agrees_with(article: Article, values: dict[str, FieldValue]) -> bool:
     """Shadow: would this set have stored what was stored? Fields that the article
     lacks do not count."""
-    for name in FIELDS:
+    for name in JUDGED_FIELDS:
         stored = getattr(article, name)
         if not stored:
             continue

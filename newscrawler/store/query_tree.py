@@ -4,7 +4,7 @@
     alternative = part { ["AND"] part }                 binds closer than OR
     part        = ("NOT" | "-") part | [field ":"] ( word | "phrase" | "(" query ")" )
 
-    title:  author:  site:  section:  lang:  keyword:  without:  after:  before:     see ``FIELDS``
+    title:  author:  site:  section:  lang:  keyword:  without:  after:  before:  ``SEARCH_FIELDS``
 
 Every text has a tree. Three steps make it: ``_tokens`` cuts the text, ``_meant`` turns every
 operator that cannot be one into a word or drops it (``OR`` at the end, a parenthesis without its
@@ -22,19 +22,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from newscrawler.items import FIELDS as FIELDS_OF_ARTICLES
+from newscrawler.items import FIELDS
 from newscrawler.store.base import QueryError
 from newscrawler.store.days import day
 from newscrawler.store.fold import exact_words
 
 #: What may stand before a colon: the declared keys of an article's fields, its site, its day.
-FIELDS = tuple(
-    dict.fromkeys(
-        (*(f.key for f in FIELDS_OF_ARTICLES if f.key), "site", "without", "after", "before")
-    )
+SEARCH_FIELDS = tuple(
+    dict.fromkeys((*(f.key for f in FIELDS if f.key), "site", "without", "after", "before"))
 )
 #: An article has one of each of these: two of them side by side can only mean either.
-EITHER = ("site", *(f.key for f in FIELDS_OF_ARTICLES if f.facet and f.type != "texts"))
+EITHER = ("site", *(f.key for f in FIELDS if f.facet and f.type != "texts"))
 #: Fields whose value is a day.
 DAYS = ("after", "before")
 #: What restricts a search and is never looked for itself.
@@ -117,7 +115,7 @@ _MARKS = re.compile('["“”]')
 _TOKEN = re.compile(
     rf"""
       (?P<MINUS> (?<![^\s(]) - (?=["“”(\w]) (?!\d) )    # "-5 độ" is a word
-    | (?P<FIELD> (?:{"|".join(FIELDS)}) : (?=[^\s)]) )
+    | (?P<FIELD> (?:{"|".join(SEARCH_FIELDS)}) : (?=[^\s)]) )
     | ["“”] (?P<PHRASE> [^"“”]* ) ["“”]
     | (?P<OPEN> \( )
     | (?P<CLOSE> \) )

@@ -16,7 +16,7 @@ from typing import Any
 from scrapy.settings import Settings
 
 from newscrawler import metrics
-from newscrawler.crawl.monitoring import Monitor, Report
+from newscrawler.crawl.monitoring import Monitor, MonitorReport
 from newscrawler.crawl.opening import open_article_store
 from newscrawler.fleet.freshness import STAGES, Lag
 from newscrawler.fleet.history import HOUR_MS, WHOLE, History
@@ -263,7 +263,7 @@ class Watched:
         self.monitor = monitor
         monitor.registry.clock = fleet.registry.clock
 
-    async def minutes(self, minutes: int, every: int) -> Report:
+    async def minutes(self, minutes: int, every: int) -> MonitorReport:
         for _ in range(0, minutes, every):
             await self.fleet.work(every)
             report = await self.monitor.round()

@@ -57,17 +57,17 @@ def test_the_order_of_the_rules_is_kept_where_pages_do_not_show_it() -> None:
 
 
 def test_the_shipped_curves_are_those_of_their_command() -> None:
-    assert set(calibration.curves()) == set(calibration.FIELDS)
+    assert set(calibration.curves()) == set(calibration.CALIBRATED)
     for curve in calibration.curves().values():
         assert curve.slope >= calibrate.LEAST_SLOPE and curve.contested <= 0
     written = json.loads(calibrate.as_json([*_of_every_field()], ["a line"]))
-    assert set(written["curves"]) == set(calibration.FIELDS) and written["report"] == ["a line"]
+    assert set(written["curves"]) == set(calibration.CALIBRATED) and written["report"] == ["a line"]
 
 
 def _of_every_field() -> list[calibrate.Point]:
     return [
         calibrate.Point(p.site, name, p.raw, p.contested, p.right)
-        for name in calibration.FIELDS
+        for name in calibration.CALIBRATED
         for p in points(0.9, 0.6)
     ]
 
@@ -75,7 +75,7 @@ def _of_every_field() -> list[calibrate.Point]:
 def test_what_rules_read_is_calibrated() -> None:
     raw = extract(Document(PAGE, URL), PageContext(), calibrated=False)
     found = extract(Document(PAGE, URL), PageContext())
-    for name in calibration.FIELDS:
+    for name in calibration.CALIBRATED:
         mine, other = getattr(found, name), getattr(raw, name)
         assert (mine.value, mine.origin) == (other.value, other.origin)
         assert mine == calibration.calibrated(name, other, found.disagreements)

@@ -47,7 +47,7 @@ def sample(page: MadePage) -> Sample | None:
     return make_sample(page.url, page.body, context)
 
 
-def learnt(pages: list[MadePage]) -> tuple[SelectorSet, validation.Report]:
+def learnt(pages: list[MadePage]) -> tuple[SelectorSet, validation.ValidationReport]:
     samples = distinct([s for s in map(sample, pages) if s])
     assert len(samples) >= 10
     induce, held_out = split(samples)

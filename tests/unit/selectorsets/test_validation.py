@@ -80,7 +80,7 @@ def a_set(**changed: Any) -> SelectorSet:
     )  # fmt: skip
 
 
-def judged(selectors: SelectorSet, samples: list[Sample]) -> validation.Report:
+def judged(selectors: SelectorSet, samples: list[Sample]) -> validation.ValidationReport:
     return validation.judge(selectors, samples[:8], samples[8:])
 
 
