@@ -248,7 +248,8 @@ RAW_ROTATE_S = 3600  # or this many seconds
 # Name of the variable with the key that seals raw pages (AES-256-GCM): 32 bytes in base64, older
 # ones behind it with commas, which still open what they sealed. Without it the file below.
 RAW_KEY_ENV = "RAW_KEY"
-# A file with the same, a key a line. Neither = pages are readable by who may read the files.
+# A file with the same, a key a line. Neither = pages are readable by everybody who
+# may read the files.
 RAW_KEY_FILE = _env("RAW_KEY_FILE", "")
 # Socket or host:port of ClamAV's daemon, which sees every page before it is read or stored; empty =
 # pages are not scanned. What it finds ends as REFUSED(malware) (docs/fetching.md).
@@ -531,7 +532,7 @@ API_CORS_ORIGINS = _env("API_CORS_ORIGINS", "")
 # fetches it when it is first looked at, through the address guard, robots.txt and the fleet's gate
 # of its host, and keeps it in memory; the reader's browser asks nobody else. Off, because it is one
 # more request to the site for each article that is looked at, and what may be shown to a public is
-# for who runs the page to know.
+# for the operator of the page to know.
 API_PICTURES = _env("API_PICTURES", "off")
 # Bytes of one picture; a larger one is not shown. News sites announce pictures of 50 to 500 kB for
 # previews.

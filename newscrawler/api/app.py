@@ -125,7 +125,7 @@ def create_app(deps: Deps) -> FastAPI:
     app = FastAPI(
         title="newscrawler", version="0.1", docs_url=None, redoc_url=None, lifespan=lifespan
     )
-    app.state.ending = asyncio.Event()  # set by who serves it (server.PageServer)
+    app.state.ending = asyncio.Event()  # set by the server (server.PageServer)
     reader = DataReader(deps)
     _add_errors(app)
     _add_api(app, reader)

@@ -1,5 +1,5 @@
-"""The fleet over the last hours, for who has no Grafana: a page with plots that the server draws,
-and the same as JSON."""
+"""The fleet over the last hours, for operators without Grafana: a page with plots that the server
+draws, and the same as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ETag on answers, and 304 to who has them already."""
+"""ETag on answers, and 304 to a client that has them already."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ def _copy(settings: BaseSettings, source: str, target: str, opts: argparse.Names
         cli.print_object(
             {"written": done.written, "looked_at": done.looked_at, "counts": done.counts}
             | {"duplicates": done.duplicates, "different": done.different, "refused": done.refused}
-            | {"twins": done.duplicates}  # the old name, for who reads it
+            | {"twins": done.duplicates}  # the old name, for programs that read it
         )
     else:
         cli.print_rows(rows, ("what", "from", "to"), False)

@@ -144,7 +144,7 @@ def _site_row(name: str, sums: Counter[str], hours: _Hours, title: str) -> dict[
         "state": _state(came, usual),
         "updated": sums["updated"],
         "duplicates": sums["duplicates"],
-        "twins": sums["duplicates"],  # the old name, for who reads it
+        "twins": sums["duplicates"],  # the old name, for programs that read it
         "visits": visits,
         "failed": sums["errors"] + sums["challenges"],
         "challenges": sums["challenges"],
@@ -188,7 +188,7 @@ async def _articles(
         "usual": round(sum(usual), 1) if usual else None,
         "updated": whole["updated"],
         "duplicates": whole["duplicates"],
-        "twins": whole["duplicates"],  # the old name, for who reads it
+        "twins": whole["duplicates"],  # the old name, for programs that read it
         "duplicate_share": round(whole["duplicates"] / look_new, 4) if look_new else None,
         "stored": None if stored is None else stored.total(),
         "store_problem": problem,

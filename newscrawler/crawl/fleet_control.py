@@ -232,7 +232,7 @@ def _is_complete(look: Look) -> bool:
 
 
 def _target(look: Look) -> int | None:
-    """Of this round, or of the last one of who leads, if that came after what was asked."""
+    """Of this round, or of the last one of the leader, if that came after what was asked."""
     if look.leads:
         return look.target
     said = look.state.said

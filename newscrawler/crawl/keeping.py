@@ -5,7 +5,7 @@ Elasticsearch) have a lock each in the fleet's Redis, where REDIS_URL names one:
 unless it is renewed, and who holds it asks before each file that it changes (:meth:`Held.still`),
 so that a process which was stopped for a while does not go on beside the one that took over.
 
-    {fleet}:keeping:<store>         text  "<token> <name>" of who is at work; expires
+    {fleet}:keeping:<store>         text  "<token> <name>" of the process at work; expires
     {fleet}:keeping:<store>:token   the last token; it only grows
 """
 
@@ -161,7 +161,7 @@ class Held:
                 continue  # still() says so when it lasts
 
     def _ask(self, name: str, token: str, lasts_ms: int, *, is_renewal: bool = False) -> str:
-        """ "<token> <name>" of who has it now."""
+        """ "<token> <name>" of the process that has it now."""
         who = "" if is_renewal else self._who
         script = self._client.register_script(scripts.source("lead"))
         answer = script(keys=[name, f"{name}:token"], args=[token, who, lasts_ms])

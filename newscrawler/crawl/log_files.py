@@ -63,7 +63,7 @@ class JsonLogHandler(logging.Handler):
             return
         try:
             line = self._line_of(record)
-        except Exception:  # arguments that do not fit their text: a fault of who logs
+        except Exception:  # arguments that do not fit their text: a fault of the caller that logs
             self.handleError(record)
             return
         self._write(line)

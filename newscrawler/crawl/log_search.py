@@ -92,7 +92,7 @@ def _matching(path: Path, wanted: Wanted, faults: Faults) -> Iterator[Line]:
                     return  # it is being written
                 if (line := _parsed(raw, path, faults)) is not None and wanted.has(line):
                     yield line
-    except FileNotFoundError:  # removed by who turned over
+    except FileNotFoundError:  # removed by the process that began a new file
         return
     except (OSError, EOFError) as exc:  # a damaged or half packed file: what came before counts
         faults.note(path, str(exc) or type(exc).__name__)

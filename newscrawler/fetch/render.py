@@ -100,7 +100,7 @@ class RenderRules:
 
 @dataclass(frozen=True, slots=True)
 class Manners:
-    """How a page's requests behave; made by who knows robots.txt and the fleet's gate.
+    """How a page's requests behave; made by the part that knows robots.txt and the fleet's gate.
 
     ``may_fetch(url)``: whether robots.txt allows it. ``turn(url)``: comes back when its host may be
     asked, ``told(url)`` is called when it has answered. ``headers``: those of every fetch.

@@ -11,7 +11,7 @@ hash tag, as the registry's do:
     {fleet}:nodes    hash  node -> JSON of NodeState
     {fleet}:drained  set   nodes that get no workers
     {fleet}:ended    list  JSON of Ended, the newest first, ENDED_KEPT of them
-    {fleet}:deploying text the name of who deploys just now
+    {fleet}:deploying text the name of the process that deploys just now
     {fleet}:watch    JSON  what the watch said in its last round; expires SAID_S after it
 """
 
@@ -227,7 +227,7 @@ class Ledger:
     async def lead(self, lasts_ms: int = LEAD_MS) -> str:
         """Leads, or goes on leading, if no other does.
 
-        :returns: the name of who leads now
+        :returns: the name of the leader now
         """
         answer = await self._run(
             scripts.run(self.client, "lead", [LEADER, TOKEN], [self._lead, self.name, lasts_ms])

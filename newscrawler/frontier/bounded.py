@@ -245,7 +245,8 @@ class CrawlBook:
                 await self.client.zadd(keys.crawl_open(crawl_id), places, xx=True)
 
     async def rewrite(self, crawl_id: str, url_id: bytes, entry: Entry) -> None:
-        """Its tries or its address changed. Only for who holds its lease, or the crawl's turn."""
+        """Its tries or its address changed. Only for the holder of its lease, or of the
+        crawl's turn."""
         text = f"o\t{entry.level}\t{entry.link.kind}\t{entry.tries}\t\t{entry.link.url}"
         with translated():
             known = await self.client.hget(keys.crawl_urls(crawl_id), url_id)

@@ -1,4 +1,4 @@
-"""Days as people write them, in the zone of who writes them. Pure."""
+"""Days as people write them, in the zone of the person who writes them. Pure."""
 
 from __future__ import annotations
 

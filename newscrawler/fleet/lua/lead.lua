@@ -1,12 +1,12 @@
 -- Lead the fleet's watch, or go on leading it: one process at a time.
 --
--- KEYS[1] {fleet}:leader       "<token> <name>" of who leads; expires when it is not renewed
+-- KEYS[1] {fleet}:leader       "<token> <name>" of the leader; expires when it is not renewed
 -- KEYS[2] {fleet}:leader:token the last token that was given; it only grows
 -- ARGV[1] what the caller was answered while it led, '' = it does not lead
 -- ARGV[2] name of the caller, '' = only renew: what it is about to do rests on a look from before
 -- ARGV[3] ms the lead lasts from now; '0' gives it up
 --
--- Returns "<token> <name>" of who leads now, '' = nobody. The whole text is the fencing token: a Redis
+-- Returns "<token> <name>" of the leader now, '' = nobody. The whole text is the fencing token: a Redis
 -- that was killed may forget its last second, and would give the same number twice.
 local held = redis.call('GET', KEYS[1])
 if ARGV[3] == '0' then

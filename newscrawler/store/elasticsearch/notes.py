@@ -17,7 +17,7 @@ from typing import Any
 from newscrawler.store.base import StoreUnavailable
 from newscrawler.store.elasticsearch.connection import Server
 
-#: Seconds that a claim which is not renewed stands, by the clock of who waits for it.
+#: Seconds that a claim which is not renewed stands, by the clock of the process that waits for it.
 CLAIM_S = 20.0
 _MOST = 10_000
 MAPPING: dict[str, Any] = {

@@ -93,7 +93,7 @@ class View:
         return found
 
     def is_in_names(self, word: str) -> bool:
-        """Whether a folded word is part of the name of an author or of who is credited."""
+        """Whether a folded word is part of the name of an author or of a person who is credited."""
         with reading():
             found: int = self.searcher.doc_freq("m", word)
         return found > 0

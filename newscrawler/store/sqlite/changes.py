@@ -1,4 +1,4 @@
-"""Change numbers of the articles in a SQLite file: given out by who writes, followed by the
+"""Change numbers of the articles in a SQLite file: given out by the writer, followed by the
 full-text index.
 
 Only one process writes at a time, so numbers become visible in their order: who has seen change 7

@@ -29,7 +29,7 @@ T = TypeVar("T")
 KEPT_MS = 30 * 86_400_000
 _END = "SELECT coalesce(max(change), 0) FROM history"
 #: Of one event: the article's data as it was in that version. As bytes: a text would be decoded on
-#: the way, and encoded again by who reads its JSON.
+#: the way, and encoded again by the reader of its JSON.
 _DATA = (
     "CASE WHEN a.version = e.version THEN CAST(a.data AS BLOB) ELSE "
     "(SELECT v.data FROM version v WHERE v.n = e.n AND v.version = e.version) END"
