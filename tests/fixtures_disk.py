@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,12 @@ class Disk:
 
     def becomes(self, options: str) -> None:
         self._mount("remount," + options)
+
+    def free_bytes(self) -> int:
+        return shutil.disk_usage(self.path).free
+
+    def used_bytes(self) -> int:
+        return shutil.disk_usage(self.path).used
 
     def close(self) -> None:
         subprocess.run(["umount", "-l", self.path], check=True, capture_output=True)

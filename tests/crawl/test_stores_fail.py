@@ -7,11 +7,15 @@ Nothing may be acked that is not stored: whatever happens, a later crawl has eve
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
+import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
 from newscrawler.items import Article
 from newscrawler.store.elasticsearch.article_store import ElasticStore
@@ -56,6 +60,53 @@ def test_full_disk_is_waited_for_and_nothing_is_lost(
     assert complaints(web, articles) == []
     assert {a.version for a in articles} == {1}
     assert queue.counts().leased == 0
+
+
+def redis_status(data: Path) -> str:
+    """How the last write to the file of the queue's Redis ended."""
+    with redis.Redis(unix_socket_path=str(data / "redis" / "redis.sock")) as client:
+        return str(client.info("persistence")["aof_last_write_status"])
+
+
+@pytest.mark.long
+def test_one_disk_for_everything_that_becomes_full_is_waited_for(
+    tmp_path: Path, newsweb: StartNewsweb, disk: Disk
+) -> None:
+    """As on a laptop: articles, their index, raw pages, logs, and the queue with its own Redis."""
+    web = newsweb("ip", sites=4, articles=16, **QUIET)
+    scrapy = crawler(tmp_path, web, DATA_DIR=disk.path)
+    disk.becomes("size=300m")
+    running = scrapy.start("crawl", "news")
+    until(lambda: len(page_hits(web)) > 40, "the crawl to be at work", 90)
+    disk.becomes(f"size={disk.used_bytes() + 64 * 1024}")
+    began = time.monotonic()
+    until(lambda: re.search("aiting for", running.text()), "it says so", 120)
+    # the few bytes that are left go to the queue's log, which then cannot be written either
+    with contextlib.suppress(OSError), (disk.path / "ballast").open("wb", buffering=0) as file:
+        while file.write(b"x" * 4096):
+            pass
+    until(lambda: redis_status(disk.path) == "err", "Redis to find no room", 60)
+    hits = len(web.hits())
+    time.sleep(5)
+    assert len(web.hits()) < hits + 40, "no more is asked"
+    (disk.path / "ballast").unlink()
+    assert running.process.poll() is None, running.text()[-3000:]
+    disk.becomes("size=300m")
+    full_s = time.monotonic() - began
+    done = running.wait(180)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "Traceback" not in done.stderr, done.stderr[-3000:]
+    lines = Counter(re.findall(r"[Ww]aiting for [a-z ]+", done.stderr))
+    print(f"full for {full_s:.0f} s: {lines}")
+    assert lines and max(lines.values()) <= 1 + full_s / 60
+    articles = stored(disk.path)
+    assert complaints(web, articles) == []
+    assert {a.version for a in articles} == {1}
+    queue = Queue(disk.path)
+    try:
+        assert queue.counts().leased == 0
+    finally:
+        queue.close()
 
 
 @pytest.mark.long
