@@ -51,9 +51,8 @@ def test_95_of_100_articles_are_stored_ten_minutes_after_they_came_out(
     row = result.row()
     print(json.dumps(row))
     assert len(result.lags) > articles and row["missed"] == 0, row
-    # 6.7 minutes here; what a machine at its limit adds (9.1 with four jobs to a processor)
-    # is not the program's
-    assert percentile(result.lags, 95) <= 1.2 * TARGET_S, row
+    # 6.7 minutes here, 9.1 with four jobs to a processor
+    assert percentile(result.lags, 95) <= TARGET_S, row
     assert percentile(result.lags, 50) <= TARGET_S / 2, row
     assert row["list_requests_per_new"] < 10, row
 
