@@ -166,6 +166,39 @@ def test_33_sites_are_asked_once_and_what_changed_is_told_and_kept(
     assert contact.told_when(checked.scrapy.data, []) != ""
 
 
+def test_the_sites_that_are_named_are_asked_once_each_and_no_other(
+    newsweb: StartNewsweb, tmp_path: Path
+) -> None:
+    """By the other side's log: home, feeds and sections once, two articles of each site."""
+    checked = Checked(newsweb, tmp_path)
+    names = ("vietnamnet.vn", "tuoitre.vn")
+    done = checked.check("--sites", ",".join(names), "--json")
+    assert done.returncode == 0 and set(rows(done)) == set(names), done.stderr[-3000:]
+    entries = {entry["id"]: entry for entry in quick(shipped())}
+    asked = checked.asked()
+    # what sections and articles share is in the pages; whose address it is, the web knows
+    articles = {
+        tuple(urlsplit(row["url"])[1:3]): row["site"]
+        for row in checked.web.truth()
+        if row["type"] == "article"
+    }
+    answered = [(h["host"], h["path"], h["status"]) for h in checked.web.hits()]
+    read = [hit for hit in answered if hit[:2] in articles]
+    by_site = Counter(articles[host, path] for host, path, status in read if status == 200)
+    assert len(by_site) == 2 and set(by_site.values()) == {2}, read
+    assert all(asked[place] == 1 for place in asked if place in articles)
+    for name in names:
+        entry = entries[name]
+        lists = [feed["url"] for feed in entry["feeds"]] + entry["sections"]
+        places = {tuple(urlsplit(url)[1:3]) for url in lists}
+        assert len(places) > 5
+        assert {place: asked[place] for place in places if asked[place] != 1} == {}, name
+        home = urlsplit(entry["home"]).netloc
+        assert (asked[home, "/"], asked[home, "/robots.txt"]) == (1, 1)
+    hosts = {host for name in names for host in entries[name]["hosts"]}
+    assert {host for host, _ in asked} <= hosts
+
+
 @pytest.mark.long
 def test_ctrl_c_keeps_what_is_learnt_and_the_next_check_goes_on(
     newsweb: StartNewsweb, tmp_path: Path
