@@ -74,6 +74,7 @@ def add_search(app: FastAPI, reader: DataReader, build_query: Callable[..., Quer
             "search.html",
             asked=asked,
             result=result,
+            only_near=_has_only_near(result),
             # Facets count articles, also where a hit stands for several.
             articles=sum(result.facets.get("site", {}).values()),
             hits=[_hit(hit, reader) for hit in result.hits],
@@ -103,6 +104,11 @@ def _hit(hit: Hit, reader: DataReader) -> dict[str, Any]:
         "copy_sites": list(dict.fromkeys(copy["site_name"] for copy in copies)),
         **byline_of(article, reader),
     }
+
+
+def _has_only_near(result: SearchResult) -> bool:
+    """Whether no word of the query found anything: a vector always finds something."""
+    return bool(result.total and result.meaning and result.meaning.found >= result.total)
 
 
 def _copy(article: Article, reader: DataReader) -> dict[str, Any]:

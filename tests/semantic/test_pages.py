@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -120,6 +121,10 @@ def test_the_page_says_what_only_meaning_found(client: TestClient) -> None:
     assert "near in meaning" in page and "<span>by meaning</span>" in page
     page = client.get("/", params={"q": "weather"}, headers={"Accept": "text/html"}).text
     assert "near in meaning" not in page and "<span>by meaning</span>" not in page
+    page = client.get("/", params={"q": "zzzzqqqq"}, headers={"Accept": "text/html"}).text
+    [headline] = re.findall(r"<h1>(.*?)</h1>", page, re.DOTALL)
+    assert "Nothing has these words" in headline and "near in meaning</small>" in headline
+    assert "of these have none" not in page
 
 
 # ------------------------------------------------------------------ as shipped
