@@ -31,6 +31,8 @@ class Person:
     folder: Path
     web: NewswebProcess
     port: int
+    #: False: search by meaning is as it is shipped, which the suite switches off (conftest.py).
+    is_searched_by_words_alone: bool = True
 
     def __post_init__(self) -> None:
         self.data = self.folder / "data"
@@ -41,6 +43,7 @@ class Person:
             k: v
             for k, v in os.environ.items()
             if not k.startswith(("SCRAPY_", "LLM_", "REDIS_URL", "PROGRESS"))
+            and (self.is_searched_by_words_alone or k != "SEMANTIC")
         }
         places = {
             "DATA_DIR": self.data,

