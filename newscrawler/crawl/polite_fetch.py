@@ -64,7 +64,7 @@ class FetchedPage:
     hops: list[tuple[int, str]] = field(default_factory=list)  # (status, from where) of redirects
 
     def header(self, name: str) -> str | None:
-        """The first value of a header, by its name in lower case."""
+        """The first value of a header, by its name in any case."""
         return header_of(self.headers, name)
 
 

@@ -282,8 +282,8 @@ class PacedDecoder:
 
 
 def header_of(headers: Headers, name: str) -> str | None:
-    """The first value of a header, by its name in lower case."""
-    wanted = name.encode()
+    """The first value of a header, by its name in any case."""
+    wanted = name.lower().encode()
     value = next((value for key, value in headers if key.lower() == wanted), None)
     return None if value is None else value.decode("latin-1")
 
@@ -299,7 +299,7 @@ class Answer:
     latency_s: float  # from the request to the head of the answer
 
     def header(self, name: str) -> str | None:
-        """The first value of a header, by its name in lower case."""
+        """The first value of a header, by its name in any case."""
         return header_of(self.headers, name)
 
 
