@@ -149,7 +149,7 @@ def test_what_cannot_be_searched_is_said_in_a_line(
 def test_a_wrong_setting_stops_the_crawl(
     crawl: tuple[Scrapy, Finished], tmp_path: Path, wrong: dict[str, int]
 ) -> None:
-    settings = {**crawl[0].settings, **wrong, "DATA_DIR": str(tmp_path / "data")}
+    settings = {**crawl[0].settings, **wrong, "LOG_JSON": 1, "DATA_DIR": str(tmp_path / "data")}
     done = Scrapy(tmp_path, settings).run("crawl", "news")
     assert done.returncode != 0 and "must be 1 or more" in done.stderr
     assert not (tmp_path / "data" / "logs" / "json").exists()

@@ -38,7 +38,7 @@ BOUNDED = {
     "extraction.authors._CREDIT",
     "extraction.authors._SPLIT",
     "extraction.authors._TAIL",
-    "extraction.boilerplate._CLUTTER_PARAGRAPH",
+    "extraction.boilerplate._NAMED_PARAGRAPH",
     "extraction.boilerplate._NO_NAME",
     "extraction.page_metadata._VALUE",
 }
@@ -157,7 +157,9 @@ def fault(pattern: re.Pattern[str], run: Callable[[str], object]) -> str:
         if _cpu_s(run, text(4_096)) < FLOOR_S:
             continue
         lengths = (1_024, 2_048)
-        if all(least(partial(_ratio, run, text, n), WORST_RATIO) >= WORST_RATIO for n in lengths):
+        if all(
+            least(partial(_ratio, run, text, n), WORST_RATIO, 3) >= WORST_RATIO for n in lengths
+        ):
             return f"{before!r} + n * {part!r} + {behind!r}: more than linear"
     return ""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -331,8 +330,8 @@ def _trusting(ca_file: str) -> ssl.SSLContext:
 
 def _why_not(error: TlsError) -> str:
     """What is wrong with a certificate, in OpenSSL's words; the client gives the text alone."""
-    said = re.search(r"certificate verify failed: (.+?)\.? \(_ssl", str(error.message))
-    return said[1] if said else _line(error)
+    _, is_said, reason = str(error.message).partition("certificate verify failed: ")
+    return reason.partition(" (_ssl")[0].rstrip(".") if is_said else _line(error)
 
 
 def _status(error: ApiError) -> str:
