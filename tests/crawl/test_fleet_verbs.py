@@ -142,6 +142,7 @@ def read_logs(cluster: Cluster, node: str, job: str) -> None:
     assert shown == log[log.index(shown[0]) :][:3], "line by line, none twice"
 
 
+@pytest.mark.chaos
 def test_two_versions_on_one_queue_are_refused_and_a_bad_one_is_rolled_back(
     cluster: Cluster, options: list[str], tmp_path: Path
 ) -> None:
