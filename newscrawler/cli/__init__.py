@@ -152,7 +152,8 @@ def since(text: str) -> datetime:
 
 
 _SPAN = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)([smh]?)", re.ASCII)
-_SPAN_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+#: Seconds of the units in which options take a span of time.
+UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def span_s(text: str) -> float:
@@ -160,7 +161,7 @@ def span_s(text: str) -> float:
     match = _SPAN.fullmatch(text.strip())
     if match is None:
         raise argparse.ArgumentTypeError(f"{text}: must be like 30s, 5m or 1h")
-    return float(match[1]) * _SPAN_S[match[2]]
+    return float(match[1]) * UNIT_S[match[2] or "s"]
 
 
 def port(text: str) -> int:

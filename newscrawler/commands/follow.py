@@ -35,7 +35,6 @@ EXAMPLES = """\
   scrapy follow add gold '"giá vàng" -quảng' --mail desk@example.vn --every 1h
   scrapy follow add storm 'bão site:vnexpress.net' --webhook https://example.vn/hook --every 5m"""
 _EVERY = re.compile(r"([1-9][0-9]{0,5})([smhd])")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _TESTED = 3
 
 
@@ -118,7 +117,7 @@ def _made(args: list[str], opts: argparse.Namespace) -> SavedQuery:
         text=text,
         webhook=opts.webhook,
         mail=tuple(opts.mail),
-        every_s=int(every[1]) * _SECONDS[every[2]],
+        every_s=int(every[1]) * cli.UNIT_S[every[2]],
         since_ms=time.time_ns() // 1_000_000,
         sites=tuple(site.strip() for site in opts.site.split(",") if site.strip()),
     )

@@ -426,7 +426,7 @@ def _span_ms(option: str, text: str) -> int:
         raise cli.UsageError(
             f"{option} {text!r}: a span like 30m, 24h or 7d{also} is needed", print_help=False
         )
-    return round(float(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[found[2]] * 1000)
+    return round(float(found[1]) * cli.UNIT_S[found[2]] * 1000)
 
 
 # ---------------------------------------------------------------- the verbs

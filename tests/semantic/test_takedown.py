@@ -16,6 +16,7 @@ from newscrawler.store.base import Query
 from newscrawler.store.semantic import follower
 from newscrawler.store.semantic.embedder import checked, passage_text
 from newscrawler.store.semantic.vectors import VectorFile
+from newscrawler.store.sqlite import LocalStore
 from tests.semantic.small import Thesaurus, Waits, article, caught_up, open_with
 
 TITLES = ["Gold gold gold storm storm bank", "Storm hits the coast", "Club wins again"]
@@ -25,6 +26,15 @@ TITLES = ["Gold gold gold storm storm bank", "Storm hits the coast", "Club wins 
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("period_s", "retry_s"):
         monkeypatch.setitem(follower.Follower.__init__.__kwdefaults__, name, 0.02)
+
+
+async def put_all(store: LocalStore) -> list[Article]:
+    """Stores an article for each title, and begins to make their vectors."""
+    articles = [article(i, title) for i, title in enumerate(TITLES)]
+    await store.put(articles)
+    await store.refresh()
+    await store.follow()
+    return articles
 
 
 def vectors_with(folder: Path, embedder: Thesaurus, one: Article) -> list[str]:
@@ -45,10 +55,7 @@ async def test_vectors_go_with_their_article(tmp_path: Path, redis_server: str) 
     made = Thesaurus()
     serving = open_with(tmp_path / "articles.db", made)
     try:
-        articles = [article(i, title) for i, title in enumerate(TITLES)]
-        await serving.put(articles)
-        await serving.refresh()
-        await serving.follow()
+        articles = await put_all(serving)
         await caught_up(serving, len(TITLES))
         query = Query("bullion cost", mode="semantic")
         assert (await serving.search(query)).hits[0].article.id == articles[0].id
@@ -73,10 +80,7 @@ async def test_a_vector_that_is_made_meanwhile_does_not_stay(tmp_path: Path) -> 
     made = Waits()
     store = open_with(tmp_path / "articles.db", made)
     try:
-        articles = [article(i, title) for i, title in enumerate(TITLES)]
-        await store.put(articles)
-        await store.refresh()
-        await store.follow()
+        articles = await put_all(store)
         await made.asked.wait()
         assert await store.purge([articles[0].id]) == 1
         made.go.set()
