@@ -233,7 +233,8 @@ def test_the_functions_are_found() -> None:
 
 
 def quadratic(text: str) -> int:
-    return sum(text.count(letter) for letter in text[: len(text) // 4])
+    """Slow enough to be seen above FLOOR_S on a machine ten times as fast as that of 2026."""
+    return sum(text.count(letter) for letter in text for _ in range(4))
 
 
 def test_what_grows_faster_is_found() -> None:
