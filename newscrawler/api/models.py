@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from newscrawler.api import problem
 from newscrawler.items import FIELDS, Article
-from newscrawler.store.base import Sort
+from newscrawler.store.base import Relaxed, Sort
 
 Mark = tuple[int, int]
 
@@ -100,7 +100,7 @@ class SearchAnswer(_Exact):
     )
     read_as: str = Field(description="a query that means what was read, every operator in it")
     notes: list[str] = Field(description="what was not read as it looks, and why")
-    relaxed: Literal["", "folded", "corrected", "any"]
+    relaxed: Relaxed
     corrections: dict[str, str]
     behind: int = Field(
         description="stored changes that are not searched yet: the index is being made"
@@ -151,7 +151,7 @@ class PortionAnswer(_Exact):
     articles: list[ArticleAnswer]
     cursor: str = Field(description="of the next answer; empty: these were the last")
     total: int = Field(description="when it was begun; Elasticsearch counts to 10,000")
-    relaxed: Literal["", "folded", "corrected", "any"]
+    relaxed: Relaxed
     read_as: str
 
 

@@ -222,6 +222,7 @@ def _summary(result: SearchResult, query: Query) -> str:
         "": "",
         "folded": ", diacritics not regarded",
         "corrected": f", corrected: {corrected}",
+        "unquoted": ", read without quotation marks",
         "any": ", none has all of the words: these have most of them or the rarest",
     }[result.relaxed]
     if result.in_a_row and result.in_a_row < result.total:

@@ -35,7 +35,7 @@ Sort = Literal["best", "relevance", "date"]
 #: How hits are looked for: by words alone, by meaning alone, by words and where they
 #: are weak by both.
 Mode = Literal["keyword", "semantic", "hybrid"]
-Relaxed = Literal["", "folded", "corrected", "any"]
+Relaxed = Literal["", "folded", "corrected", "unquoted", "any"]
 
 
 class StoreError(Exception):
@@ -162,8 +162,8 @@ class SearchResult:
     # with most articles.
     facets: dict[str, dict[str, int]] = field(default_factory=dict)
     # How the query was relaxed to find something: "" all words as typed, "folded" without
-    # regard to diacritics, "corrected" some words replaced (``corrections``), "any" the
-    # rarest words, any of them.
+    # regard to diacritics, "corrected" some words replaced (``corrections``), "unquoted" the
+    # words of a phrase that nothing has, anywhere, "any" the rarest words, any of them.
     relaxed: Relaxed = ""
     corrections: dict[str, str] = field(default_factory=dict)
     # How the text was read: a query that means the same with every operator written out; and what

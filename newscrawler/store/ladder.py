@@ -4,16 +4,21 @@ Each word gets its other spellings first (store.spellings).
 
 A query typed with diacritics means them: exact words first. When that finds fewer than ``FEW``,
 words are compared folded, then unknown words are corrected, then any of the rarest words will do. A
-quoted phrase, a field, an alternative and an exclusion are never given up, only folded.
+field, an alternative and an exclusion are never given up, only folded.
+
+A quoted phrase is meant as it stands, and what has it is all that is shown. Only where nothing has
+it may a word of it be mistyped: then it is looked for with one word corrected, still as a phrase,
+and else its words without the quotation marks, of which none is given up but a wrong one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from newscrawler.store import query_tree
 from newscrawler.store.query_language import (
     MOST_TERMS,
     AllOf,
@@ -46,9 +51,20 @@ COMMON = 0.05
 OR_WORDS = 4
 #: Longer words are not corrected: each letter of one is a hundred candidates more.
 LONGEST_CORRECTED = 32
+#: Known words that an unknown one may be meant as.
+CANDIDATES = 8
+#: Phrases of one query that are corrected, and ways to write them that are compared. More of a word
+#: than above: its neighbours say more than how frequent it is.
+MOST_MENDED, MOST_WAYS = 2, 24
+#: Letters of a word of a phrase that is corrected, at least.
+SHORTEST_CORRECTED = 2
+#: Places of a phrase at which its wrong word may be, of those that its beginning and its end leave.
+MOST_PLACES = 3
 #: Words of one query that are corrected, and plans that are compared to choose among the candidates
 #: of one.
 MOST_CORRECTED, MOST_TRIES = 8, 6
+#: Said of a query whose phrases nothing has.
+UNQUOTED = "nothing has the words within quotation marks as they stand; they are read without them"
 
 
 # What the ladder asks of a store, and what it is sent back.
@@ -72,6 +88,7 @@ class Near:
     """Known words within one edit of each of these folded words, the most frequent first."""
 
     words: tuple[str, ...]
+    most: int = CANDIDATES  # of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +120,124 @@ def ladder(plan: Plan) -> Generator[Ask, object, Plan]:
         wider = yield from _count(folded, NEAR)
         plan = folded if found or not wider else replace(folded, relaxed="folded")
         found = wider
-    return (yield from _widen(plan, found) if found else _relax(plan))
+    if found:
+        return (yield from _widen(plan, found))
+    if any(term.quoted for term in plan.terms) and not (yield from _has_phrases(plan)):
+        return (yield from _mend(plan))
+    return (yield from _relax(plan))
+
+
+def _has_phrases(plan: Plan) -> Generator[Ask, object, bool]:
+    """Whether something has the phrases, so that it is the other words that are in the way."""
+    quoted = tuple(term for term in plan.terms if term.quoted)
+    return quoted != plan.terms and bool((yield from _count(_only(plan, quoted), 1)))
+
+
+def _only(plan: Plan, terms: tuple[Term, ...]) -> Plan:
+    """These words alone, with what restricts the query."""
+    return replace(plan, terms=terms, whole=None)
+
+
+def _mend(plan: Plan) -> Generator[Ask, object, Plan]:
+    """Nothing has the phrases: one word of each may be mistyped."""
+    terms = list(plan.terms)
+    better: dict[str, str] = {}
+    phrases = [place for place, term in enumerate(terms) if term.quoted]
+    ways = MOST_WAYS // min(len(phrases), MOST_MENDED)
+    for place in phrases[:MOST_MENDED]:
+        if not (yield from _count(_only(plan, (terms[place],)), 1)):
+            terms[place], corrections = yield from _mended(plan, terms[place], ways)
+            better |= corrections
+    if better:
+        mended_plan = replace(
+            plan,
+            terms=tuple(terms),
+            whole=in_a_row(tuple(terms)),
+            relaxed="corrected",
+            corrections=tuple(better.items()),
+        )
+        if found := (yield from _count(mended_plan, NEAR)):
+            return (yield from _widen(mended_plan, found))
+        if (yield from _has_phrases(mended_plan)):
+            return (yield from _relax(mended_plan))
+    return (yield from _unquote(plan))
+
+
+def _mended(
+    plan: Plan, phrase: Term, most_ways: int
+) -> Generator[Ask, object, tuple[Term, dict[str, str]]]:
+    """The phrase with the word in the place of another one that makes it a phrase which most
+    articles have, and that word; the phrase itself where there is none.
+
+    The word is wrong where what stands before it is still found and what stands after it as well:
+    so a few questions find the place, also of a slip that made another real word."""
+    words = phrase.folded
+    before = yield from _longest(plan, len(words), lambda n: words[:n])
+    after = yield from _longest(plan, len(words), lambda n: words[len(words) - n :])
+    # At least one word has to be right, or any word would do.
+    places = range(max(0, len(words) - after - 1), min(before, len(words) - 1) + 1)
+    if (len(words) > 1 and not before and not after) or len(places) > MOST_PLACES:
+        return phrase, {}
+    lengths = range(SHORTEST_CORRECTED, LONGEST_CORRECTED + 1)
+    asked = tuple(words[at] for at in places if len(words[at]) in lengths)
+    if not asked:
+        return phrase, {}
+    near = yield Near(asked, most_ways // len(asked))
+    assert isinstance(near, dict)
+    tries: dict[tuple[str, str], Term] = {}
+    for at in places:
+        for candidate in near.get(words[at], ()):
+            made = (*words[:at], candidate, *words[at + 1 :])
+            tries[words[at], candidate] = Term(made, made, quoted=True)
+    if not tries:
+        return phrase, {}
+    counts = yield Counts(tuple(_only(plan, (term,)) for term in tries.values()))
+    assert isinstance(counts, list)
+    most, best = max(zip(counts, tries, strict=True), key=lambda found: found[0])
+    return (tries[best], dict([best])) if most else (phrase, {})
+
+
+def _longest(
+    plan: Plan, most: int, piece: Callable[[int], tuple[str, ...]]
+) -> Generator[Ask, object, int]:
+    """Words of the longest piece that something has as it stands, below ``most``: what has a longer
+    one has the shorter ones."""
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        words = piece(middle)
+        asked = _only(plan, (Term(words, words, quoted=True),))
+        if (yield from _count(asked, 1)):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _unquote(plan: Plan) -> Generator[Ask, object, Plan]:
+    """The words of the phrases for themselves. Never a few of them: who quotes wants all."""
+    terms = tuple(word for term in plan.terms for word in _words_of(term))[:MOST_TERMS]
+    loose = replace(
+        plan,
+        terms=terms,
+        whole=in_a_row(terms),
+        relaxed="unquoted",
+        read_as=query_tree.unquoted(plan.read_as),
+        notes=(*plan.notes, UNQUOTED),
+    )
+    if found := (yield from _count(loose, NEAR)):
+        return (yield from _widen(loose, found))
+    relaxed = yield from _relax(loose)
+    return plan if relaxed.any_of or not relaxed.relaxed else relaxed
+
+
+def _words_of(term: Term) -> tuple[Term, ...]:
+    """Of a phrase each of its words; of one that is written without spaces the run of it."""
+    if not term.quoted:
+        return (term,)
+    if max(map(len, term.folded), default=0) < 2:
+        return (replace(term, quoted=False),)
+    return tuple(Term.of(word) for word in term.exact)
 
 
 def _spelt(plan: Plan) -> Generator[Ask, object, Plan]:
@@ -272,7 +406,7 @@ def corrected(plan: Plan, better: dict[str, str]) -> Plan:
         terms=terms,
         whole=in_a_row(terms),
         relaxed="corrected",
-        corrections=tuple(better.items()),
+        corrections=tuple((dict(plan.corrections) | better).items()),
     )
 
 

@@ -373,6 +373,20 @@ def written(node: Node | None) -> str:
     return f"{field}{_word(node)}"
 
 
+def unquoted(text: str) -> str:
+    """The query with the words of its phrases for themselves; those of a field, of an alternative
+    and of what must not be there stay."""
+    tree = read(text).tree
+    parts = tree.parts if isinstance(tree, And) else () if tree is None else (tree,)
+    loose: list[Node] = []
+    for part in parts:
+        if isinstance(part, Leaf) and part.is_quoted and not part.field:
+            loose += map(Leaf, part.text.split())
+        else:
+            loose.append(part)
+    return written(And(tuple(loose)) if len(loose) != 1 else loose[0])
+
+
 def _inside(node: Node, in_parentheses: tuple[type, ...]) -> str:
     text = written(node)
     return f"({text})" if isinstance(node, in_parentheses) else text

@@ -26,6 +26,7 @@ from newscrawler.store.base import (
 )
 from newscrawler.store.fold import folded_words
 from newscrawler.store.highlight import mark
+from newscrawler.store.ladder import UNQUOTED
 from tests.contract.articles import CORPUS, START, article, article_id, filler
 from tests.contract.conftest import StoreOf
 
@@ -286,6 +287,50 @@ async def test_typing_errors_are_corrected(store: ArticleStore) -> None:
         assert (result.relaxed, list(result.corrections.values())) == ("corrected", ["vaccine"]), (
             typed
         )
+
+
+async def test_a_slip_within_quotation_marks(store: ArticleStore) -> None:
+    """What has the phrase is all that is found; only where nothing has it a word is corrected, also
+    one that is a word of its own, or the quotation marks are given up. The answer says so."""
+    said = article(
+        "said", "Tin", f"{filler(1, 60)} thông xe cầu Rạch Miễu vào dịp lễ {filler(2, 60)}"
+    )
+    apart = article(
+        "apart", "Tin", f"cầu {filler(3, 40)} Rạch {filler(4, 40)} Miễu {filler(5, 40)} lễ"
+    )
+    others = [
+        article(f"o{i}", "Tin", f"cậu xa dịp lề lẻ {filler(9 + i, 60)} xe cân") for i in range(9)
+    ]
+    await store.put([said, apart, *others])
+    await store.refresh()
+    whole = "thông xe cầu Rạch Miễu vào dịp lễ"
+    for typed in (whole, _without_marks(whole)):
+        result = await store.search(Query(f'"{typed}"'))
+        assert ([h.article.id for h in result.hits], result.notes) == ([said.id], ())
+        assert result.relaxed in ("", "folded") and not result.corrections
+    for wrong, word, right in (
+        ("thông xe cầu Rạhc Miễu vào dịp lễ", "rahc", "rach"),
+        ("thông xa cầu Rạch Miễu", "xa", "xe"),
+        ("hông xe cầu", "hong", "thong"),
+        ("Rạch Miễuu", "mieuu", "mieu"),
+        ("thông xe câun", "caun", "cau"),
+    ):
+        result = await store.search(Query(f'"{wrong}"'))
+        assert [h.article.id for h in result.hits] == [said.id], wrong
+        assert (result.relaxed, result.corrections) == ("corrected", {word: right}), wrong
+        strict = replace(Query(f'"{wrong}"', mode="keyword"), strict=True)
+        assert (await store.search(strict)).total == 0, "feeds and alerts stay strict"
+        assert (await store.search(Query(f'title:"{wrong}"'))).total == 0, "a field as well"
+    result = await store.search(Query('"cầu lễ Rạch Miễu"'))
+    assert {h.article.id for h in result.hits} == {said.id, apart.id}
+    assert (result.relaxed, result.read_as) == ("unquoted", "cầu lễ Rạch Miễu")
+    assert result.notes == (UNQUOTED,)
+    result = await store.search(Query('"cầu Rạhc Miễu" lễ -"dịp lễ"'))
+    assert [h.article.id for h in result.hits] == [apart.id], "what must not be there stays so"
+    result = await store.search(Query('"thông xe cầu Rạhc Miễu" Rạchh'))
+    assert [h.article.id for h in result.hits] == [said.id]
+    assert result.corrections == {"rahc": "rach", "rachh": "rach"}
+    assert (await store.search(Query('"qqqq wwww"'))).total == 0
 
 
 async def test_a_strict_query_finds_only_what_has_all_of_it(corpus: ArticleStore) -> None:

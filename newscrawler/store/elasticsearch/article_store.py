@@ -622,8 +622,8 @@ class ElasticStore:
             counts = found["aggregations"]["with"]["buckets"]
             return {t: counts[str(i)]["doc_count"] / every for i, t in enumerate(ask.terms)}
         if isinstance(ask, Near):
-            found = await self._server.search(dsl.near_body(ask.words), limit_s)
-            return dsl.near_of(ask.words, found["suggest"])
+            found = await self._server.search(dsl.near_body(ask.words, ask.most), limit_s)
+            return dsl.near_of(ask.words, found["suggest"], ask.most)
         if isinstance(ask, Counts):
             bodies = [dsl.count_body(plan, COUNT_CAP) for plan in ask.plans]
             return [found["hits"]["total"]["value"] for found in await self._searches(bodies)]

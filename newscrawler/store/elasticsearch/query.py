@@ -19,7 +19,7 @@ from newscrawler.store import canonical_duplicates, codec, newest
 from newscrawler.store.base import COUNT_CAP, MOST_COPIES, Query
 from newscrawler.store.fold import folded_words, index_words
 from newscrawler.store.labels import BY_WORDS, KEYS, MOST, counted, labels_of
-from newscrawler.store.ladder import LONG
+from newscrawler.store.ladder import LONG, SHORTEST_CORRECTED
 from newscrawler.store.query_language import (
     AllOf,
     AnyOf,
@@ -38,9 +38,9 @@ BETWEEN = "\ue002"  # between two authors: a phrase does not run from one name i
 FACET_SITES, FACET_DAYS = 100, 31
 #: Values of one facet that are looked through; the server answers 65,536 buckets at most.
 VALUES = 20_000
-#: Words that one unknown word may be meant as.
-CANDIDATES = 8
 TITLE_BOOST, EXACT_BOOST, PAIR_BOOST, WHOLE_BOOST = 3.0, 0.15, 0.5, 2.0
+#: More articles than an index has.
+MOST_ARTICLES = 1_000_000_000
 #: Above any other score, in this order: all words in a row; words as typed where others only fold
 #: to them; a title that is the query.
 ROW_BOOST, TYPED_FIRST, SAME_TITLE = 1_000.0, 10_000.0, 100_000.0
@@ -474,13 +474,15 @@ def best_body(plan: Plan) -> dict[str, Any]:
     return {"size": 1, "_source": False, "track_total_hits": False, "query": ranked(plan, None)}
 
 
-def near_body(words: tuple[str, ...]) -> dict[str, Any]:
+def near_body(words: tuple[str, ...], most: int) -> dict[str, Any]:
     suggest = {
         "suggest_mode": "always",
         "max_edits": 1,
         "prefix_length": 0,
-        "min_word_length": 3,
-        "size": CANDIDATES,
+        "min_word_length": SHORTEST_CORRECTED,
+        # A mistyped word may be another one that many articles have.
+        "max_term_freq": MOST_ARTICLES,
+        "size": most,
         "sort": "frequency",
     }
     return {
@@ -493,7 +495,7 @@ def near_body(words: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def near_of(words: tuple[str, ...], suggest: dict[str, Any]) -> dict[str, list[str]]:
+def near_of(words: tuple[str, ...], suggest: dict[str, Any], most: int) -> dict[str, list[str]]:
     """Per word those one edit away, the most frequent first."""
     found: dict[str, list[str]] = {}
     for i, word in enumerate(words):
@@ -503,7 +505,7 @@ def near_of(words: tuple[str, ...], suggest: dict[str, Any]) -> dict[str, list[s
                 for option in entry["options"]:
                     freq = options.get(option["text"], 0)
                     options[option["text"]] = max(freq, option["freq"])
-        found[word] = sorted(options, key=lambda text: (-options[text], text))[:CANDIDATES]
+        found[word] = sorted(options, key=lambda text: (-options[text], text))[:most]
     return found
 
 

@@ -15,8 +15,6 @@ from rapidfuzz.distance import OSA
 
 #: Shorter words and longer ones are not what is meant.
 SHORTEST, LONGEST = 2, 33
-#: Candidates of one word, the most frequent ones.
-CANDIDATES = 8
 
 
 class Dictionary:
@@ -33,8 +31,8 @@ class Dictionary:
     def __len__(self) -> int:
         return len(self._frequencies)
 
-    def near(self, word: str) -> list[str]:
-        """Words one edit away, the most frequent first."""
+    def near(self, word: str, most: int) -> list[str]:
+        """Words one edit away, the ``most`` most frequent ones, most frequent first."""
         found: list[str] = []
         for length in (len(word) - 1, len(word), len(word) + 1):
             same = process.extract(
@@ -46,4 +44,4 @@ class Dictionary:
             )
             found += [candidate for candidate, distance, _ in same if distance == 1]
         found.sort(key=lambda candidate: (-self._frequencies[candidate], candidate))
-        return found[:CANDIDATES]
+        return found[:most]

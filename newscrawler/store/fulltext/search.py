@@ -116,7 +116,7 @@ class Search:
         if isinstance(ask, Frequencies):
             return {t: self._found(t) / max(1, self._articles) for t in ask.terms}
         if isinstance(ask, Near):
-            return {word: self._dictionary().near(word) for word in ask.words}
+            return {word: self._dictionary().near(word, ask.most) for word in ask.words}
         if isinstance(ask, Counts):
             return [self.count(plan) for plan in ask.plans]
         assert isinstance(ask, Scores)

@@ -462,7 +462,7 @@ def _fields(one: Article) -> dict[str, object]:
 
 def test_candidates_are_one_edit_away() -> None:
     words = Dictionary([("vaccine", 5), ("vaccines", 9), ("vacine", 1), ("cave", 7), ("x", 100)])
-    assert words.near("vaccien") == ["vaccine"]  # a swap
-    assert words.near("vaccine") == ["vaccines", "vacine"]  # the most frequent first
-    assert words.near("vakcines") == ["vaccines"]
-    assert words.near("cav") == ["cave"] and words.near("qqqq") == []
+    assert words.near("vaccien", 8) == ["vaccine"]  # a swap
+    assert words.near("vaccine", 8) == ["vaccines", "vacine"]  # the most frequent first
+    assert words.near("vakcines", 8) == ["vaccines"]
+    assert words.near("cav", 8) == ["cave"] and words.near("qqqq", 8) == []

@@ -14,8 +14,17 @@ from newscrawler.store import query_tree
 from newscrawler.store.base import Query, QueryError
 from newscrawler.store.days import day, moment
 from newscrawler.store.fulltext.queries import Queries, Scale
-from newscrawler.store.ladder import Count, Counts, Frequencies, Near, Scores, ladder
-from newscrawler.store.query_language import AnyOf, NoneOf, Plan, Published, Value, Words, parse
+from newscrawler.store.ladder import UNQUOTED, Count, Counts, Frequencies, Near, Scores, ladder
+from newscrawler.store.query_language import (
+    AnyOf,
+    NoneOf,
+    Plan,
+    Published,
+    Term,
+    Value,
+    Words,
+    parse,
+)
 
 
 def shape(text: str) -> dict[str, list[str]]:
@@ -235,7 +244,13 @@ class Library:
 
     def _key(self, plan: Plan) -> str:
         mark = "=" if plan.is_exact else "~"
-        return mark + " ".join(" ".join(t.words(plan.is_exact)) for t in plan.terms)
+        return mark + " ".join(
+            " ".join(t.words(plan.is_exact)).join('""' if self._is_phrase(t) else ("", ""))
+            for t in plan.terms
+        )
+
+    def _is_phrase(self, term: Term) -> bool:
+        return term.quoted and len(term.words(True)) > 1
 
     def settle(self, text: str) -> Plan:
         steps = ladder(parse(Query(text)))
@@ -293,8 +308,40 @@ def test_nothing_known_stays_nothing() -> None:
     assert (plan.relaxed, plan.any_of) == ("", ())
 
 
+@pytest.mark.parametrize(
+    ("text", "read_as"),
+    [
+        ('"giá vàng" SJC', "giá vàng SJC"),
+        ('"giá vàng" title:"giá bạc" -"giá xăng"', 'giá vàng title:"giá bạc" NOT "giá xăng"'),
+        ('"bão OR lũ"', 'bão "OR" lũ'),
+        ('"bão to" OR "lũ lớn"', '"bão to" OR "lũ lớn"'),
+        ("", ""),
+    ],
+)
+def test_a_query_without_its_quotation_marks(text: str, read_as: str) -> None:
+    assert query_tree.unquoted(text) == read_as
+
+
+def test_a_phrase_that_nothing_has_is_corrected_as_a_phrase() -> None:
+    known = {'~"san bay long"': 3, '~"san bay long thanh"': 2, '~"san bay"': 5}
+    plan = Library(known, {}, {"thnah": "thanh"}).settle('"sân bay Long Thnah"')
+    assert [(t.folded, t.quoted) for t in plan.terms] == [(("san", "bay", "long", "thanh"), True)]
+    assert (plan.relaxed, plan.corrections) == ("corrected", (("thnah", "thanh"),))
+
+
+def test_the_words_of_a_phrase_that_nothing_has_are_read_for_themselves() -> None:
+    plan = Library({"~gia vang": 3}, {}, {}).settle('"giá vàng"')
+    assert [(t.folded, t.quoted) for t in plan.terms] == [(("gia",), False), (("vang",), False)]
+    assert (plan.relaxed, plan.read_as, plan.notes) == ("unquoted", "giá vàng", (UNQUOTED,))
+
+
+def test_of_a_phrase_that_nothing_has_no_single_words_are_shown() -> None:
+    plan = Library({}, {"x": 0.01, "y": 0.02}, {}).settle('"x y"')
+    assert ([t.folded for t in plan.terms], plan.any_of, plan.notes) == ([("x", "y")], (), ())
+
+
 def test_a_quoted_phrase_is_kept_when_words_are_given_up() -> None:
-    plan = Library({}, {"x": 0.01, "y": 0.02}, {}).settle('"a b" x y')
+    plan = Library({'~"a b"': 1}, {"x": 0.01, "y": 0.02}, {}).settle('"a b" x y')
     assert ([t.folded for t in plan.terms], [t.folded for t in plan.any_of]) == (
         [("a", "b")],
         [("x",), ("y",)],
