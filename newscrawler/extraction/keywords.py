@@ -45,8 +45,7 @@ _BOX = re.compile(
 )
 _CLOUD = re.compile(r"cloud|trend|popular|hot|menu|footer|header|nav|sidebar|widget")
 _ELSEWHERE = frozenset({"nav", "aside", "footer", "header"})
-# A look at the bytes, which is nothing beside a walk through the tree.
-_REL_TAG = re.compile(rb"""rel=["']?[\w -]{0,60}\btag\b""")
+_REL_TAG = 'a[href][rel~="tag" i]'
 _LEVELS = 12
 _MOST_LINKS, _MOST_BOXES = 25, 60
 
@@ -145,10 +144,7 @@ def _is_cut_from(values: list[str], headline: str) -> bool:
 # ---------------------------------------------------------------- tags under the text
 def _shown(doc: Document) -> list[str]:
     """Texts of the links in the page's first list of tags."""
-    group: list[str] = []
-    if _REL_TAG.search(doc.body):
-        group = _first_group(doc)
-    return group or _first_box(doc)
+    return _first_group(doc) or _first_box(doc)
 
 
 def _first_group(doc: Document) -> list[str]:
@@ -156,10 +152,8 @@ def _first_group(doc: Document) -> list[str]:
     its own further down."""
     names: list[str] = []
     holder: int | None = None
-    for node in doc.named("a"):
-        rel = node.attrs.get("rel") if "rel" in node.attrs else None
-        words = rel.lower().split() if rel else ()
-        if "tag" not in words or "category" in words or _is_elsewhere(node):
+    for node in doc.tree.css(_REL_TAG):
+        if "category" in (node.attributes.get("rel") or "").lower().split() or _is_elsewhere(node):
             continue
         own = _list_of(node)
         if holder is not None and own.mem_id != holder:
