@@ -374,11 +374,19 @@ def _short(value: Any) -> str:
     return repr(shown if len(shown) < 60 else shown[:57] + "…")
 
 
+#: What ``--floors`` may bound from above: the expected error of the field that is worst calibrated.
+CEILINGS = ("expected_error",)
+
+
 def below_floors(summary: Mapping[str, Any], floors: Mapping[str, float]) -> list[str]:
-    """A line for every figure that is under its floor or missing."""
+    """A line for every figure that is under its floor, above its ceiling or missing."""
     out = []
     for name, floor in floors.items():
         value = summary.get(name)
+        if value is not None and name in CEILINGS:
+            if value > floor:
+                out.append(f"{name} {value:.4f} is above {floor:.4f}")
+            continue
         if value is None or value < floor:
             out.append(
                 f"{name} {'missing' if value is None else format(value, '.4f')} is under its floor"

@@ -6,8 +6,9 @@ people before it is committed:
 
     log-odds(sure) = base + slope * log-odds(raw) + contested * (another good source contradicts)
 
-Authors have curves of their own (author_choice.model). What a selector set, a rule of the user or
-a model has given keeps its figure: these curves were measured on rules.
+Authors have curves of their own (author_choice.model). Credits are measured where they stand alone,
+as whom the page names in the place of an author. What a selector set, a rule of the user or a model
+has given keeps its figure: these curves were measured on rules.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from importlib.resources import files
 from newscrawler.items import FieldValue
 
 #: The fields that have a curve.
-CALIBRATED = ("title", "published", "content")
+CALIBRATED = ("title", "published", "credits", "content")
 _FILE = "calibration.json"
 _LEAST = 0.005
 

@@ -132,6 +132,8 @@ def calibrate(out: Extraction) -> None:
     """Once, behind everything that asks how sure the rules are."""
     for name in calibration.CALIBRATED:
         value = getattr(out, name)
+        if name == "credits" and out.authors.value:
+            continue  # nobody has noted which bodies a page credits beside people
         if value.value and not value.origin.startswith(_NOT_MEASURED):
             setattr(out, name, calibration.calibrated(name, value, out.disagreements))
 

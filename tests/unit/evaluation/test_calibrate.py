@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
+from importlib.resources import files
 
 import pytest
 
@@ -23,6 +25,7 @@ PAGE = (
     ' property="article:published_time" content="2026-07-30T10:00:00Z"></head><body><article>'
     f"<h1>{HEAD}</h1><div class=body>{paragraphs(8)}</div></article></body></html>"
 ).encode()
+AGENCY = PAGE.replace(b"</h1>", b"</h1><p class=author>dpa</p>")
 SET = SelectorSet.from_dict(
     {"domain": "example.com", "state": "active", "variants": [{"template": "article", "fields": {
         "title": [{"css": "h1"}], "content": {"root": ["div.body"]},
@@ -72,9 +75,34 @@ def _of_every_field() -> list[calibrate.Point]:
     ]
 
 
+def test_the_shipped_figures_keep_the_promise_outside_their_fold() -> None:
+    """What cross-validation printed stands beside the figures that it was printed with. Credits are
+    the authors' field where no people are found: the error of two groups in the same bands is at
+    most the mean of theirs, weighted by pages."""
+    shipped = files("newscrawler.extraction")
+    lines = json.loads((shipped / "calibration.json").read_text(encoding="utf-8"))["report"]
+    found = [m.groups() for line in lines if (m := _FIELD.match(line))]
+    of_field = {name: (int(pages), float(error)) for name, pages, error in found}
+    assert set(of_field) == set(calibration.CALIBRATED)
+    weights = shipped / "author_choice" / "weights.json"
+    learned = json.loads(weights.read_text(encoding="utf-8"))["report"]
+    (people,) = (float(m[1]) for line in learned if (m := _PEOPLE.match(line)))
+    bands = [int(m[1]) for line in learned if (m := _BAND.match(line))]
+    pages, error = of_field.pop("credits")
+    joined = (people * sum(bands) + error * pages) / (sum(bands) + pages)
+    assert joined <= 0.03
+    assert max(error for _, error in of_field.values()) <= 0.03
+
+
+_FIELD = re.compile(r"(\w+): (\d+) pages .*, ([\d.]+) by cross-validation")
+_PEOPLE = re.compile(r"calibration: expected error ([\d.]+)")
+_BAND = re.compile(r"  sure from [\d.]+: (\d+) pages")
+
+
 def test_what_rules_read_is_calibrated() -> None:
-    raw = extract(Document(PAGE, URL), PageContext(), calibrated=False)
-    found = extract(Document(PAGE, URL), PageContext())
+    raw = extract(Document(AGENCY, URL), PageContext(), calibrated=False)
+    found = extract(Document(AGENCY, URL), PageContext())
+    assert raw.credits.value == ["dpa"] and not raw.authors.value
     for name in calibration.CALIBRATED:
         mine, other = getattr(found, name), getattr(raw, name)
         assert (mine.value, mine.origin) == (other.value, other.origin)
@@ -85,6 +113,14 @@ def test_what_a_set_gives_has_a_figure_of_its_own() -> None:
     found = extract(Document(PAGE, URL), PageContext(), SET)
     assert (found.title.confidence, found.content.confidence) == (0.98, 0.98)
     assert found.published.origin.startswith("meta:")
+
+
+def test_bodies_that_are_credited_beside_people_keep_their_figure() -> None:
+    body = PAGE.replace(b"</h1>", b"</h1><p class=author>Jane Doe and John Roe, AP</p>")
+    raw = extract(Document(body, URL), PageContext(), calibrated=False)
+    found = extract(Document(body, URL), PageContext())
+    assert found.authors.value == ["Jane Doe", "John Roe"] and found.credits.value == ["AP"]
+    assert found.credits == raw.credits
 
 
 def test_a_contradicted_value_is_less_sure() -> None:

@@ -97,6 +97,12 @@ def test_figures_predictions_and_floors(folder: Path) -> None:
     assert set(lines[0]) == known
     floors.write_text('{"title": 1.0}')
     assert scrapy("evaluate", str(folder), "--floors", str(floors)).returncode == 0
+    floors.write_text('{"expected_error": 0.03}')
+    unsure = scrapy("evaluate", str(folder), "--floors", str(floors))
+    assert unsure.returncode == 1 and "expected_error 0." in unsure.stderr
+    assert "is above 0.0300" in unsure.stderr, "one of two authors is right, and both seem sure"
+    floors.write_text('{"expected_error": 0.9}')
+    assert scrapy("evaluate", str(folder), "--floors", str(floors)).returncode == 0
 
 
 def test_wrong_arguments_of_evaluate(folder: Path) -> None:
