@@ -54,7 +54,7 @@ from newscrawler.items import Kind, Outcome, Visit
 from newscrawler.store.days import zone_of
 
 if TYPE_CHECKING:
-    from scrapy import Spider
+    from scrapy import Request, Spider
     from scrapy.crawler import Crawler
 
     from newscrawler.crawl.lease_loop import LeaseLoop
@@ -115,6 +115,34 @@ class Every:
         """Returns when the work that is just being done has ended."""
         self._end.set()
         await self._task
+
+
+class PageLimit:
+    """Closes the crawl when CRAWL_PAGES pages were answered.
+
+    Scrapy's own CLOSESPIDER_PAGECOUNT counts every answer. Here each site's robots.txt is asked for
+    first, so a limit of three pages would end a crawl of 33 sites before it has seen a page.
+    """
+
+    def __init__(self, crawler: Crawler, pages: int) -> None:
+        self.crawler = crawler
+        self.left = pages
+        crawler.signals.connect(self.response_received, signals.response_received)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> PageLimit:
+        pages = crawler.settings.getint("CRAWL_PAGES")
+        if pages <= 0:
+            raise NotConfigured
+        return cls(crawler, pages)
+
+    def response_received(self, request: Request) -> None:
+        lease = request.meta.get("lease")
+        if lease is None or Kind(lease.kind) is Kind.ROBOTS:
+            return
+        self.left -= 1
+        if self.left == 0 and self.crawler.engine is not None:
+            _schedule_coro(self.crawler.engine.close_spider_async(reason="closespider_pagecount"))
 
 
 class LogToFile:
@@ -254,6 +282,7 @@ class CrawlReporter:
             outcome=outcome,
             reason=reason,
             answered=visit.status > 0,
+            is_robots=visit.kind is Kind.ROBOTS,
             is_article=is_article or (outcome is Outcome.UNCHANGED and visit.kind is Kind.ARTICLE),
             # A page whose article is stored under another address ends as REDIRECTED by that.
             stored=visit.stored if fine or outcome is Outcome.REDIRECTED else "",

@@ -100,6 +100,9 @@ READ_MEMORY_BYTES = 1024 * 1024 * 1024
 FRONTIER_ENABLED = True
 SCHEDULER_PERSIST = True  # False is refused: it would wipe the whole fleet's queue
 SCHEDULER_FLUSH_ON_START = False  # True is refused, for the same reason
+# The worker closes when so many pages were answered; 0 = no limit. robots.txt is no page here, as
+# it is one for Scrapy's CLOSESPIDER_PAGECOUNT. `scrapy run --pages`.
+CRAWL_PAGES = 0
 # Seconds without anything due, leased or waiting anywhere in the fleet before the crawl closes.
 # 0 = at once. Ignored with CRAWL_FOREVER.
 SCHEDULER_IDLE_BEFORE_CLOSE = 0
@@ -632,6 +635,7 @@ NEWS_SPIDER: dict[str, object] = {
         ),  # the frontier's gate does it for the fleet
         "newscrawler.extensions.JsonLog": 90,
         "newscrawler.extensions.CrawlReporter": 100,
+        "newscrawler.extensions.PageLimit": 105,
         "newscrawler.extensions.MetricsExtension": 110,
         "newscrawler.extensions.PushedFeeds": 115,
         "newscrawler.crawl.selector_jobs.SelectorGeneration": 120,

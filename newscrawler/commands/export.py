@@ -11,6 +11,7 @@ from newscrawler.commands.search import with_store
 from newscrawler.store.base import ArticleStore, Query, WholeStore
 from newscrawler.store.days import zone_of
 from newscrawler.store.export import FORMATS, ExportError, export, matches
+from newscrawler.utils.display import number_of
 
 
 class Command(cli.Command):
@@ -79,8 +80,8 @@ class Command(cli.Command):
 
 def _conclude(count: int, form: str, out: Path | None, as_json: bool) -> None:
     if out is None:
-        cli.note(f"{count:,} articles written")
+        cli.note(f"{number_of(count, 'article')} written")
     elif as_json:
         cli.print_object({"articles": count, "format": form, "out": str(out)})
     else:
-        cli.note(f"{count:,} articles written to {out}")
+        cli.note(f"{number_of(count, 'article')} written to {out}")

@@ -22,7 +22,7 @@ from newscrawler.frontier.queue import FrontierError
 from newscrawler.frontier.records import FOR_GOOD
 from newscrawler.frontier.reshard import STEP_URLS, Resharder
 from newscrawler.frontier.types import CLASSES, FrontierConfig
-from newscrawler.utils.display import iso_of
+from newscrawler.utils.display import iso_of, number_of
 from newscrawler.utils.numbers import whole_number
 from newscrawler.web import urls
 
@@ -203,7 +203,8 @@ def _prepare_reshard(rest: list[str], opts: argparse.Namespace) -> Work:
             cli.print_object(asdict(done))
         else:
             cli.show(
-                f"{done.shards} shards: {done.domains:,} domains with {done.urls:,} URLs were moved"
+                f"{number_of(done.shards, 'shard')}: {number_of(done.domains, 'domain')} with"
+                f" {number_of(done.urls, 'URL')} moved"
                 f" in {done.steps} steps, the longest of which closed the frontier for"
                 f" {done.closed_s:.1f} s"
             )
@@ -590,7 +591,7 @@ async def purge(operator: Operator, domains: list[str], opts: argparse.Namespace
             cli.print_object({"domain": domain, "purged": removed, "crawls_ended": crawls})
         else:
             also = f"; bounded crawls ended: {', '.join(crawls)}" if crawls else ""
-            cli.show(f"{domain}: {removed} URLs thrown away{also}")
+            cli.show(f"{domain}: {number_of(removed, 'URL')} thrown away{also}")
     return 0 if opts.yes else 1
 
 

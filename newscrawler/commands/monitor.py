@@ -17,6 +17,7 @@ from newscrawler.crawl import opening
 from newscrawler.fleet.history import HistoryUnavailable
 from newscrawler.frontier.types import FrontierError
 from newscrawler.store.base import StoreError
+from newscrawler.utils.display import number_of
 
 if TYPE_CHECKING:
     from newscrawler.crawl.monitoring import MonitorReport
@@ -138,7 +139,8 @@ def show(report: MonitorReport, as_json: bool) -> None:
 
 def _verdict(report: MonitorReport) -> str:
     if report.open:
-        return f"{len(report.open)} incidents are open"
+        n = len(report.open)
+        return f"{number_of(n, 'incident')} {'is' if n == 1 else 'are'} open"
     if report.is_unused:
         return "Nothing is wrong so far: no worker has visited a site yet."
     return "Nothing is wrong."
@@ -157,7 +159,10 @@ async def _preload(settings: BaseSettings, opts: argparse.Namespace) -> int:
     if opts.as_json:
         cli.print_object({"sites": done[0], "articles": done[1], "hours": done[2]})
     else:
-        cli.show(f"{done[1]:,} articles of {done[0]} sites; {done[2]:,} hours were not known.")
+        cli.show(
+            f"{number_of(done[1], 'article')} of {number_of(done[0], 'site')};"
+            f" {number_of(done[2], 'hour')} not known."
+        )
     return 0
 
 

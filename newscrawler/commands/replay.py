@@ -19,6 +19,7 @@ from newscrawler.frontier.queue import Frontier
 from newscrawler.items import Kind, Link
 from newscrawler.rawstore.replay import ReplayError, load_index
 from newscrawler.store.base import ArticleStore
+from newscrawler.utils.display import number_of
 from newscrawler.web.urls import canonicalize
 
 
@@ -123,7 +124,10 @@ class Command(cli.Command):
         if shown:
             cli.print_rows(shown, ("id", "outcome", "reason", "url"), as_json)
         by_reason = Counter(f"{row['outcome']}({row['reason']})" for row in missing)
-        cli.note(f"{len(rows)} pages, {len(rows) - len(missing)} stored, {len(missing)} not stored")
+        cli.note(
+            f"{number_of(len(rows), 'page')}, {len(rows) - len(missing)} stored,"
+            f" {len(missing)} not stored"
+        )
         for reason, count in by_reason.most_common():
             cli.note(f"  {count:5d}  {reason}")
         # What is no article is not asked for again: the verdict is that of the

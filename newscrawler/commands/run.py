@@ -26,6 +26,7 @@ from newscrawler.discovery import contact
 from newscrawler.fleet.verdict import NOTHING_FETCHED, nothing_due, nothing_fetched
 from newscrawler.frontier import connect
 from newscrawler.frontier.keeper import tied
+from newscrawler.utils.display import number_of
 from newscrawler.utils.numbers import whole_number
 
 
@@ -75,7 +76,7 @@ class Command(cli.Command):
             "SCHEDULER_IDLE_BEFORE_CLOSE": 3,
         }
         if opts.pages:
-            own["CLOSESPIDER_PAGECOUNT"] = opts.pages
+            own["CRAWL_PAGES"] = opts.pages
         if opts.minutes:
             own["CLOSESPIDER_TIMEOUT"] = round(opts.minutes * 60)
         if not self.settings.get("LOG_FILE"):  # the terminal is for the display and the summary
@@ -104,7 +105,7 @@ class Command(cli.Command):
                 cli.note(f"site left out: {error}")
             self._load_selectors()
             server = None if opts.no_serve else SearchPage.start(self.settings)
-        cli.note(f"Crawling {len(sites.enabled())} sites; Ctrl-C stops gracefully")
+        cli.note(f"Crawling {number_of(len(sites.enabled()), 'site')}; Ctrl-C stops gracefully")
         cli.note(contact.told_when(opening.data_dir(self.settings), sites.enabled()))
         crawler = self.crawler_process.create_crawler("news")
         try:

@@ -21,6 +21,7 @@ from newscrawler.discovery.sitemaps import parse_sitemap
 from newscrawler.discovery.sites import Sites
 from newscrawler.extraction.document import Document
 from newscrawler.items import Kind, Link
+from newscrawler.utils.display import number_of
 from newscrawler.web import urls
 from newscrawler.web.challenge import challenge_reason
 
@@ -156,7 +157,7 @@ def judge_seed(page: Page, kind: Kind, site: Site, sites: Sites) -> SeedSeen:
     else:
         seen.articles = len(article_links(page, sites))
         if seen.articles < LEAST_LINKS:
-            seen.state, seen.detail = "empty", f"{seen.articles} links to articles"
+            seen.state, seen.detail = "empty", f"{number_of(seen.articles, 'link')} to articles"
     _see_where(seen, page, kind, site, sites)
     return seen
 
@@ -383,4 +384,4 @@ def told_when(folder: Path, sites: Iterable[Site], now: datetime | None = None) 
     days = max(ages).days
     ago = {0: "today", 1: "a day ago"}.get(days, f"{days} days ago")
     of_all = "" if len(ages) == len(wanted) else f", {len(wanted) - len(ages)} of them never"
-    return f"{len(wanted)} sites, looked at {ago}{of_all} (`scrapy sites check`)"
+    return f"{number_of(len(wanted), 'site')}, looked at {ago}{of_all} (`scrapy sites check`)"

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from newscrawler.fleet.rows import Rows, SiteRow
-from newscrawler.utils.display import clock_text, line_shown
+from newscrawler.utils.display import clock_text, line_shown, number_of
 
 Mode = Literal["live", "plain", "off"]
 MODES: dict[str, Mode | None] = {"auto": None, "live": "live", "plain": "plain", "off": "off"}
@@ -58,7 +58,7 @@ def problems_text(rows: Rows, most: int = 8) -> str:
 
 def pages_text(total: SiteRow) -> str:
     """ "12 pages", and "170 tries, 0 pages" where some tries got no answer at all."""
-    pages = f"{total.answered:,} pages"
+    pages = number_of(total.answered, "page")
     return pages if total.answered == total.pages else f"{total.pages:,} tries, {pages}"
 
 
@@ -249,6 +249,17 @@ class Stays:
         return text
 
 
+QUEUED = "are queued; the next run goes on with them"
+#: Why a crawl ended, in words: Scrapy's reasons are names of settings. Others are told as they are.
+ENDS = {
+    "closespider_pagecount": "the limit of pages is reached",
+    "closespider_itemcount": "the limit of articles is reached",
+    "closespider_errorcount": "the limit of errors is reached",
+    "closespider_timeout": "the time is over",
+    "closespider_timeout_no_item": "no article for too long",
+    "shutdown": "stopped",
+}
+
 #: Ends of visits that are told by the columns.
 _ORDINARY = ("DONE", "UNCHANGED")
 
@@ -259,7 +270,7 @@ def summary(
     """The table at the end of a crawl."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=True)
     total = rows.total
-    table.add_column("site", footer=f"{len(rows.by_site)} sites", no_wrap=True)
+    table.add_column("site", footer=number_of(len(rows.by_site), "site"), no_wrap=True)
     for name, number in (
         ("pages", total.answered),
         ("articles", total.articles),
@@ -274,13 +285,15 @@ def summary(
         table.add_row(row.site, *(f"{n:,}" for n in numbers), _what_else(row))
     speed = total.answered / elapsed_s if elapsed_s > 0 else 0.0
     tail = [
-        f"{pages_text(total)} in {clock_text(elapsed_s)} ({speed:.1f} pages/s), ended: {reason}."
+        f"{pages_text(total)} in {clock_text(elapsed_s)} ({speed:.1f} pages/s),"
+        f" ended: {ENDS.get(reason, reason)}."
     ]
     if queued:
-        tail.append(f"{queued:,} URLs are queued; the next run goes on with them.")
+        rest = "is queued; the next run goes on with it" if queued == 1 else QUEUED
+        tail.append(f"{number_of(queued, 'URL')} {rest}.")
         if stays is not None:
             tail.append(stays.text())
-    if total.pages and not total.answered:
+    if total.pages and not total.answered and not total.robots:
         tail.append("No site sent any answer: is there a network?")
     return Group(table, Text(" ".join(tail)))
 
@@ -290,7 +303,7 @@ def _what_else(row: SiteRow) -> str:
         return told
     ends = ((label, n) for label, n in row.outcomes.most_common() if label not in _ORDINARY)
     told = ", ".join(f"{label} {n:,}" for label, n in ends)
-    return told if told or row.pages else "not started"
+    return told if told or row.pages or row.robots else "not started"
 
 
 def print_summary(

@@ -48,6 +48,7 @@ class EndedVisit:
     # "new" | "updated" | "unchanged" | "duplicate"; empty = nothing offered to the store
     stored: str = ""
     fields: tuple[str, ...] = ()  # that the stored article has, of those that are counted
+    is_robots: bool = False  # a visit to robots.txt, which is no page to people
 
 
 @dataclass(slots=True)
@@ -70,8 +71,11 @@ class Place:
 @dataclass(slots=True)
 class SiteRow:
     site: str
-    pages: int = 0  # visits that ended, with an answer of the site or without
+    # Visits that ended, with an answer of the site or without. A robots.txt that was answered is
+    # not among them, one that was not is: it says that the site cannot be reached.
+    pages: int = 0
     answered: int = 0  # of these: the site sent something; what people are told of as pages
+    robots: int = 0  # answers to robots.txt
     articles: int = 0
     new: int = 0
     updated: int = 0
@@ -85,7 +89,7 @@ class SiteRow:
     def unreachable(self) -> str:
         """What to say of a site of which nothing came ("" = something did, or
         nothing was tried)."""
-        if self.answered or not self.pages:
+        if self.answered or self.robots or not self.pages:
             return ""
         for label, _ in self.outcomes.most_common():
             reason = label[label.find("(") + 1 : -1] if "(" in label else ""
@@ -104,7 +108,7 @@ class SiteRow:
             return "challenge page: not crawled"
         if place is not None and (place.leased or place.queued):
             return place.text()
-        if not self.pages:
+        if not self.pages and not self.robots:
             return "not started"
         return "up to date" if place is not None else "crawled"
 
@@ -135,9 +139,11 @@ class Rows:
         label = label_of(visit.outcome, visit.reason)
         row = self.row(visit.site)
         is_error = visit.outcome not in ORDINARY and label not in STEPS
+        is_robots_answer = visit.is_robots and visit.answered
         for one in (row, self.total):
-            one.pages += 1
-            one.answered += visit.answered
+            one.pages += not is_robots_answer
+            one.answered += visit.answered and not is_robots_answer
+            one.robots += is_robots_answer
             one.articles += visit.is_article
             one.new += visit.stored == "new"
             one.updated += visit.stored == "updated"

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from newscrawler.utils.display import number_of
+
 #: Pages that one worker handles in a second when nothing is measured yet: a tenth of what the
 #: benchmark of docs/performance.md gives, as real pages are larger and selector sets are made.
 PAGES_PER_S = 40.0
@@ -59,6 +61,7 @@ def waste(workers: int, demand: Demand) -> str:
         return ""
     idle = workers - demand.due_domains
     return (
-        f"{workers} workers for {demand.due_domains} due domains: a domain is fetched by one worker"
+        f"{number_of(workers, 'worker')} for {number_of(demand.due_domains, 'due domain')}:"
+        f" a domain is fetched by one worker"
         f" at a time, so {idle} of them {'has' if idle == 1 else 'have'} nothing to fetch"
     )

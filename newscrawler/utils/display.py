@@ -29,6 +29,11 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)*")
 
 
+def number_of(number: int, thing: str) -> str:
+    """ "1 page", "1,200 pages": ``thing`` is a noun whose plural ends in s."""
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")
+
+
 def shown(text: str) -> str:
     """``text`` for a terminal or a log: control characters become U+FFFD, lines and tabs stay."""
     if "\r\n" in text:

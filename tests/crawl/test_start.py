@@ -112,6 +112,18 @@ def test_redis_that_the_crawl_started_ends_with_it(tmp_path: Path, newsweb: Star
     assert redis_servers(scrapy.data) == []
 
 
+def test_a_limit_of_pages_does_not_count_robots_txt(
+    tmp_path: Path, newsweb: StartNewsweb
+) -> None:
+    web = newsweb("ip", sites=3, articles=3, **QUIET)
+    done = crawler(tmp_path, web, CRAWL_PAGES=3).run("crawl", "news")
+    assert done.returncode == 0, done.stderr[-2000:]
+    pages = [hit for hit in web.hits() if "robots" not in hit["path"]]
+    # More than three where others were being fetched when the third was answered.
+    assert 3 <= len(pages) <= 6, [hit["path"] for hit in pages]
+    assert "closespider_pagecount" in done.stderr
+
+
 def changed_sites(web: NewswebProcess, folder: Path, **change: Any) -> Path:
     """The web's sites file with the first site's fields replaced."""
     doc = json.loads(web.sites_file.read_text())

@@ -48,11 +48,11 @@ def test_run_goes_on_for_ever_unless_told_otherwise(tmp_path: Path) -> None:
     assert seen.getbool("CRAWL_FOREVER") is True
     assert seen.getint("SCHEDULER_IDLE_BEFORE_CLOSE") == 3
     assert seen["LOG_FILE"] == str(tmp_path / "logs" / "crawl.log")
-    assert "CLOSESPIDER_PAGECOUNT" not in seen or not seen.getint("CLOSESPIDER_PAGECOUNT")
+    assert seen.getint("CRAWL_PAGES") == 0
 
     limited = started("run", "-s", data, "--until-done", "--pages", "7", "--minutes", "0.5")
     assert limited.getbool("CRAWL_FOREVER") is False
-    assert limited.getint("CLOSESPIDER_PAGECOUNT") == 7
+    assert limited.getint("CRAWL_PAGES") == 7
     assert limited.getint("CLOSESPIDER_TIMEOUT") == 30
 
     said = started(

@@ -171,7 +171,7 @@ def test_four_weeks_are_preloaded(monitor: Run, tmp_path: Path) -> None:
     assert missing.returncode == 1 and "no articles stored yet" in missing.stderr
     asyncio.run(stored())
     done = monitor("preload")
-    assert (done.returncode, done.stdout) == (0, "1 articles of 1 sites; 1 hours were not known.\n")
+    assert (done.returncode, done.stdout) == (0, "1 article of 1 site; 1 hour not known.\n")
     assert json.loads(monitor("preload", "--json").stdout) == {
         "sites": 1,
         "articles": 1,

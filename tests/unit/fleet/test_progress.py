@@ -130,6 +130,22 @@ def test_the_summary_names_every_site_and_the_next_step() -> None:
     assert "12 URLs are queued" in " ".join(text.split())
 
 
+def test_robots_txt_is_no_page_to_people() -> None:
+    rows = crawl(("a.vn", "DONE", ""))
+    for site in ("a.vn", "b.vn"):
+        rows.note(EndedVisit(site, "DONE", is_robots=True), 1000)
+    rows.note(EndedVisit("c.vn", "RETRY", "dns", answered=False, is_robots=True), 1000)
+    out = io.StringIO()
+    print_summary(rows, 10.0, "closespider_pagecount", 1, out)
+    lines = {line.split()[0]: line for line in out.getvalue().splitlines() if line.split()}
+    assert lines["a.vn"].split()[1] == "1"
+    assert lines["b.vn"].split()[1] == "0" and "not started" not in lines["b.vn"]
+    assert "name not found (dns)" in lines["c.vn"]
+    text = " ".join(out.getvalue().split())
+    assert "2 tries, 1 page in" in text and "ended: the limit of pages is reached." in text
+    assert "1 URL is queued; the next run goes on with it." in text
+
+
 def test_the_summary_says_until_when_what_stays_waits() -> None:
     def told(stays: Stays | None) -> str:
         out = io.StringIO()

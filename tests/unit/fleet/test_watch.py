@@ -327,7 +327,7 @@ async def test_more_workers_than_due_domains_is_said(r: Any) -> None:
     jobs = [await fleet.start(1), await fleet.start(2)]
     await fleet.beat(*jobs)
     look = await fleet.round()
-    assert any("2 workers for 1 due domains" in text for text in look.messages)
+    assert any("2 workers for 1 due domain:" in text for text in look.messages)
 
 
 @pytest.mark.usefixtures("no_grace")
