@@ -156,9 +156,10 @@ class Command(cli.Command):
         lacks = wanted and not wanted.startswith("[") and not rest
         has_more = "..." not in wanted and len(rest) > len(wanted.split())
         if lacks or has_more:
-            raise cli.UsageError(
-                f"usage: scrapy selectors {verb} {wanted}".rstrip(), print_help=False
-            )
+            text = f"usage: scrapy selectors {verb} {wanted}".rstrip()
+            if not wanted:
+                text += f" (without {rest[0]}; the files are those of SELECTORS_DIR)"
+            raise cli.UsageError(text, print_help=False)
         work: Callable[[SelectorStore, list[str], argparse.Namespace], Awaitable[int]]
         work = getattr(self, f"_{verb}")
         try:

@@ -10,6 +10,7 @@ import platform
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
+import redis
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli
@@ -27,8 +28,13 @@ from newscrawler.api.tokens import TokenBook, TokenFileError
 from newscrawler.cli import UsageError
 from newscrawler.commands.token import create
 from newscrawler.crawl.opening import StartRefused, data_dir
+from newscrawler.frontier import connect_blocking
+from newscrawler.utils.display import url_shown
 
 logger = logging.getLogger(__name__)
+
+#: Seconds that the look at Redis at the start may take.
+REDIS_S = 2.0
 
 Beside = Callable[[asyncio.Event], Awaitable[None]]
 
@@ -136,6 +142,7 @@ class Command(cli.Command):
             sock = bind(host, port)
         except CannotServe as exc:
             cli.fail(str(exc))
+        _say_if_redis_is_away(settings)
         rate = SharedRate(settings.getint("API_REQUESTS_PER_MINUTE")) if processes > 1 else None
 
         def answer(number: int) -> None:
@@ -158,6 +165,23 @@ class Command(cli.Command):
         finally:
             if not settings.get("REDIS_URL"):
                 embedded.stop_if_last(data_dir(settings))
+
+
+def _say_if_redis_is_away(settings: BaseSettings) -> None:
+    """A note and no refusal: search needs no Redis, and what is away may come back."""
+    url = str(settings.get("REDIS_URL") or "")
+    if not url:
+        return  # the embedded one is started by what needs it first
+    try:
+        with connect_blocking(
+            url, socket_connect_timeout=REDIS_S, socket_timeout=REDIS_S
+        ) as client:
+            client.ping()
+    except (redis.RedisError, OSError, ValueError) as exc:
+        cli.note(
+            f"Redis does not answer at {url_shown(url)}: {exc}. Searching works; what shows or"
+            " changes the crawl answers 503 until it is back."
+        )
 
 
 def _allowed_hosts(settings: BaseSettings) -> str:

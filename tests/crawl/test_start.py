@@ -112,9 +112,7 @@ def test_redis_that_the_crawl_started_ends_with_it(tmp_path: Path, newsweb: Star
     assert redis_servers(scrapy.data) == []
 
 
-def test_a_limit_of_pages_does_not_count_robots_txt(
-    tmp_path: Path, newsweb: StartNewsweb
-) -> None:
+def test_a_limit_of_pages_does_not_count_robots_txt(tmp_path: Path, newsweb: StartNewsweb) -> None:
     web = newsweb("ip", sites=3, articles=3, **QUIET)
     done = crawler(tmp_path, web, CRAWL_PAGES=3).run("crawl", "news")
     assert done.returncode == 0, done.stderr[-2000:]

@@ -60,6 +60,16 @@ def test_serve_answers_and_ends_with_0(
     assert "Traceback" not in done.stderr
 
 
+def test_serve_says_at_its_start_that_redis_is_away(scrapy: Scrapy) -> None:
+    scrapy.settings["REDIS_URL"] = "redis://:hidden@127.0.0.1:1/0"
+    running = scrapy.start("serve", "--port", "0")
+    until(lambda: "Search page:" in running.text(), "the address is printed")
+    running.process.send_signal(signal.SIGTERM)
+    done = running.wait(15)
+    (line,) = [line for line in done.stderr.splitlines() if "Redis does not answer" in line]
+    assert "127.0.0.1:1" in line and "hidden" not in line and "Searching works" in line
+
+
 def test_serve_stops_the_redis_that_only_it_used(
     serving: tuple[Running, str], scrapy: Scrapy
 ) -> None:
