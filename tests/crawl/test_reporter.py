@@ -203,7 +203,7 @@ def test_ctrl_c_ends_the_live_display_with_a_table(tmp_path: Path, newsweb: Star
     assert code == 0, terminal.text[-3000:]
     assert terminal.raw.rindex("\x1b[?25h") > terminal.raw.rindex("\x1b[?25l"), "the cursor is back"
     tail = terminal.text[terminal.text.rindex("what else") :]
-    assert "ended: shutdown" in tail and "sites" in tail
+    assert "ended: stopped" in tail and "sites" in tail
     log = (scrapy.data / "logs" / "crawl.log").read_text()
     assert "Visit ended" in log and "Spider closed (shutdown)" in log
     shown = terminal.text[terminal.text.index("pages/s") :]

@@ -52,7 +52,7 @@ def test_ctrl_c_ends_in_seconds_and_a_second_start_finishes(
     assert first.returncode == 0, first.stderr[-2000:]
     assert "Traceback" not in first.stderr + log.read_text()
     table = re.search(
-        r"ended: shutdown.*?sites", first.stderr, re.DOTALL | re.IGNORECASE
+        r"ended: stopped.*?sites", first.stderr, re.DOTALL | re.IGNORECASE
     ) or re.search(r"what else.*", first.stderr, re.DOTALL)
     assert table, f"no summary:\n{first.stderr[-2000:]}"
     counts = queue.counts()
