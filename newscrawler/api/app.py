@@ -46,6 +46,7 @@ from newscrawler.api.data import DataReader
 from newscrawler.api.deps import Deps
 from newscrawler.api.exposition import exposition
 from newscrawler.api.guard import HEADERS, Guard
+from newscrawler.api.known_parameters import refuse_unknown
 from newscrawler.api.language import Looks
 from newscrawler.api.limits import BodyLimit, TooManySearches
 from newscrawler.api.openapi import describe
@@ -123,7 +124,12 @@ def create_app(deps: Deps) -> FastAPI:
 
     # FastAPI's /docs loads its script from a CDN; ours is a page of the package (pages.py).
     app = FastAPI(
-        title="newscrawler", version="0.1", docs_url=None, redoc_url=None, lifespan=lifespan
+        title="newscrawler",
+        version="0.1",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        dependencies=[Depends(refuse_unknown)],
     )
     app.state.ending = asyncio.Event()  # set by the server (server.PageServer)
     reader = DataReader(deps)

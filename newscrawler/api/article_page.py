@@ -15,7 +15,7 @@ from newscrawler.api.asked import ArticleId, Asked
 from newscrawler.api.byline import byline_of
 from newscrawler.api.data import DataReader
 from newscrawler.api.rendering import error_page, render
-from newscrawler.items import FIELDS, Article
+from newscrawler.items import FIELDS, Article, unsure
 from newscrawler.rawstore import RawNotFound, RawStoreUnavailable
 from newscrawler.rawstore.record import RecordError
 from newscrawler.store import citation
@@ -27,10 +27,6 @@ from newscrawler.web import charset
 DIFF_MOST = 60_000
 #: Characters of a stored page that are shown.
 SOURCE_MOST = 1_000_000
-
-#: A field that is less sure is marked where readers see it. Of the values below it a quarter is
-#: wrong, above it one in twenty-five (868 stored pages, `scrapy evaluate PAGES --calibration`).
-UNSURE_BELOW = 0.75
 
 _LABELLED = tuple(f for f in FIELDS if f.label)
 #: What the page of an article shows of a change: what makes a version, and the lists beside it; the
@@ -63,15 +59,6 @@ def _fields(article: Article) -> list[dict[str, Any]]:
         percent = None if confidence is None else round(100 * confidence)
         rows.append({"name": label, "origin": origin, "has": True, "confidence": percent})
     return rows
-
-
-def _unsure(article: Article) -> dict[str, int]:
-    """The fields that a reader is warned of, with the percentage of such values that are right."""
-    return {
-        name: round(100 * sure)
-        for name, sure in article.confidence.items()
-        if sure < UNSURE_BELOW and getattr(article, name, None)
-    }
 
 
 def _changes(versions: list[Article], zone: Any) -> list[dict[str, Any]]:
@@ -136,7 +123,8 @@ async def _article_page(article_id: str, reader: DataReader) -> Response:
         discovered=text.moment(article.discovered, zone),
         fetched=text.moment(article.fetched, zone),
         fields=_fields(article),
-        unsure=_unsure(article),
+        # With the percentage of such values that are right.
+        unsure={name: round(100 * article.confidence[name]) for name in unsure(article)},
         labels=_labels(article),
         people=[
             {"name": n, "link": Asked(labels=(("author", n),)).link()} for n in article.authors

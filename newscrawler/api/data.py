@@ -17,7 +17,7 @@ from newscrawler.api.text import from_ms
 from newscrawler.fleet.freshness import DAYS, STAGES, figures
 from newscrawler.fleet.registry import RegistryUnavailable, SiteSums
 from newscrawler.fleet.rows import ORDINARY, STEPS, UNREACHABLE
-from newscrawler.items import FIELDS, Article, Outcome
+from newscrawler.items import FIELDS, Article, Outcome, unsure
 from newscrawler.store.base import (
     Hit,
     Query,
@@ -73,12 +73,13 @@ def plain(value: Any) -> Any:
 
 def article_json(article: Article) -> dict[str, Any]:
     values: dict[str, Any] = plain(asdict(article))
-    return values
+    return values | {"unsure": unsure(article)}
 
 
 def listed_json(article: Article) -> dict[str, Any]:
     """What a list says of an article."""
-    return {name: plain(getattr(article, name)) for name in _IN_HIT}
+    shown = {name: plain(getattr(article, name)) for name in _IN_HIT}
+    return shown | {"unsure": unsure(article)}
 
 
 def hit_json(hit: Hit) -> dict[str, Any]:
@@ -95,6 +96,11 @@ def hit_json(hit: Hit) -> dict[str, Any]:
     }
 
 
+def only_by_meaning(result: SearchResult) -> bool:
+    """Whether no word of the query found anything: a vector always finds something."""
+    return bool(result.total and result.meaning and result.meaning.found >= result.total)
+
+
 def result_json(query: Query, result: SearchResult) -> dict[str, Any]:
     return {
         "query": query.text,
@@ -105,6 +111,7 @@ def result_json(query: Query, result: SearchResult) -> dict[str, Any]:
         "sort": query.sort,
         "total": result.total,
         "total_is_capped": result.total_is_capped,
+        "only_by_meaning": only_by_meaning(result),
         "in_a_row": result.in_a_row,
         "read_as": result.read_as,
         "notes": list(result.notes),
@@ -118,7 +125,10 @@ def result_json(query: Query, result: SearchResult) -> dict[str, Any]:
 
 
 def seed_json(query: Query, result: SearchResult) -> dict[str, Any]:
-    content = [{**article_json(hit.article), "score": hit.score} for hit in result.hits]
+    content = [
+        {**article_json(hit.article), "score": hit.score, "by_meaning": hit.by_meaning}
+        for hit in result.hits
+    ]
     return {
         "mode": result.mode,
         "meaning": None if result.meaning is None else asdict(result.meaning),

@@ -25,7 +25,7 @@ _STORED = Article(
     discovered=datetime(2026, 11, 21, 1, 31, 2, tzinfo=UTC),
     fetched=datetime(2026, 11, 21, 1, 31, 40, tzinfo=UTC),
     origins={"title": "json-ld"},
-    confidence={"title": 0.95},
+    confidence={"title": 0.95, "authors": 0.61},
     selector_version="example.vn@3",
     raw_ref="w1-0001.warc.gz:9120:18422",
 )
@@ -66,6 +66,8 @@ _SEED_ANSWER: dict[str, Any] = {
             "published": "2026-11-21T08:30:00+07:00",
             "authors": ["Nguyễn Lan"],
             "score": 7.31,
+            "by_meaning": False,
+            "unsure": ["authors"],
         }
     ],
     "page": 0,
@@ -114,6 +116,7 @@ EXAMPLES: dict[str, Any] = {
         "sort": "best",
         "total": 1,
         "total_is_capped": False,
+        "only_by_meaning": False,
         "in_a_row": 1,
         "read_as": "giá vàng",
         "notes": [],

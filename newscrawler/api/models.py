@@ -8,7 +8,7 @@ more than is named here; all others have exactly these fields.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -54,15 +54,29 @@ else:
     _HitFields = create_model("_HitFields", __base__=_Exact, **_IN_HIT)
 
 
+#: See items.unsure.
+Unsure = Annotated[
+    list[str],
+    Field(
+        description="fields whose values are wrong in one of four such cases or more: check them"
+    ),
+]
+
+
 class ArticleAnswer(_ArticleFields):
     """An article, field by field."""
+
+    unsure: Unsure
 
 
 class Listed(_HitFields):
     """An article in a list."""
 
+    unsure: Unsure
+
 
 class Hit(_HitFields):
+    unsure: Unsure
     snippet: str
     snippet_marks: list[Mark] = Field(description="start and end of the words that matched")
     title_marks: list[Mark]
@@ -95,6 +109,9 @@ class SearchAnswer(_Exact):
     sort: Sort = Field(description="best: what is new gains; relevance: whatever its age")
     total: int = Field(description="exact; at most 10,000 where total_is_capped")
     total_is_capped: bool
+    only_by_meaning: bool = Field(
+        description="no article has the words: all hits are near in meaning only"
+    )
     in_a_row: int | None = Field(
         description="of the total: with all words in a row, which come first; null: no question"
     )
@@ -433,6 +450,8 @@ class SeedHit(_Open):
     published: str | None
     authors: list[str]
     score: float
+    by_meaning: bool = Field(description="no word has found it, only its meaning")
+    unsure: Unsure
 
 
 class SeedAnswer(_Exact):
@@ -461,7 +480,7 @@ _ERRORS = {
     409: "the set does not pass on the stored pages; as many crawls run as may",
     413: "the body is larger than this route takes",
     421: "the Host header names another server",
-    422: "a parameter is not what it must be",
+    422: "a parameter is not what it must be, or is not known",
     429: "too many requests of this caller, or searches at work; Retry-After says when to come",
     500: "a fault of this program, which is in its log",
     503: "a service behind this one does not answer, or not in time",

@@ -7,10 +7,11 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from newscrawler.api import known_parameters
 from newscrawler.api.access import COOKIE
 from newscrawler.api.examples import EXAMPLES, TEXTS
 from newscrawler.api.guard import FEED_PATHS, OPEN_PATHS
-from newscrawler.api.models import Error
+from newscrawler.api.models import Error, errors
 
 _SCHEMES = {
     "bearer": {
@@ -48,6 +49,8 @@ def describe(app: FastAPI) -> None:
         for path, methods in document["paths"].items():
             for method, operation in methods.items():
                 operation["security"] = _security(path)
+                if path.startswith(known_parameters.PATHS):
+                    operation["responses"].setdefault("422", errors(422)[422])
                 _with_example(operation["responses"], f"{method.upper()} {path}")
         return document
 

@@ -15,7 +15,7 @@ from newscrawler.api import text
 from newscrawler.api.article_picture import picture_of
 from newscrawler.api.asked import Asked, chosen_labels
 from newscrawler.api.byline import byline_of, site_name
-from newscrawler.api.data import DataReader, whole_store
+from newscrawler.api.data import DataReader, only_by_meaning, whole_store
 from newscrawler.api.language import day_text, language_name, say
 from newscrawler.api.limits import TooManySearches
 from newscrawler.api.plots import outline
@@ -74,7 +74,7 @@ def add_search(app: FastAPI, reader: DataReader, build_query: Callable[..., Quer
             "search.html",
             asked=asked,
             result=result,
-            only_near=_has_only_near(result),
+            only_near=only_by_meaning(result),
             # Facets count articles, also where a hit stands for several.
             articles=sum(result.facets.get("site", {}).values()),
             hits=[_hit(hit, reader) for hit in result.hits],
@@ -104,11 +104,6 @@ def _hit(hit: Hit, reader: DataReader) -> dict[str, Any]:
         "copy_sites": list(dict.fromkeys(copy["site_name"] for copy in copies)),
         **byline_of(article, reader),
     }
-
-
-def _has_only_near(result: SearchResult) -> bool:
-    """Whether no word of the query found anything: a vector always finds something."""
-    return bool(result.total and result.meaning and result.meaning.found >= result.total)
 
 
 def _copy(article: Article, reader: DataReader) -> dict[str, Any]:

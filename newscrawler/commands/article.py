@@ -12,7 +12,7 @@ from scrapy.settings import BaseSettings
 from newscrawler import cli
 from newscrawler.commands.search import with_store
 from newscrawler.crawl import opening
-from newscrawler.items import FIELDS, Article
+from newscrawler.items import FIELDS, Article, unsure
 from newscrawler.rawstore import RawNotFound, RawStoreUnavailable
 from newscrawler.store import codec, diff
 from newscrawler.store.base import ArticleStore
@@ -87,6 +87,7 @@ def _fields(article: Article) -> dict[str, Any]:
         "version": article.version,
         "gone": article.gone,
         "cluster": article.cluster,
+        "unsure": unsure(article),
     }
 
 
@@ -97,7 +98,8 @@ def _print_article(article: Article) -> None:
         value = getattr(article, name)
         if value not in (None, [], False):
             text = ", ".join(value) if isinstance(value, list) else str(value)
-            origin = article.origins.get(name)
+            said = [article.origins.get(name, ""), "unsure" if name in unsure(article) else ""]
+            origin = ", ".join(filter(None, said))
             cli.show(f"{name.replace('_', ' ') + ':':18}{text}{f'  ({origin})' if origin else ''}")
     cli.show()
     cli.show(article.content)

@@ -13,7 +13,7 @@ from scrapy.settings import BaseSettings
 
 from newscrawler import cli
 from newscrawler.crawl import opening
-from newscrawler.items import FIELDS, Article
+from newscrawler.items import FIELDS, Article, unsure
 from newscrawler.store.base import (
     ArticleStore,
     Hit,
@@ -171,6 +171,8 @@ def _print(result: SearchResult, query: Query, as_json: bool) -> None:
                 "score": hit.score,
                 "snippet": hit.snippet,
                 "by_meaning": hit.by_meaning,
+                "relaxed": result.relaxed,
+                "unsure": unsure(hit.article),
                 "copies": [{"id": c.id, "url": c.url, "site": c.site} for c in hit.copies],
             }
             cli.print_object(_row(hit) | more | lists)

@@ -53,6 +53,9 @@ def test_the_api_says_how_it_answered(client: TestClient) -> None:
     assert answer["mode"] == "hybrid" and answer["meaning"]["found"] > 0
     assert answer["meaning"]["model"].startswith("thesaurus 1")
     assert [h["by_meaning"] for h in answer["hits"]][:3] == [False, False, True]
+    assert answer["only_by_meaning"] is False
+    nothing = client.get("/api/search", params={"q": "zzzzqqqq"}).json()
+    assert nothing["only_by_meaning"] and all(h["by_meaning"] for h in nothing["hits"])
     words = client.get("/api/search", params={"q": "typhoon", "mode": "keyword"}).json()
     assert words["mode"] == "keyword" and words["meaning"] is None and words["total"] == 2
     near = client.get("/api/search", params={"q": "bullion", "mode": "semantic"}).json()
@@ -64,6 +67,7 @@ def test_the_two_seed_routes_say_kind_weights_and_model(client: TestClient) -> N
     assert answer["mode"] == "semantic"
     assert answer["content"][0]["title"] == ARTICLES[0].title
     assert len(answer["content"]) == 2 and answer["total"] > 2
+    assert True in {one["by_meaning"] for one in answer["content"]}
     meaning = answer["meaning"]
     assert meaning["model"].startswith("thesaurus 1")
     assert (meaning["words"], meaning["vectors"]) == (0.0, fusion.VECTORS)

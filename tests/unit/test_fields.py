@@ -54,7 +54,7 @@ def test_articles_of_an_earlier_program_keep_their_digest() -> None:
 def test_answers_of_the_api_have_the_declared_fields() -> None:
     one = article("a1", "Bão số 5", "Mưa lớn.", authors=["An"], credits=["TTXVN"])
     whole = models.ArticleAnswer(**data.article_json(one)).model_dump()
-    assert list(whole) == [f.name for f in FIELDS]
+    assert list(whole) == [*(f.name for f in FIELDS), "unsure"]
     hit = models.Hit(**data.hit_json(Hit(one, 1.0, "Mưa lớn."))).model_dump()
     assert hit["authors"] == ["An"] and hit["credits"] == ["TTXVN"]
     assert set(hit) > {f.name for f in FIELDS if f.in_hit}

@@ -96,6 +96,58 @@ def test_the_answer_and_the_page_say_how_a_query_was_read(client: httpx.Client) 
     assert "Read as" not in client.get("/", params={"q": "bóng  đá"}, headers=PAGE).text
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("search?q=x&afer=2026-01-01", "afer: not a parameter of this address; did you mean after?"),
+        ("search?q=x&Site=a.vn", "Site: not a parameter of this address; did you mean site?"),
+        ("trends?dya=1&%C4%91%C3%A2u", "dya: not a parameter of this address; did you mean day?; đâu:"),
+        ("search/semantic?q=x&zzzz=1", "zzzz: not a parameter of this address; it knows q, page, size"),
+        ("status?fresh=1", "fresh: not a parameter of this address, which knows none"),
+    ],
+)  # fmt: skip
+def test_an_unknown_parameter_is_refused_by_name(
+    client: httpx.Client, asked: str, said: str
+) -> None:
+    answer = client.get(f"/api/{asked}")
+    assert answer.status_code == 422, answer.text
+    assert answer.headers["content-type"].startswith("application/problem+json")
+    assert said in answer.json()["detail"]
+    assert len(client.get(f"/api/status?{'x' * 2_000}=1").json()["detail"]) < 200
+
+
+def test_every_route_of_programs_refuses_what_it_does_not_know(client: httpx.Client) -> None:
+    """Before it does anything, whatever its method; and says so in /openapi.json."""
+    paths = client.get("/openapi.json").json()["paths"]
+    asked = 0
+    for path, methods in paths.items():
+        for method, operation in methods.items():
+            if not path.startswith("/api/"):
+                continue
+            asked += 1
+            problems = operation["responses"]["422"]["content"]
+            assert list(problems) == ["application/problem+json"], path
+            address = re.sub(r"{\w+}", "aa11bb22cc33dd44", path)
+            answer = client.request(method, address, params={"utm_sourse": "x"})
+            assert answer.status_code == 422, (method, path, answer.text)
+            assert "utm_sourse: not a parameter" in answer.json()["detail"]
+    assert asked > 30
+
+
+def test_pages_ignore_what_they_do_not_know(client: httpx.Client) -> None:
+    for path in (
+        "/",
+        "/attention",
+        "/trends",
+        "/sites",
+        "/fleet",
+        f"/article/{article_id('edited')}",
+    ):
+        answer = client.get(path, params={"q": "bóng đá", "utm_source": "mail"}, headers=PAGE)
+        assert answer.status_code == 200, path
+    assert client.get("/healthz?probe=1").status_code == 200
+
+
 def test_days_of_parameters_are_written_as_in_a_query_and_of_a_zone(client: httpx.Client) -> None:
     def total(**asked: str) -> int:
         found: int = client.get("/api/search", params={"size": 1, **asked}).json()["total"]

@@ -75,6 +75,19 @@ def test_what_is_unsure_is_marked_where_it_is_read(client: httpx.Client) -> None
     assert 'class="unsure"' not in client.get(f"/article/{article_id('one')}").text
 
 
+def test_programs_are_told_what_is_unsure(client: httpx.Client) -> None:
+    wanted = ["title", "content", "authors"]
+    article = client.get(f"/api/articles/{article_id('doubt')}").json()
+    assert article["unsure"] == wanted and article["confidence"]["section"] == 0.1
+    assert client.get(f"/api/articles/{article_id('one')}").json()["unsure"] == []
+    for path in ("/api/search", "/api/search/keyword"):
+        answer = client.get(path, params={"q": "mưa Vinh"}).json()
+        (hit,) = answer.get("hits") or answer["content"]
+        assert (hit["unsure"], hit["by_meaning"]) == (wanted, False)
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    assert "check them" in schemas["ArticleAnswer"]["properties"]["unsure"]["description"]
+
+
 def test_the_source_is_shown_as_text(client: httpx.Client) -> None:
     path = f"/article/{article_id('one')}"
     assert f'href="{path}/source"' in client.get(path).text

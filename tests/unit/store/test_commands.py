@@ -26,7 +26,7 @@ ARTICLE = Article(
     id="a" * 32, url="https://a.vn/bao.html", site="a.vn", title="Bão số 5 vào Hà Nội", content="Mưa lớn.\n\nNgập sâu.",
     authors=["An", "Bình"], credits=["TTXVN"],
     published=datetime(2026, 8, 3, 1, 0, tzinfo=UTC), fetched=datetime(2026, 8, 3, 2, 0, tzinfo=UTC),
-    origins={"title": "selector:h1"},
+    origins={"title": "selector:h1"}, confidence={"title": 0.9, "authors": 0.6, "section": 0.1},
 )  # fmt: skip
 OTHER = replace(
     ARTICLE,
@@ -83,6 +83,9 @@ def rows(done: subprocess.CompletedProcess[bytes]) -> list[dict[str, object]]:
 def test_search_prints_one_object_a_line(run: Run) -> None:
     hit, facets = rows(run("search", "ha", "noi", "--json", "--facets"))
     assert (hit["id"], hit["url"], hit["title"]) == (ARTICLE.id, ARTICLE.url, ARTICLE.title)
+    assert (hit["relaxed"], hit["by_meaning"], hit["unsure"]) == ("", False, ["authors"])
+    slips = rows(run("search", "ngập saau", "--json"))
+    assert [one["relaxed"] for one in slips] == ["corrected"] * 2
     assert facets == {
         "facets": {
             "site": {"a.vn": 1},
@@ -157,6 +160,7 @@ def test_article_by_url_and_by_id(run: Run) -> None:
         2,
         {"title": "selector:h1"},
     )
+    assert fields["unsure"] == ["authors"] and "An, Bình  (unsure)" in shown
 
 
 def test_article_versions_show_what_changed(run: Run) -> None:
