@@ -170,6 +170,10 @@ EXAMPLES: dict[str, Any] = {
                 "articles": 9,
                 "expected": 1.2,
                 "score": 10.33,
+                "sites": 4,
+                "before": 33,
+                "reason": "9 titles of 4 sites; 1.2 expected, as 33 titles of the 28 days before"
+                " have it",
                 "headlines": [
                     {
                         "id": _ID,

@@ -154,6 +154,9 @@ class Trend(_Exact):
     articles: int
     expected: float = Field(description="as the days before let expect")
     score: float = Field(description="log-likelihood ratio")
+    sites: int = Field(description="that have these titles")
+    before: int = Field(description="titles of the days before that have the term")
+    reason: str = Field(description="why the term is shown, in a sentence")
     headlines: list[TrendHeadline]
 
 

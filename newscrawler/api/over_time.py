@@ -196,6 +196,9 @@ def trends_plain(found: Trends) -> dict[str, Any]:
                 "articles": term.articles,
                 "expected": term.expected,
                 "score": term.score,
+                "sites": term.sites,
+                "before": term.before,
+                "reason": term.reason,
                 "headlines": [
                     {"id": h.id, "site": h.site, "title": h.title, "published": plain(h.at)}
                     for h in term.headlines

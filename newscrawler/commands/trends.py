@@ -59,15 +59,22 @@ class Command(cli.Command):
             {
                 "term": term.text,
                 "titles": term.articles,
+                "sites": term.sites,
                 "expected": term.expected,
                 "score": term.score,
                 "newest": term.headlines[0].title,
             }
-            | ({"articles": [h.id for h in term.headlines]} if opts.as_json else {})
+            | (
+                {"reason": term.reason, "articles": [h.id for h in term.headlines]}
+                if opts.as_json
+                else {}
+            )
             for term in found.terms
         ]
         if rows:
-            cli.print_rows(rows, ("term", "titles", "expected", "score", "newest"), opts.as_json)
+            cli.print_rows(
+                rows, ("term", "titles", "sites", "expected", "score", "newest"), opts.as_json
+            )
         cli.note(_summary(found))
 
 

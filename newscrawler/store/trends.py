@@ -40,6 +40,18 @@ class Term:
     expected: float
     score: float
     headlines: list[Headline]  # some, the newest first
+    sites: int = 1  # that have these titles
+    before: int = 0  # titles of the days before that have it
+
+    @property
+    def reason(self) -> str:
+        """Why it is shown."""
+        sites = "1 site" if self.sites == 1 else f"{self.sites} sites"
+        before = "1 title" if self.before == 1 else f"{self.before} titles"
+        return (
+            f"{self.articles} titles of {sites}; {self.expected:g} expected, as {before} of the"
+            f" {PAST_DAYS} days before have it"
+        )
 
 
 @dataclass(slots=True)
@@ -69,12 +81,14 @@ async def trends(
 def rising(found: Sequence[Headline], day: date, zone: tzinfo, size: int = 20) -> Trends:
     """Of the last day of ``found``. Copies (one title) count once a day."""
     today: dict[Key, Headline] = {}
+    sites: dict[Key, set[str]] = {}
     past: dict[date, set[Key]] = {}
     for one in found:
         words = tuple(folded_words(one.title))
         its_day = one.at.astimezone(zone).date()
         if its_day == day:
             today.setdefault(words, one)
+            sites.setdefault(words, set()).add(one.site)
         else:
             past.setdefault(its_day, set()).add(words)
     made = Trends(day, len(today), sum(map(len, past.values())))
@@ -88,11 +102,17 @@ def rising(found: Sequence[Headline], day: date, zone: tzinfo, size: int = 20) -
     scored = _scored(having, past, made)
     for term in _apart(scored, having)[:size]:
         titles = having[term]
-        expected, score = scored[term]
+        expected, score, before = scored[term]
         of = sorted((today[t] for t in titles), key=lambda one: (one.at, one.id), reverse=True)
         made.terms.append(
             Term(
-                _written(term, of), len(titles), round(expected, 2), round(score, 1), of[:_ARTICLES]
+                _written(term, of),
+                len(titles),
+                round(expected, 2),
+                round(score, 1),
+                of[:_ARTICLES],
+                sites=len(set().union(*(sites[t] for t in titles))),
+                before=before,
             )
         )
     return made
@@ -106,8 +126,8 @@ def _terms(words: Key) -> Iterator[Key]:
 
 def _scored(
     having: dict[Key, set[Key]], past: dict[date, set[Key]], made: Trends
-) -> dict[Key, tuple[float, float]]:
-    """Of the terms that rise: how many were expected, and the score."""
+) -> dict[Key, tuple[float, float, int]]:
+    """Of the terms that rise: how many were expected, the score, and how many there were before."""
     before: Counter[Key] = Counter()
     highest: dict[Key, float] = {}
     for titles in past.values():
@@ -127,11 +147,11 @@ def _scored(
         if many / expected >= LEAST_RATIO and score >= LEAST_SCORE:
             # A day of three titles says little of the greatest share.
             if share > min(highest.get(term, 0.0), 0.5):
-                scored[term] = (expected, score)
+                scored[term] = (expected, score, before[term])
     return scored
 
 
-def _apart(scored: dict[Key, tuple[float, float]], having: dict[Key, set[Key]]) -> list[Key]:
+def _apart(scored: dict[Key, tuple[float, float, int]], having: dict[Key, set[Key]]) -> list[Key]:
     """The best first, each story once: the longest term that nearly all of its titles have."""
     chosen: list[Key] = []
     for term in sorted(scored, key=lambda t: (-scored[t][1], -len(t), t)):

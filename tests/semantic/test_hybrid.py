@@ -7,8 +7,10 @@ import uuid
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from elasticsearch import AsyncElasticsearch
 
 from newscrawler.crawl.store_check import Check
 from newscrawler.store.base import ArticleStore, Query, QueryError, SearchResult, StoreUnavailable
@@ -122,6 +124,39 @@ async def test_enough_hits_by_words_are_untouched(made: Made) -> None:
     assert both.total == by_words.total == 12 and both.mode == "keyword"
     assert not made.embedder.queries
     assert both.meaning is not None and "enough" in both.meaning.why_not
+
+
+async def test_a_search_does_not_count_the_vectors(
+    elasticsearch_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many there are comes with their mean, which is kept; a new vector is counted at once."""
+    counts = 0
+    count = AsyncElasticsearch.count
+
+    async def counted(self: AsyncElasticsearch, **more: Any) -> Any:
+        nonlocal counts
+        counts += 1
+        return await count(self, **more)
+
+    index = f"t{uuid.uuid4().hex[:12]}"
+    embedder = Thesaurus()
+    store = ElasticStore(elasticsearch_server, index=index, embedder=embedder, query_s=30.0)
+    try:
+        await fill(store)
+        meaning = store._meaning
+        assert meaning is not None
+        monkeypatch.setattr(AsyncElasticsearch, "count", counted)
+        for text in ("bullion price skyrocketing tomorrow", "typhoon skyrocketing loan"):
+            assert (await store.search(Query(text))).mode == "hybrid"
+        assert (counts, meaning.vectors.found) == (0, len(ARTICLES))
+        vector = embedder.vector("gold")
+        document = meaning.vectors.document(vector, "one more")
+        await meaning.vectors.put({"f" * 32: document}, [])
+        assert await meaning.vectors.count() == len(ARTICLES) + 1
+        await store.search(Query("bullion price skyrocketing tomorrow"))
+        assert meaning.vectors.found == len(ARTICLES) + 1
+    finally:
+        await store.close()
 
 
 async def test_where_words_had_to_be_given_up_both_orders_count(made: Made) -> None:

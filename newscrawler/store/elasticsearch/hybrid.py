@@ -119,8 +119,9 @@ class Hybrid:
         top = await self.words.ids(plan, self.query, max(DEPTH, end))
         passed = {one for one, _ in only}
         passed |= await self.words.among(plan, [one for one, _ in near])
-        vectors = await self.meaning.vectors.found()
-        order = fusion.fused(top[:DEPTH], [one for one, _ in near if one in passed], vectors)
+        order = fusion.fused(
+            top[:DEPTH], [one for one, _ in near if one in passed], self.meaning.vectors.found
+        )
         seen = {one for one, _ in order}
         order += [(one, 0.0) for one in top[DEPTH:] if one not in seen]
         if self.query.collapse:

@@ -64,7 +64,16 @@ def test_what_is_new_rises_and_what_is_frequent_does_not() -> None:
     assert term.text == "Bão số 9" and term.articles == 5 and term.expected < 0.1
     assert {h.title for h in term.headlines} == set(STORM)
     assert term.headlines[0].title == STORM[-1]  # the newest first
+    assert term.reason.startswith("5 titles of 1 site; 0.0") and term.before == 0
+    assert term.reason.endswith(" expected, as 0 titles of the 28 days before have it")
     assert (found.titles, found.past > 600) == (24 + 5 + 4, True)
+
+
+def test_a_term_says_of_how_many_sites_it_is() -> None:
+    """Also those that only have a copy of a title."""
+    elsewhere = [*headlines(DAY, STORM[:2], "b.vn"), *headlines(DAY, [STORM[0]], "c.vn")]
+    (term,) = rising(a_month([*usual(1), *STORM]) + elsewhere, DAY, UTC).terms
+    assert (term.articles, term.sites) == (5, 3) and "5 titles of 3 sites;" in term.reason
 
 
 def test_a_usual_day_has_none() -> None:

@@ -53,6 +53,7 @@ def test_what_rises_is_told(run: Run) -> None:
     assert done.returncode == 0, done.stderr.decode()
     (term,) = [json.loads(line) for line in done.stdout.splitlines()]
     assert (term["term"], term["titles"], len(term["articles"])) == ("Bão số 9", 5, 5)
+    assert term["sites"] == 1 and term["reason"].startswith("5 titles of 1 site; ")
     table = run("--day", "2026-11-21", "--site", "vnexpress.net")
     assert b"EXPECTED" in table.stdout and "Bão số 9" in table.stdout.decode()
 
