@@ -54,9 +54,9 @@ _NO_NAME = re.compile(
 )
 # Consent tools and comments: not the article even where they hold most of the page's text.
 _FOREIGN = lexicon.Pattern(
-    r"<class.consent>|(?:^|[\s_-])(?:(?<!no-)(?<!has-)comments"
-    r"(?!-(?:open|closed|off|on|enabled|disabled|count|link))"
-    r"|(?<!\S)comment(?!\S)|<class.comments>|(?<![\w-])sidebar(?![\w-]))(?:$|[\s_-])"
+    r"<class.consent>|(?<!\S)(?:<class.foreign_alone>)(?!\S)|(?:^|[\s_-])(?:<class.comments>"
+    r"|(?<!no-)(?<!has-)(?:<class.comments_or_state>)"
+    r"(?!-(?:open|closed|off|on|enabled|disabled|count|link)))(?:$|[\s_-])"
 )
 # Inside a line: what is shown to nobody, or only when it is pointed at.
 _UNSEEN = lexicon.Pattern(r"(?:^|[\s_-])(?:<class.unseen>)(?:$|[\s_-])")

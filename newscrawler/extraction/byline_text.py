@@ -14,7 +14,7 @@ from newscrawler.extraction.regions import foreign
 from newscrawler.extraction.text import SIGNED_ROLE
 from newscrawler.extraction.vietnamese import is_vietnamese
 
-FOREIGN = lexicon.Pattern(r"<class.byline>|(?<!post-)(?<!entry-)(?<!article-)(?<!story-)footer")
+FOREIGN = lexicon.Pattern(r"<class.byline>|(?<!<class.post>-)footer")
 _BYLINE_START = lexicon.Pattern(
     r"^\W{0,3}(?:(?:<byline.start>)(?:\s*:\s*|\s+)|(?:<byline.start_before_colon>)\s*[:：]\s*"
     r"|(?:<byline.start_before_space>)\s+)(?=[^\W\d_])"
@@ -23,11 +23,9 @@ _BYLINE_START = lexicon.Pattern(
 # A label in an element of its own; the name follows in the next one.
 _LABEL = lexicon.Pattern(r"^\W{0,3}(?:<byline.label_alone>)\s*+(?::\s*+)?$")
 EAST = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]{2,8}$")
-OWN = re.compile(
-    r"(?<!comment-)(?<!related-)(?<!license-)(?<!photo-)(?<!image-)(?:author|byline|autor)"
-    r"(?!-?(?:bio|box|about|info|desc))(?!.{0,300}(?:comment|related|sidebar"
-    r"|widget))",
-    re.I,
+OWN = lexicon.Pattern(
+    r"(?<!<class.author_of_another>-)(?:<class.byline_own>)(?!-?(?:<class.author_told_of>))"
+    r"(?!.{0,300}(?:<class.byline_of_another>))"
 )
 FOREIGN_TAGS = ("footer", "aside", "nav", "figure", "figcaption", "blockquote")
 # A date and the name behind it in one line; elements set apart by style alone leave

@@ -50,7 +50,7 @@ _NETWORK = re.compile(r"(?:facebook|twitter|instagram|linkedin|youtube|google|wi
 _AUTHOR_PATHS = ("author", "autor", "auteur", "tac-gia")
 _AUTHOR_PAGE = re.compile(r"/(?:authors?|autor(?:en|es)?|auteurs?|tac-gia)/[^/?#]+/?$")
 _VCARD = re.compile(r"\b(?:vcard|fn)(?:\s|$)")
-_META = re.compile(r"meta|info|byline|credit|sign", re.I)
+_META = lexicon.Pattern(r"<class.name_near>")
 _CLASSES = (
     "author", "Author", "byline", "Byline", "autor", "Autor", "writer", "journalist", "tacgia",
     "tac-gia",

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from selectolax.lexbor import LexborNode
 
-from newscrawler.extraction import page_metadata, text, title
+from newscrawler.extraction import lexicon, page_metadata, text, title
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.result import Extraction
@@ -43,7 +43,7 @@ _BOX = re.compile(
     r"(?:tags|taglist|tag[-_]{1,2}(?:list|links?|box|wrap(?:per)?|container))"
     r"(?:[-_]{1,2}(?:list|links?|box|wrap(?:per)?|container|items?|block|section))*(?:\s|$)"
 )
-_CLOUD = re.compile(r"cloud|trend|popular|hot|menu|footer|header|nav|sidebar|widget")
+_CLOUD = lexicon.Pattern(r"<class.keywords_elsewhere>", flags=0)
 _ELSEWHERE = frozenset({"nav", "aside", "footer", "header"})
 _REL_TAG = 'a[href][rel~="tag" i]'
 _LEVELS = 12

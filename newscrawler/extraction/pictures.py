@@ -137,7 +137,7 @@ def _innermost(nodes: list[LexborNode]) -> Iterator[LexborNode]:
 
 
 # Names of a picture's own box, whatever else they are.
-_PICTURE_BOX = re.compile(r"caption|figure|image|photo|picture|gallery|slide", re.I)
+_PICTURE_BOX = lexicon.Pattern(r"<class.picture_box>")
 
 
 class _Page:

@@ -33,10 +33,6 @@ from newscrawler.extraction.visible_dates import (
     parsed,
 )
 
-_DATE_CLASS = re.compile(
-    r"date|time|publish|posted|byline|meta|dateline|datum|fecha|ngay|thoigian|zeit|stamp|created",
-    re.I,
-)
 _URL_DAY = re.compile(
     r"[/_.-]((?:19|20)\d{2})[/_.-]?(0[1-9]|1[0-2])[/_.-]?(0[1-9]|[12]\d|3[01])(?!\d)"
 )

@@ -29,10 +29,10 @@ _TEASERS = 3
 _CAPTION_CHARS = 160
 # hAtom and the large blog systems: the post itself.
 _POST = re.compile(r"\b(?:h-?entry|type-post|post-outer)\b|^post $")
-_META = re.compile(r"meta|byline", re.I)
+_META = lexicon.Pattern(r"<class.meta_line>")
 # HTML allows an article element for each comment; the large blog system writes them so.
-_COMMENT = re.compile(r"(?:^|\s)(?:div-)?comment(?:-body|-\d+)?(?:\s|$)")
-_PART_OF_POST = re.compile(r"(?:post|entry|article|story)[-_]?(?:footer|meta|header)", re.I)
+_COMMENT = lexicon.Pattern(r"(?:^|\s)(?:<class.one_comment>)(?:-body|-\d+)?(?:\s|$)", flags=0)
+_PART_OF_POST = lexicon.Pattern(r"(?:<class.post>)[-_]?(?:footer|meta|header)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from typing import Any
 
 from selectolax.lexbor import LexborNode
 
-from newscrawler.extraction import agreement, dates, page_metadata, published, text, title
+from newscrawler.extraction import agreement, dates, lexicon, page_metadata, published, text, title
 from newscrawler.extraction import authors as authors_
 from newscrawler.extraction.blocks import Block, collapse, walk
 from newscrawler.extraction.context import PageContext
@@ -79,9 +79,7 @@ REQUIRED = ("title", "content")
 _META_NAME = re.compile(r"[\w:.\-]{1,80}")
 _ATTRIBUTE = re.compile(r"[a-zA-Z_][\w:.\-]{0,60}")
 _ANY_BLOCK = re.compile(r"(?:^|[\s>+~,])(?:p|div|li|td|section|h[1-6])(?:\s*,|$)")
-_OF_AUTHORS = re.compile(
-    r"author|autor|auteur|byline|writer|tac-?gia|journalist|reporter|nguoi-viet", re.I
-)
+_OF_AUTHORS = lexicon.Pattern(r"<class.writer>")
 _TYPE_FIRST = re.compile(r"([a-zA-Z][a-zA-Z0-9-]*)((?:[.#][a-zA-Z_][\w-]*)+)")
 
 

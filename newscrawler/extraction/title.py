@@ -23,12 +23,10 @@ _WORD = re.compile(r"\w+")
 _CJK = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 # Full-width signs bring their own space: what stands beside them comes from elements of their own.
 _FULL_WIDTH = re.compile(r" ?([：；，。！？、（）「」『』【】])(?: (?![|–—-]))?")
-_KICKER = re.compile(
-    r"kick|topline|overline|dachzeile|roofline|spitzmarke|eyebrow|supertitle|pretitle|label|rubrik"
-)
+_KICKER = lexicon.Pattern(r"<class.kicker>", flags=0)
 # The last step of a breadcrumb is often an h1 with a title for search engines; the headline
 # stands below it.
-_CRUMB = re.compile(r"bread-?(?:crumb|bar)", re.IGNORECASE)
+_CRUMB = lexicon.Pattern(r"<class.breadcrumb>")
 _CRUMB_LEVELS = 6
 #: Words that a heading that no statement names needs to be believed over statements that name
 #: something else.
@@ -50,7 +48,7 @@ _BEHIND_TITLE = re.compile(
     r"\s*(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[:h.]\d{2}(?!\d)"
     r"|\d{1,2}\.?\s\w{3,9}\.?\s\d{4}|[|•·»–—-]\s)"
 )
-_HEADLINE_CLASS = re.compile(r"head-?line|tieu-?_?de|(?:^|[\s_-])title", re.IGNORECASE)
+_HEADLINE_CLASS = lexicon.Pattern(r"<class.headline>|(?:^|[\s_-])title")
 HEADLINE_CSS = ",".join(
     f'[class*="{word}"]'
     for word in ("headline", "title", "titul", "titel", "titre", "tieude", "tieu-de")

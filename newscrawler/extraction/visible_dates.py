@@ -33,7 +33,7 @@ _LINKED_DAY = re.compile(
     r" )?|[^\W\d_]{3,9}\.? \d{1,2}, )\d{4}"
     r"(?:[\s,–-]{0,3}(?:at )?\d{1,2}[:.h]\d{2}.{0,6})?$"
 )
-_TODAY = re.compile(r"current[-_]?(?:date|time)|today|top-?bar|masthead", re.I)
+_TODAY = lexicon.Pattern(r"<class.today>")
 _PARTED = re.compile(r"(?:(?<!\s)\s++)?[|()\[\]•·»]\s*|\s[-–—]{1,2}\s")
 _STATED_CHARS, _DAY_CHARS, _DAY_WORDS = 400, 40, 6
 # Parts of classes and ids of elements that hold a date or stand beside one; and elements that never

@@ -31,7 +31,7 @@ _LEAD = lexicon.Pattern(r"\b(?:<class.standfirst>|<class.standfirst_above>)\b")
 #: Names of a lead that no teaser has ("detail-sapo"): it may stand under any tag. Of a name without
 #: them ("sapo") the tag is what keeps lists of other stories out of the text, which is worse than a
 #: lead that is lost.
-_OF_ARTICLE = re.compile(r"(?<![a-z])(?:article|details?|entry|single|content)(?![a-z])", re.I)
+_OF_ARTICLE = lexicon.Pattern(r"(?<![a-z])(?:<class.of_article>)(?![a-z])")
 _POSITION = re.compile(r":(?:nth|first|last|only)-")
 #: A compound of a selector: tag, and what narrows it. Nothing is read twice.
 _COMPOUND = re.compile(r"([a-zA-Z][a-zA-Z0-9]*+)?((?:[.#][\w-]++|\[[^\[\]]*+\]|:not\([^()]*+\))*+)")
@@ -40,7 +40,7 @@ _NAMES = re.compile(r"[.#]([a-zA-Z_][\w-]*)")
 #: Tags that one class of a lead moves between.
 _TEXT_TAGS = frozenset({"p", "h2", "h3", "h4", "h5", "div", "span", "strong"})
 #: Of a lead or of a teaser, as a class of one word.
-_TEASER_NAMES = frozenset({"sapo", "description", "summary", "lead", "teaser", "intro", "desc"})
+_TEASER_NAME = lexicon.Pattern(r"<class.lead_or_teaser>")
 #: A part of a row.
 _COLUMN = re.compile(r"col(?:-[a-z]{2})?(?:-\d{1,2})?")
 _CAPTION = re.compile(r"figure|caption|\.image|picture", re.I)
@@ -124,7 +124,7 @@ def _of_one_tag(selectors: list[str]) -> list[str]:
 
 def _may_be_teasers(selector: str) -> bool:
     """A lead by a class alone that stands in lists of other stories as well."""
-    return selector.startswith(".") and selector[1:].lower() in _TEASER_NAMES
+    return selector.startswith(".") and _TEASER_NAME.fullmatch(selector[1:]) is not None
 
 
 def _is_of_article(rest: str) -> bool:

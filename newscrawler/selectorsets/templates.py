@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from itertools import combinations, product, starmap
 
 from selectolax.lexbor import LexborNode
 
+from newscrawler.extraction import lexicon
 from newscrawler.selectorsets import css
 from newscrawler.selectorsets.samples import Sample
 from newscrawler.utils.numbers import share
@@ -16,9 +16,7 @@ ALIKE = 0.6
 _DEPTH = 7
 _MOST_NODES = 4000
 _SKIPPED = frozenset({"script", "style", "noscript", "iframe", "link", "meta", "svg", "template"})
-_TELLING = re.compile(
-    r"article|detail|content|body|page|post|story|template|layout|type|main|wrap", re.I
-)
+_TELLING = lexicon.Pattern(r"<class.telling>")
 
 
 def shape(sample: Sample) -> frozenset[str]:

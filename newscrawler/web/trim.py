@@ -9,7 +9,6 @@ ancestors stay, whatever the size. Selectors are always executed on the whole pa
 from __future__ import annotations
 
 import html
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -43,7 +42,7 @@ _KEPT = frozenset(
         "content",
     }
 )
-_BYLINE = re.compile(r"author|byline|tac-?gia|writer|journalist|nguoi-viet", re.I)
+_BYLINE = lexicon.Pattern(r"<class.writer>")
 _VOID = frozenset({"meta", "img", "br", "hr", "wbr", "col", "area", "track", "param"})
 _MAX_DEPTH = 120
 _TEXT_CHARS = 60

@@ -31,6 +31,8 @@ _MONTHS = "months.json"
 # "<byline.label>" in a template: the point sets it apart from what regular expressions
 # write with such signs.
 _PLACE = re.compile(r"<([a-z_]+\.[a-z_]+)>")
+# "(?<!<class.post>-)": a look behind has one width, so each spelling gets one of its own.
+_NOT_BEHIND = re.compile(r"\(\?<!<([a-z_]+\.[a-z_]+)>(-?)\)")
 _SIGNS = {
     "[": "(?:",
     "]": ")?",
@@ -149,6 +151,10 @@ def source(*keys: str) -> str:
     return "|".join(found[form] for form in sorted(found, key=len, reverse=True))
 
 
+def _not_behind(place: re.Match[str]) -> str:
+    return "".join(f"(?<!{re.escape(word)}{place[2]})" for word in sorted(words(place[1])))
+
+
 class Pattern:
     """A regular expression with lists of the lexicon in it: ``<byline.label>`` stands for
     the forms of that list.
@@ -161,7 +167,8 @@ class Pattern:
 
     @cached_property
     def compiled(self) -> re.Pattern[str]:
-        return re.compile(_PLACE.sub(lambda place: source(place[1]), self.template), self.flags)
+        template = _NOT_BEHIND.sub(_not_behind, self.template)
+        return re.compile(_PLACE.sub(lambda place: source(place[1]), template), self.flags)
 
     # Methods of the compiled pattern, each looked up once: a byline is matched against
     # thirty patterns.

@@ -3,6 +3,7 @@ one reading of them."""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
@@ -42,6 +43,20 @@ SOURCES = {
 }
 #: Compared as they are written.
 AS_WRITTEN = {"firm.kind", "name.degree", "name.like_a_word", "byline.glued", "byline.signed"}
+#: Patterns whose words are no list of names: module -> such words in them.
+NOT_OF_CLASSES = {
+    "extraction.boilerplate": {
+        "article body content story",  # before "widget": a box that an article is built of
+        "author tag topic",  # before "-x": what a post is filed under
+    },
+    "extraction.keywords": {
+        "author section source type",  # before a colon, in a keyword that a machine wrote
+        "section taglist tags wrap",  # one name in its parts
+    },
+    "extraction.regions": {"footer header meta"},  # behind "post-"
+    "selectorsets.lint": {"caption figure picture"},  # in a selector
+    "web.sniff": {"article body main meta section"},  # tags
+}
 MONTHS = json.loads((files(lexicon) / "months.json").read_text(encoding="utf-8"))
 
 
@@ -141,6 +156,31 @@ def test_a_use_of_class_names_finds_its_own_forms(use):
     for form, uses in CLASS_NAMES["names"].items():
         if use in uses and not re.search(r"[~!…]", form):
             assert all(pattern.fullmatch(name) for name in lexicon.spellings(form)), form
+
+
+def test_a_look_behind_knows_names_of_any_length():
+    footer = lexicon.Pattern(r"(?<!<class.post>-)footer")
+    assert footer.search("site-footer") and footer.search("footer")
+    assert not footer.search("entry-footer") and not footer.search("article-footer")
+
+
+@pytest.mark.parametrize("module", SOURCES)
+def test_class_names_stand_in_their_file_alone(module):
+    """A pattern with two of the names as alternatives is a list that will disagree with the file.
+    Names of attributes and of tags, and words before or behind a name of the file, are not meant.
+    """
+    names = {
+        name
+        for form in CLASS_NAMES["names"]
+        if not re.search(r"[~!…]", form) and len(form) > 3
+        for name in lexicon.spellings(form)
+    }
+    written = set()
+    for node in ast.walk(ast.parse(SOURCES[module])):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "|" in node.value:
+            parts = set(re.split(r"[|()?:]+", node.value)) & names
+            written |= {" ".join(sorted(parts))} if len(parts) > 2 else set()
+    assert written <= NOT_OF_CLASSES.get(module.removeprefix("newscrawler."), set())
 
 
 def test_the_names_of_months_keep_to_their_schema():
