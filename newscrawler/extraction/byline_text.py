@@ -287,5 +287,9 @@ def _is_bare_name(block: Block) -> bool:
     if block.tag == "li" or block.tag.startswith("h") or block.link_chars or len(block.text) > 80:
         return False
     names = SIGNED_ROLE.sub("", block.text.partition("/")[0])
-    words = [word for word in re.split(r"[\s,&–-]+", names) if word and word != "và"]
+    words = [
+        word
+        for word in re.split(r"[\s,&–-]+", names)
+        if word and word not in lexicon.words("name.and")
+    ]
     return 2 <= len(words) <= 10 and all(word.isalpha() and word[0].isupper() for word in words)

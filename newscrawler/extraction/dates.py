@@ -11,7 +11,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from functools import lru_cache
+from functools import cache, lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from newscrawler.extraction import lexicon
@@ -60,41 +60,46 @@ _ISO = re.compile(
 )
 _COMPACT = re.compile(r"(?<!\d)(\d{4})(\d{2})(\d{2})(?:T?(\d{2})(\d{2})(\d{2})?)?(?!\d)")
 _OFFSET = re.compile(r"(?:GMT|UTC|Z)?\s*([+-])\s?(\d{1,2})(?::?(\d{2}))?(?!\d)")
-_TIME = re.compile(
-    r"(?<![\d.:/-])([01]?\d|2[0-4])\s?(?::|h|H|：|giờ|時|시|ч)\s?([0-5]\d)"
-    r"(?:\s?(?::|m|phút|分|분|：)\s?([0-5]\d)?)?(?!\d)"
-    r"(?:\s*([AaPp])\.?\s?[Mm](?![a-z])\.?)?"
+_TIME = lexicon.Pattern(
+    r"(?<![\d.:/-])([01]?\d|2[0-4])\s?(?:[:：hH]|<clock.hour>)\s?([0-5]\d)"
+    r"(?:\s?(?:[:：m]|<clock.minute>)\s?([0-5]\d)?)?(?!\d)"
+    r"(?:\s*([AaPp])\.?\s?[Mm](?![a-z])\.?)?",
+    flags=0,
 )
-_DOT_TIME = re.compile(
+_DOT_TIME = lexicon.Pattern(
     r"(?<![\d.:/-])([01]?\d|2[0-3])\.([0-5]\d)(?![\d.])(?:\s*([AaPp])\.?\s?[Mm](?![a-z])\.?)?"
-    r"(?:\s*(?:Uhr|uhr|WIB"
-    r"|h\b))?"
+    r"(?:\s*(?:<clock.behind>|h\b))?",
+    flags=0,
 )
-_HOUR = re.compile(
-    r"(?<![\d.:/-])(\d{1,2})\s*(?:([AaPp])\.?\s?[Mm](?![a-z])\.?|Uhr\b|時|시(?!\w)|h\b(?!\w))"
+_HOUR = lexicon.Pattern(
+    r"(?<![\d.:/-])(\d{1,2})\s*(?:([AaPp])\.?\s?[Mm](?![a-z])\.?"
+    r"|(?:<clock.whole_hour>|h)(?!\w)|<clock.whole_hour_sign>)",
+    flags=0,
 )
-_EAST = re.compile(r"(?<!\d)(\d{4})\s*[年년]\s*(\d{1,2})\s*[月월]\s*(\d{1,2})\s*[日일]?")
+_EAST = lexicon.Pattern(
+    r"(?<!\d)(\d{4})\s*(?:<date.year_sign>)\s*(\d{1,2})\s*(?:<date.month_sign>)\s*(\d{1,2})"
+    r"\s*(?:<date.day_sign>)?"
+)
 _YMD = re.compile(r"(?<!\d)(\d{4})\s?[./-]\s?(\d{1,2})\s?[./-]\s?(\d{1,2})(?!\d)")
 _DMY = re.compile(
     r"(?<![\d:])(\d{1,2})\s?([./\-‐–−])\s?(\d{1,2})\s?[./\-‐–−]\s?(\d{4}|\d{2})(?![\d:])"
 )
-_VIET = re.compile(
-    r"(?<!\d)(\d{1,2})\s*(?:tháng|thg\.?|th\.)\s*(\d{1,2})\s*+(?:(?:,|năm|-|/)\s*+)?(\d{4})(?!\d)",
-    re.I,
+_MONTH_WORD = lexicon.Pattern(
+    r"(?<!\d)(\d{1,2})\s*(?:<date.month_word>|<date.month_word_short>)\s*(\d{1,2})\s*+"
+    r"(?:(?:[,/-]|<date.year_word>)\s*+)?(\d{4})(?!\d)"
 )
 _NAME = r"(?:(?:[^\W\d_]|[\u0300-\u036f\u0900-\u0e7f]){3,24}|[\u0900-\u097f]{2})"
-_DAY_MONTH = re.compile(
-    rf"(?<![\d:.])(\d{{1,2}})(?:\.|st|nd|rd|th|er|re|º|°|ª|η|-го|ú)?\s*+(?:[,\-–/.]\s*+)?"
-    rf"(?:de\s+|di\s+|of\s+|d['’]\s?|del\s+)?"
-    rf"({_NAME})\.?(?:\s*/\s*{_NAME})?\s*+(?:[,\-–/.]\s*+)?(?:de\s+|del\s+|d['’]\s?|в\s+)?"
-    rf"(?:(\d{{4}})(?!\d)|['’](\d{{2}})(?!\d)|(?<=-)(\d{{2}})(?!\d))",
-    re.IGNORECASE,
+_DAY_MONTH = lexicon.Pattern(
+    rf"(?<![\d:.])(\d{{1,2}})(?:\.|<date.ordinal>)?\s*+(?:[,\-–/.]\s*+)?"
+    rf"(?:(?:<date.of_month>)\s+|d['’]\s?)?"
+    rf"({_NAME})\.?(?:\s*/\s*{_NAME})?\s*+(?:[,\-–/.]\s*+)?"
+    rf"(?:(?:<date.of_year>)\s+|d['’]\s?)?"
+    rf"(?:(\d{{4}})(?!\d)|['’](\d{{2}})(?!\d)|(?<=-)(\d{{2}})(?!\d))"
 )
-_MONTH_DAY = re.compile(
-    rf"({_NAME})\.?\s*(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:])\s*,?\s*"
+_MONTH_DAY = lexicon.Pattern(
+    rf"({_NAME})\.?\s*(\d{{1,2}})(?:<date.ordinal_behind_month>)?(?![\d:])\s*,?\s*"
     rf"(?:\d{{1,2}}:\d{{2}}(?:\s*[ap]\.?m\.?)?\s*,?\s*)?"
-    r"(?:(\d{4})(?!\d)|['’](\d{2})(?!\d))",
-    re.IGNORECASE,
+    r"(?:(\d{4})(?!\d)|['’](\d{2})(?!\d))"
 )
 _RFC_SHORT_YEAR = re.compile(r"(?<!\d)(\d{1,2})[\s-]([A-Za-z]{3})[\s-](\d{2})\s+(?=\d{1,2}:\d{2})")
 _DOTNET = re.compile(
@@ -105,36 +110,27 @@ _JS = re.compile(
 )
 # Vietnamese in words, as blogs and phones print it: months, halves of the day, "14g05", "14h:05".
 # On lower-case text: patterns without flags are many times faster to say no.
+_HALVES = "<half.morning>|<half.noon>|<half.afternoon>|<half.night>"
 _VIET_WORDS = tuple(
-    map(
-        re.compile,
-        (
-            r"tháng\s+[^\W\d_]",
-            r" th\.?\s?\d",
-            r"tháng\s+\d{1,2}\s+\d{1,2},",
-            r"\d(?:g|h:)[0-5]\d",
-            r"(?:[0-5]\d(?:\s?phút)?|\d\s?giờ)\s{0,2},?\s{0,2}(?:sa|ch|sáng|trưa|chiều|tối|đêm)"
-            r"(?!\w)",
-        ),
+    lexicon.Pattern(pattern, flags=0)
+    for pattern in (
+        r"(?:<date.month_word>)\s+[^\W\d_]",
+        r" th\.?\s?\d",
+        r"(?:<date.month_word>)\s+\d{1,2}\s+\d{1,2},",
+        r"\d(?:g|h:)[0-5]\d",
+        r"(?:[0-5]\d(?:\s?phút)?|\d\s?giờ)\s{0,2},?\s{0,2}"
+        rf"(?:<half.short_am>|<half.short_pm>|{_HALVES})(?!\w)",
     )
 )
-_VIET_MONTHS = (
-    "(?:một|giêng)", "hai", "ba", "(?:bốn|tư)", "năm", "sáu", "bảy", "tám", "chín",
-    "mười(?! một| hai)", "mười một", "mười hai",
-)  # fmt: skip
-_VIET_MONTH = tuple(
-    (re.compile(rf"\btháng {word}(?!\w)", re.I), f"tháng {month}")
-    for month, word in reversed(tuple(enumerate(_VIET_MONTHS, 1)))
-)
-_VIET_HALF = re.compile(
+_VIET_MONTH = lexicon.Pattern(r"\b(?:<date.month_word>) (<date.month_counted>)(?!\w)")
+_VIET_HALF = lexicon.Pattern(
     r"(?<!\d)(\d{1,2})(\s?(?::|h|giờ)\s?[0-5]\d(?::[0-5]\d)?|\s?giờ)(?:\s?phút)?\s*+(?:,\s*+)?"
-    r"((?-i:SA|CH)|sáng|trưa|chiều|tối|đêm)(?!\w)",
-    re.I,
+    rf"((?-i:SA|CH)|{_HALVES})(?!\w)"
 )
-_ARABIC_HALF = re.compile(r"(?<=\d)\s*(?:مساءً|مساءا|مساء|صباحًا|صباحاً|صباحا|صباح)")
+_AM = lexicon.Pattern(r"(?<=\d)\s*(?:<half.am>)")
+_PM = lexicon.Pattern(r"(?<=\d)\s*(?:<half.pm>)")
 _BUDDHIST = re.compile(r"(?<!\d)(25[4-9]\d)(?!\d)")
 # "3 พ.ค. 67": short months of two letters with dots, and the last two digits of the year.
-_THAI_MONTHS = ("มค", "กพ", "มีค", "เมย", "พค", "มิย", "กค", "สค", "กย", "ตค", "พย", "ธค")
 _THAI_SHORT = re.compile(
     r"(?<!\d)(\d{1,2})\s*((?:มี?|มิ|เม|[กพสตธ])\.?[คพย])\.?\s*(25[4-9]\d|\d{2}(?!\d))(?!\d)"
 )
@@ -214,7 +210,7 @@ def _normal(raw: str) -> str:
     text = unicodedata.normalize("NFC", raw[: 4 * MAX_CHARS])
     if not text.isascii():
         text = "".join(map(_ascii_digit, text))
-        text = _ARABIC_HALF.sub(lambda m: " PM" if "م" in m[0][:2] else " AM", text)
+        text = _AM.sub(" AM", _PM.sub(" PM", text))
     if not text[:4].isdigit():
         lower = text.lower()
         if any(form.search(lower) for form in _VIET_WORDS):
@@ -229,14 +225,23 @@ def _ascii_digit(sign: str) -> str:
 
 def _vietnamese(text: str) -> str:
     """Months in words as numbers, the halves of the day as AM and PM."""
-    for word, number in _VIET_MONTH:
-        text = word.sub(number, text)
+    text = _VIET_MONTH.sub(_viet_month, text)
     text = re.sub(
         r"(?<=\d)\s+th\.?\s?(1[0-2]|0?[1-9])(?=,?\s+\d{4})", r" tháng \1", text, flags=re.I
     )
     text = re.sub(r"\btháng (\d{1,2}) (\d{1,2}),", r"\2 tháng \1", text, flags=re.I)
     text = re.sub(r"(?<!\d)(\d{1,2})(?:g|h:)([0-5]\d)(?!\d)", r"\1:\2", text)
     return _VIET_HALF.sub(_viet_half, text)
+
+
+@cache
+def _months_counted() -> dict[str, int]:
+    counted = enumerate(lexicon.forms("date.month_counted"), 1)
+    return {word: month for month, form in counted for word in lexicon.spellings(form)}
+
+
+def _viet_month(match: re.Match[str]) -> str:
+    return f"tháng {_months_counted()[match[1].casefold()]}"
 
 
 def _viet_half(match: re.Match[str]) -> str:
@@ -247,11 +252,12 @@ def _viet_half(match: re.Match[str]) -> str:
 
 def _half_of_day(hour: int, word: str) -> str:
     """AM, PM or "" for an hour and the part of the day that stands behind it."""
-    is_noon = word == "trưa" and (hour == 12 or hour < 4)
-    is_evening = word == "đêm" and 6 <= hour < 12
-    if word in ("ch", "chiều", "tối") or is_noon or is_evening:
+    if word in lexicon.words("half.noon"):
+        return "PM" if hour == 12 or hour < 4 else ""
+    is_evening = word in lexicon.words("half.night") and 6 <= hour < 12
+    if word in lexicon.words("half.afternoon") | lexicon.words("half.short_pm") or is_evening:
         return "PM"
-    return "AM" if hour <= 12 and word != "trưa" else ""
+    return "AM" if hour <= 12 else ""
 
 
 def _buddhist(text: str) -> str:
@@ -262,11 +268,11 @@ def _buddhist(text: str) -> str:
 
 
 def _thai_day(match: re.Match[str]) -> str:
-    month = match[2].replace(".", "")
-    if month not in _THAI_MONTHS:
+    month = lexicon.months().get(match[2].replace(".", ""))
+    if month is None:
         return match[0]
     year = int(match[3]) if len(match[3]) == 4 else 2500 + int(match[3])
-    return f"{year - 543:04d}-{_THAI_MONTHS.index(month) + 1:02d}-{int(match[1]):02d} "
+    return f"{year - 543:04d}-{month:02d}-{int(match[1]):02d} "
 
 
 def _epoch(number: int, how: Rules) -> When | None:
@@ -379,7 +385,7 @@ def _find_east(text: str, how: Rules) -> Found | None:
 
 
 def _find_viet(text: str, how: Rules) -> Found | None:
-    m = _VIET.search(text)
+    m = _MONTH_WORD.search(text)
     return (*_numbers(m, 3, 2, 1), m.start(), m.end()) if m else None
 
 

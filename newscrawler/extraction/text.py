@@ -25,18 +25,17 @@ _KEY = re.compile(r"[^\W_]+")
 # A line of its own that leads away from the article, in any place.
 _AWAY = lexicon.Pattern(
     r"^\W{0,4}(?:<away.read_also>|>>|→|►|▶|»(?!.*«)|<away.line>|(?:<away.whole_line>)\s*(?:[:：(]|$)"
-    r"|tags?\s*(?::|\n)|\d{1,2}:\d{2} min\b|(?:<away.keywords>)\s*(?::|$)|related\s*:"
-    r"|theo dõi\b.{0,60}\btrên (?:<away.follow>)"
-    r"|この記事は.{0,8}(?:会員|有料)|有料会員(?:に|登録)|残り\s?\d+文字)"
+    r"|(?:<away.tags>)\s*(?::|\n)|\d{1,2}:\d{2} min\b|(?:<away.keywords>)\s*(?::|$)"
+    r"|(?:<away.before_colon>)\s*:"
+    r"|(?:<away.follow_us>)\b.{0,60}\b(?:<away.follow_on>) (?:<away.follow>)"
+    r"|(?:<wall.this_article>).{0,8}(?:<wall.members>)|(?:<wall.rest>)\s?\d+(?:<wall.characters>))"
 )
 # Sentences of an article begin with some of those words as well.
-_SENTENCE_SO = lexicon.Pattern(
-    r"^(?:<away.begins_sentence>|weitere \w+)(?: [\w„“”\"'’(),%-]+){4,}[.!?]$"
-)
+_SENTENCE_SO = lexicon.Pattern(r"^(?:<away.begins_sentence>)(?: [\w„“”\"'’(),%-]+){4,}[.!?]$")
 # Notices at the end: everything from here on is not the article.
 _END = lexicon.Pattern(
     r"^\W{0,3}(?:(?:\d+ )?(?:<end.whole_line>)\W*$|<end.line>|©|\(c\)\s+\d{4}"
-    r"|この記事は.{0,8}(?:会員|有料)限定|(?:<away.keywords>)\s*(?::|$))"
+    r"|(?:<wall.this_article>).{0,8}(?:<wall.members>)(?:<wall.only>)|(?:<away.keywords>)\s*(?::|$))"
 )
 # Titles of boxes: at the end they end the article, in the middle they are one line of boilerplate.
 _BOX = lexicon.Pattern(
@@ -45,22 +44,17 @@ _BOX = lexicon.Pattern(
 # Asks the reader for something and links to it.
 _APPEAL = lexicon.Pattern(
     r"(?=.{0,300}\b(?:<appeal.newsletter>)\b).{0,300}\b(?:<appeal.subscribe>)\b"
-    r"|.{0,160}\b(?:<appeal.find>)\s(?:<appeal.here>)\b|.{0,160}\bhier klicken\b"
-    r"|(?:quý |mời |các )?(?:bạn đọc |độc giả )?(?:đăng ký|tải|theo dõi|tham gia|đặt"
-    r" mua|mua)\b.{0,120}\b(?:tại|vào|ở) đây\b",
+    r"|.{0,160}\b(?:<appeal.find>)\s(?:<appeal.here>)\b|.{0,160}\b(?:<appeal.click>)\b"
+    r"|(?:<appeal.begins>)\b.{0,120}\b(?:<appeal.at_here>)\b",
     re.I | re.S,
 )
 # What the text is filed under, the rest of the line a link.
-_FILED = re.compile(r"^\W{0,3}(?:(?:dòng )?sự kiện|chủ đề|chuyên đề|chuyên mục)\s*:", re.I)
+_FILED = lexicon.Pattern(r"^\W{0,3}(?:<filed.label>)\s*:")
 # The firm that has sent a press release, described by itself behind it.
-_ABOUT = re.compile(
-    r"^\W{0,3}(?:about|über(?: die| das| den)?|à propos de|acerca"
-    r" de|sobre|om|over)\s+(?P<name>\S.{1,50}?)\W*$",
-    re.I,
-)
+_ABOUT = lexicon.Pattern(r"^\W{0,3}(?:<about.firm>)\s+(?P<name>\S.{1,50}?)\W*$")
 _CREDIT = lexicon.Pattern(
-    r"^\W{0,3}(?:<credit.picture>|(?:©|copyright)\s*(?:<credit.agency_behind_copyright>))"
-    r"(?:\s*[:：©/]|\s+(?:via|von|by|credit)\b).{0,140}$|^\W*(?:<credit.whole_line>).{0,60}$"
+    r"^\W{0,3}(?:<credit.picture>|(?:©|<credit.copyright>)\s*(?:<credit.agency_behind_copyright>))"
+    r"(?:\s*[:：©/]|\s+(?:<credit.behind>)\b).{0,140}$|^\W*(?:<credit.whole_line>).{0,60}$"
     r"|.{0,100}/\s?(?:<credit.behind_slash>)\W*$"
 )
 # "... this afternoon. Photo: Jane Doe", "... (Ảnh: TTXVN)": the words of a picture. Longer
@@ -74,14 +68,15 @@ _BYLINE = lexicon.Pattern(
     r"^\W{0,3}(?:(?:<byline.line>)(?:\s*+:)?\s++[^\W\d_][^.!?]{2,70}"
     r"|(?:<byline.line_of_date>)\b[^.!?]{0,60}\d.{0,40}"
     r"|(?:<byline.line_before_colon>)\s*[:：].{2,40}|(?:<byline.line_before_space>)\s.{2,40}"
-    r"|\d+\s*(?:min(?:ute)?s?|phút)\s*(?:read|lesezeit|đọc)?\W*)$"
+    r"|\d+\s*(?:<reading.minutes>)\s*(?:<reading.read>)?\W*)$"
 )
 _DATE_LINE = lexicon.Pattern(
     r"^\W*(?:(?:(?:<date.line_first>)\s+)?(?:<date.line_stated>)(?:\s+(?:<date.line_on>))?[\s:]+)?"
     r"(?:(?:(?:<date.line_weekday_start>)\w{0,20}\s{0,5}\w{0,20}"
-    r"|(?:<date.line_weekday>)(?:-feira)?)[,.]?\s*)?"
+    r"|(?:<date.line_weekday>)(?:<date.line_weekday_end>)?)[,.]?\s*)?"
     r"(?:\d{1,2}:\d{2}(?:[,\s|-]++|\s*+\w{1,4}[,\s|-]++))?(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}"
-    r"|\d{1,2}\.?\s+(?:de\s+)?\w{3,10}\.?,?\s+(?:de\s+)?\d{4}|\w{3,10}\.?\s+\d{1,2},?\s+\d{4}"
+    r"|\d{1,2}\.?\s+(?:(?:<date.line_of>)\s+)?\w{3,10}\.?,?\s+(?:(?:<date.line_of>)\s+)?\d{4}"
+    r"|\w{3,10}\.?\s+\d{1,2},?\s+\d{4}"
     r"|\d{4}-\d\d-\d\d)"
     r"(?:[\s,|@–-]*+(?:(?:<date.line_at>)\s*+)?\d{1,2}[:.h]\d{2}.{0,20})?\W*$"
 )
@@ -94,14 +89,13 @@ _FIRM = lexicon.Pattern(
 )
 # Wire services' and desks' notes under a story.
 _DESK = lexicon.Pattern(
-    r"^\W{0,3}(?:<note.line>|dieser (?:artikel|text|beitrag) (?:ist|erschien|wurde)"
-    r" .{0,30}(?:zuerst|erschienen)"
-    r"|(?:<note.contact>) .{0,40}(?:@|\bon twitter\b|\bat\b .{2,40}@)|if you (?:have|want to)"
-    r" .{0,30}(?:contact|email))"
+    r"^\W{0,3}(?:<note.line>|(?:<note.this_text>) .{0,30}(?:<note.shown_before>)"
+    r"|(?:<note.contact>) .{0,40}(?:@|\b(?:<note.on_network>)\b|\b(?:<note.at>)\b .{2,40}@)"
+    r"|(?:<note.if_you>) .{0,30}(?:<note.write>))"
 )
 _SOURCE_LINE = lexicon.Pattern(
     r"^\W*(?:\(?(?:<source.according_to>)\b.{2,60}\)?|(?:<source.word>)\s*:.{2,60}"
-    r"|\((?:<source.agency_in_brackets>|dpa/\w+|[a-z]{2,4}/[a-z]{2,6})\))\W*$"
+    r"|\((?:<source.agency_in_brackets>|[a-z]{2,4}/[a-z]{2,6})\))\W*$"
 )
 # "Jane Doe is a staff writer at ..." under the text.
 _BIO = lexicon.Pattern(
@@ -112,8 +106,8 @@ SIGNED_ROLE = lexicon.Pattern(
     r"^\W*(?:<signed.label>)\s*:\s*|(?:(?<!\s)\s++)?\([^()]{2,40}\)\s*+$"
     r"|(?<!\s)\s++(?:<signed.done>)\s*+$"
 )
-# Between the names of a signature.
-_BETWEEN_NAMES = ("và", "-", "/", "&", "und", "and", "von", "van", "de")
+# Between the names of a signature, beside words.
+_BETWEEN_NAMES = ("-", "/", "&")
 _SENTENCE_END = re.compile(r"[.!?…。！？:;»”\"'’)]$")
 
 
@@ -437,7 +431,8 @@ def _is_signature(block: Block) -> bool:
     if block.tag == "li" or not 0 < len(text) <= 50 or text[-1] in '.!?:;”"':
         return False
     names = list(filter(None, (part.strip("()[]-,") for part in text.split())))
-    return 1 <= len(names) <= 6 and all(n[0].isupper() or n in _BETWEEN_NAMES for n in names)
+    between = {*_BETWEEN_NAMES, *lexicon.words("signed.between")}
+    return 1 <= len(names) <= 6 and all(n[0].isupper() or n in between for n in names)
 
 
 def _without_repeated_lead(blocks: list[Block]) -> list[Block]:

@@ -42,7 +42,17 @@ SOURCES = {
     for found in iter_modules(package.__path__, f"{package.__name__}.")
 }
 #: Compared as they are written.
-AS_WRITTEN = {"firm.kind", "name.degree", "name.like_a_word", "byline.glued", "byline.signed"}
+AS_WRITTEN = {
+    "byline.glued",
+    "byline.signed",
+    "clock.behind",
+    "clock.whole_hour",
+    "firm.kind",
+    "name.degree",
+    "name.like_a_word",
+}
+#: What the grammar of dates in Vietnamese (month, hour, minute) and Thai (a short April) has itself.
+IN_DATES = {"tháng", "giờ", "phút", "เม"}
 #: Patterns whose words are no list of names: module -> such words in them.
 NOT_OF_CLASSES = {
     "extraction.boilerplate": {
@@ -181,6 +191,27 @@ def test_class_names_stand_in_their_file_alone(module):
             parts = set(re.split(r"[|()?:]+", node.value)) & names
             written |= {" ".join(sorted(parts))} if len(parts) > 2 else set()
     assert written <= NOT_OF_CLASSES.get(module.removeprefix("newscrawler."), set())
+
+
+@pytest.mark.parametrize(("module", "allowed"), [("text", set()), ("dates", IN_DATES)])
+def test_words_of_languages_stand_in_their_files_alone(module, allowed):
+    """Words that ASCII cannot write give themselves away; signs and ranges of letters do not."""
+    tree = ast.parse(SOURCES[f"newscrawler.extraction.{module}"])
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+        and isinstance(node.body[0], ast.Expr)
+    }
+    written = {
+        word
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if id(node) not in docstrings
+        for word in re.findall(r"[^\W\d_]{2,}", re.sub(r"\[[^\]]*\]|\\.", " ", node.value))
+        if not word.isascii()
+    }
+    assert written == allowed
 
 
 def test_the_names_of_months_keep_to_their_schema():
