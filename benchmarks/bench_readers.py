@@ -25,7 +25,7 @@ from newscrawler.store.fold import folded_words
 from newscrawler.store.fulltext.folder import View
 from newscrawler.store.sqlite import LocalStore
 from newscrawler.store.sqlite.job import index_of
-from newscrawler.store.sqlite.read import Reader
+from newscrawler.store.sqlite.read import StoreReader
 from newscrawler.store.sqlite.schema import connect
 
 KINDS = (
@@ -75,7 +75,7 @@ def in_engine() -> list[float]:
 def searches(path: Path, queries: list[Query], readers: int) -> tuple[float, float]:
     """Searches a second and seconds of CPU each."""
     index = index_of(path)
-    made = [Reader(connect(path, create=False), index) for _ in range(readers)]
+    made = [StoreReader(connect(path, create=False), index) for _ in range(readers)]
     started, used = time.perf_counter(), time.process_time()
 
     def work(place: int) -> None:

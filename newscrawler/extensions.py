@@ -47,7 +47,7 @@ from newscrawler.fleet.registry import (
     RegistryUnavailable,
     SiteDelta,
 )
-from newscrawler.fleet.rows import EndedVisit, Place, Rows
+from newscrawler.fleet.rows import EndedVisit, QueueState, Rows
 from newscrawler.frontier import connect
 from newscrawler.frontier.queue import Frontier, FrontierConfig
 from newscrawler.items import Kind, Outcome, Visit
@@ -361,12 +361,12 @@ def _counted_fields(visit: Visit) -> tuple[str, ...]:
     return tuple(f for f in COUNTED_FIELDS if getattr(article, f)) if article is not None else ()
 
 
-def places(report: dict[str, Any]) -> dict[str, Place]:
+def places(report: dict[str, Any]) -> dict[str, QueueState]:
     """The frontier's report by site: sums over a site's domains, the slowest delay, the
     soonest next fetch."""
-    found: dict[str, Place] = {}
+    found: dict[str, QueueState] = {}
     for row in report.get("domains", []):
-        place = found.setdefault(row.get("site") or row["domain"], Place(wait_ms=-1))
+        place = found.setdefault(row.get("site") or row["domain"], QueueState(wait_ms=-1))
         place.queued += row.get("queued", 0)
         place.leased += row.get("leased", 0)
         place.delay_ms = max(place.delay_ms, row.get("delay_ms", 0))

@@ -19,7 +19,7 @@ from newscrawler.extraction.context import PageContext
 from newscrawler.llm import LLM
 from newscrawler.selectorsets import keys
 from newscrawler.selectorsets.generate import Generator
-from newscrawler.selectorsets.jobs import Jobs, Limits
+from newscrawler.selectorsets.jobs import Jobs, ModelBudget
 from newscrawler.selectorsets.store import SelectorStore
 from tests.fixtures_selectors import made_pages
 
@@ -35,7 +35,7 @@ async def work(
         return pages.get(ref)
 
     generator = Generator(
-        SelectorStore(client, Path(folder)), Jobs(client, Limits(), lock_ms=lock_ms), load,
+        SelectorStore(client, Path(folder)), Jobs(client, ModelBudget(), lock_ms=lock_ms), load,
         lambda url: PageContext(site_name="VnExpress", language="vi", zone="Asia/Ho_Chi_Minh"), llm=llm, mode=mode,
     )  # fmt: skip
     print("ready", flush=True)

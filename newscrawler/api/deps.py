@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from newscrawler.api.access import Access
 from newscrawler.api.audit import AuditLog
 from newscrawler.api.cors import Cors
-from newscrawler.api.limits import Limits
+from newscrawler.api.limits import RequestLimits
 from newscrawler.api.probe import data_mark
 from newscrawler.api.rate import Rate
 from newscrawler.crawl.websub import public_url
@@ -58,7 +58,7 @@ class Deps:
 
     store: ArticleStore
     access: Access = field(default_factory=Access)
-    limits: Limits = field(default_factory=Limits)
+    limits: RequestLimits = field(default_factory=RequestLimits)
     cors: Cors = field(default_factory=Cors)
     rate: Rate | None = None  # None: this process counts the requests of a caller for itself
     sites: dict[str, SiteFacts] = field(default_factory=dict)
@@ -130,7 +130,7 @@ def open_deps(settings: BaseSettings, access: Access) -> Deps:
     deps = Deps(
         store=opening.open_article_store(settings),
         access=access,
-        limits=Limits(per_minute=settings.getint("API_REQUESTS_PER_MINUTE")),
+        limits=RequestLimits(per_minute=settings.getint("API_REQUESTS_PER_MINUTE")),
         cors=Cors.parse(settings.get("API_CORS_ORIGINS") or ""),
         settings=settings,
         pictures=open_pictures(settings),

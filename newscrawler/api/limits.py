@@ -21,7 +21,7 @@ _LINGER_BYTES, _LINGER_S = 16_000_000, 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     body_bytes: int = 1_000_000  # the largest form is a selector set in an editor
     login_bytes: int = 8_192  # open to everybody: a token and an address
     search_s: float = 5.0  # of one search, and of waiting for one's turn
@@ -46,7 +46,7 @@ class TooManySearches(Exception):
 class Turns:
     """Lets so many work at once; some more may wait."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: RequestLimits) -> None:
         self._limits = limits
         self._turns = asyncio.Semaphore(limits.searches)
         self._waiting = 0
@@ -80,7 +80,7 @@ class BodyLimit:
     """Counts the bytes of a body while they are read, whatever was announced, and
     stops at the limit."""
 
-    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, limits: RequestLimits) -> None:
         self.app = app
         self.limits = limits
 

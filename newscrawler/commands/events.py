@@ -16,7 +16,7 @@ from newscrawler.crawl import opening
 from newscrawler.frontier import connect
 from newscrawler.frontier.types import FrontierError
 from newscrawler.store.base import ArticleStore
-from newscrawler.store.events import Event, EventSink, EventsRefused, Letter, Outbox, outbox_of
+from newscrawler.store.events import DeadLetter, Event, EventSink, EventsRefused, Outbox, outbox_of
 
 VERBS = {
     "status": ("", "a row per sink: how many events wait for it, and its dead letters"),
@@ -69,7 +69,7 @@ class Command(cli.Command):
                 cli.fail("this article store keeps no events")
             if verb == "status":
                 return await _status(outbox)
-            letters = _chosen(await outbox.letters(), ids, opts.sink)
+            letters = _chosen(await outbox.dead_letters(), ids, opts.sink)
             if verb == "drop":
                 await outbox.forget(letters)
             if verb == "resend":
@@ -102,7 +102,7 @@ def _show(verb: str, answer: Any, as_json: bool) -> None:
             raise SystemExit(1)
 
 
-def _row(letter: Letter) -> dict[str, Any]:
+def _row(letter: DeadLetter) -> dict[str, Any]:
     return {
         "event": letter.event_id,
         "sink": letter.sink,
@@ -112,7 +112,9 @@ def _row(letter: Letter) -> dict[str, Any]:
     }
 
 
-def _chosen(letters: Sequence[Letter], ids: Sequence[str], sink: str | None) -> list[Letter]:
+def _chosen(
+    letters: Sequence[DeadLetter], ids: Sequence[str], sink: str | None
+) -> list[DeadLetter]:
     unknown = sorted(set(ids) - {letter.event_id for letter in letters})
     if unknown:
         raise cli.UsageError(f"no dead letter {unknown[0]}", print_help=False)
@@ -124,7 +126,7 @@ def _chosen(letters: Sequence[Letter], ids: Sequence[str], sink: str | None) -> 
 
 
 async def _status(outbox: Outbox) -> list[dict[str, Any]]:
-    letters = await outbox.letters()
+    letters = await outbox.dead_letters()
     rows = []
     for name, position in sorted((await outbox.cursors()).items()):
         waiting = 0
@@ -144,8 +146,8 @@ async def _status(outbox: Outbox) -> list[dict[str, Any]]:
 
 
 async def _resend(
-    settings: BaseSettings, outbox: Outbox, letters: Sequence[Letter]
-) -> tuple[int, list[tuple[Letter, str]]]:
+    settings: BaseSettings, outbox: Outbox, letters: Sequence[DeadLetter]
+) -> tuple[int, list[tuple[DeadLetter, str]]]:
     """How many were taken, and the others with the reason."""
     if not letters:
         return 0, []

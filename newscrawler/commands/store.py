@@ -131,7 +131,7 @@ def _print_findings(found: Findings, as_json: bool) -> None:
 # ---------------------------------------------------------------- prune
 def _prune(settings: BaseSettings, opts: argparse.Namespace) -> None:
     try:
-        limits = retention.Limits.from_settings(settings)
+        limits = retention.RetentionPeriods.from_settings(settings)
     except ValueError as exc:
         cli.refuse(str(exc))
     if not limits.any:

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from newscrawler.items import Article
 from newscrawler.store.base import ArticleStore, StoreError
-from newscrawler.store.events import Event, EventSink, EventsRefused, Kind, Letter, Outbox
+from newscrawler.store.events import DeadLetter, Event, EventSink, EventsRefused, Kind, Outbox
 
 logger = logging.getLogger(__name__)
 
@@ -284,7 +284,7 @@ class _Line:
             now_ms = time.time_ns() // 1_000_000
             refused = [event for event in events if event.id in exc.reasons]
             await self._outbox.keep(
-                [_letter(self.name, event, exc.reasons[event.id], now_ms) for event in refused]
+                [_dead_letter(self.name, event, exc.reasons[event.id], now_ms) for event in refused]
             )
             logger.error(
                 "Events are refused and kept as dead letters sink=%s events=%d reason=%s",
@@ -300,9 +300,11 @@ class _Line:
         self._failing = why
 
 
-def _letter(sink: str, event: Event, reason: str, now_ms: int) -> Letter:
+def _dead_letter(sink: str, event: Event, reason: str, now_ms: int) -> DeadLetter:
     at_ms = round(event.at.timestamp() * 1000)
-    return Letter(sink, event.article.id, event.version, event.kind, at_ms, reason[:500], now_ms)
+    return DeadLetter(
+        sink, event.article.id, event.version, event.kind, at_ms, reason[:500], now_ms
+    )
 
 
 async def _within(seconds: float, event: asyncio.Event) -> None:

@@ -19,7 +19,7 @@ from newscrawler.crawl.reparse import Choice, Reparser
 from newscrawler.crawl.services import Services
 from newscrawler.items import Visit
 from newscrawler.selectorsets.drift import Alarm, Drift, DriftWatch
-from newscrawler.selectorsets.jobs import Jobs, Limits
+from newscrawler.selectorsets.jobs import Jobs, ModelBudget
 from newscrawler.selectorsets.repairs import Repair, Repairs
 
 logger = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class DriftService:
             await store.note_alarm(alarm)
         if self.regenerates and alarm.what in ("drift", "ready"):
             after = _QUIET_SITE_MS if alarm.what == "drift" else 0
-            await Jobs(services.redis, Limits()).queue_after(alarm.domain, after)
+            await Jobs(services.redis, ModelBudget()).queue_after(alarm.domain, after)
 
     # ------------------------------------------------------------ repair
     async def repair_due(self) -> None:

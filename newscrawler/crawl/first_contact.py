@@ -18,7 +18,7 @@ from newscrawler.crawl.page_context import context_of
 from newscrawler.crawl.polite_fetch import PoliteFetcher
 from newscrawler.crawl.rendering import needs_browser
 from newscrawler.discovery import contact
-from newscrawler.discovery.contact import ArticleSeen, Contact, Page, SeedSeen
+from newscrawler.discovery.contact import ArticleSeen, Contact, SeedSeen, SiteAnswer
 from newscrawler.discovery.seeds import seeds
 from newscrawler.discovery.sites import Site, Sites
 from newscrawler.extraction.document import Document
@@ -193,7 +193,7 @@ class _Visitor:
             self._offer(page)
         return seen
 
-    def _offer(self, page: Page) -> None:
+    def _offer(self, page: SiteAnswer) -> None:
         if page.status == 200:
             self._candidates.update(dict.fromkeys(contact.article_links(page, self._sites)))
 
@@ -218,7 +218,7 @@ class _Visitor:
             return ArticleSeen(url, "dead" if is_gone else "failed", f"status {page.status}")
         return await asyncio.to_thread(read_article, page, self.site, self._selectors)
 
-    async def _get(self, url: str) -> Page:
+    async def _get(self, url: str) -> SiteAnswer:
         """:raises NoTurn: the gate stays closed for longer than PATIENCE_S"""
         host = urls.domain_of(url) or ""
         if host in self._unknown:  # without a network each look-up may take seconds
@@ -231,7 +231,7 @@ class _Visitor:
             if exc.reason == "dns":
                 self._unknown.add(host)
             raise
-        return Page(url, got.url, got.status, got.body, got.header("content-type"), got.hops)
+        return SiteAnswer(url, got.url, got.status, got.body, got.header("content-type"), got.hops)
 
 
 def _failed(url: str, kind: Kind, exc: FetchError) -> SeedSeen:
@@ -239,7 +239,7 @@ def _failed(url: str, kind: Kind, exc: FetchError) -> SeedSeen:
     return SeedSeen(url, str(kind), "refused" if is_refused else "failed", exc.reason)
 
 
-def read_article(page: Page, site: Site, selectors: SelectorSet | None) -> ArticleSeen:
+def read_article(page: SiteAnswer, site: Site, selectors: SelectorSet | None) -> ArticleSeen:
     """The page read twice: with the set, and by the generic chain. Nothing of it is stored."""
     context = context_of(site, fetched=datetime.now(UTC))
     generic = extract(Document(page.body, page.url, page.content_type), context)

@@ -18,7 +18,7 @@ from newscrawler.fleet.ledger import Ledger
 from newscrawler.fleet.nodes import Node, targets
 from newscrawler.fleet.registry import Registry
 from newscrawler.fleet.scaling import Demand
-from newscrawler.fleet.watch import ROUND_S, Limits, Look, Watch
+from newscrawler.fleet.watch import ROUND_S, Look, Watch, WatchLimits
 from newscrawler.frontier import connect
 from newscrawler.frontier.queue import Frontier, FrontierConfig
 from newscrawler.frontier.state_text import open_from
@@ -50,8 +50,8 @@ def need_redis(settings: BaseSettings) -> str:
     return url
 
 
-def limits_of(settings: BaseSettings) -> Limits:
-    return Limits(
+def limits_of(settings: BaseSettings) -> WatchLimits:
+    return WatchLimits(
         start_s=settings.getfloat("FLEET_START_S"),
         drain_s=settings.getfloat("FLEET_DRAIN_S"),
         stuck=Patience(settings.getfloat("FLEET_STUCK_TURN_S"), settings.getfloat("FLEET_STUCK_S")),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from newscrawler.crawl.fleet import Teller
 from newscrawler.fleet.judgement import Fate
-from newscrawler.fleet.ledger import FleetState, State, Wanted
+from newscrawler.fleet.ledger import FleetState, JobState, Wanted
 from newscrawler.fleet.watch import ROUND_S, Look, Watch, backoff_s, crash_text, waits
 from newscrawler.utils.numbers import is_digits
 
@@ -226,7 +226,7 @@ def _is_complete(look: Look) -> bool:
     """What is wanted runs, and nothing else."""
     jobs = look.state.jobs.values()
     target = _target(look)
-    if any(job.state is not State.RUNNING for job in jobs):
+    if any(job.state is not JobState.RUNNING for job in jobs):
         return False
     return target is not None and len(jobs) == target
 
@@ -253,7 +253,7 @@ def _is_renewed(generation: int) -> Callable[[Look], bool]:
 
 def _counts(look: Look) -> str:
     words = [str(job.state) for job in look.state.jobs.values()]
-    parts = [f"{words.count(state)} {state}" for state in State if words.count(state)]
+    parts = [f"{words.count(state)} {state}" for state in JobState if words.count(state)]
     return f"workers: {', '.join(parts) or 'none'}"
 
 

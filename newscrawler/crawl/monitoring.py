@@ -39,7 +39,7 @@ from newscrawler.crawl.fleet import SOON_MS
 from newscrawler.crawl.monitors import reason_of
 from newscrawler.crawl.selector_jobs import GenerationConfig
 from newscrawler.fleet import alarms
-from newscrawler.fleet.alarms import KINDS, Facts, Limits, Room
+from newscrawler.fleet.alarms import KINDS, AlarmThresholds, Facts, Room
 from newscrawler.fleet.history import (
     HOUR_MS,
     WEEKS,
@@ -94,8 +94,8 @@ class MonitorReport:
         return not self.open and not self.undelivered
 
 
-def limits_of(settings: BaseSettings) -> Limits:
-    return Limits(
+def limits_of(settings: BaseSettings) -> AlarmThresholds:
+    return AlarmThresholds(
         errors=settings.getfloat("MONITOR_MAX_ERROR_SHARE"),
         challenges=settings.getfloat("MONITOR_MAX_CHALLENGE_SHARE"),
         duplicates=settings.getfloat("MONITOR_MAX_DUPLICATE_SHARE"),

@@ -143,7 +143,7 @@ def _unpacked(data: bytes) -> SelectorSet:
 
 
 @dataclass(slots=True, eq=False)
-class _Page:
+class _PendingTask:
     task: Task
     cpu_s: float
     answer: asyncio.Future[Html | Feed | Sitemap]
@@ -164,11 +164,11 @@ class ParseProcesses:
             )
             for _ in range(processes)
         ]
-        self._pages: deque[_Page] = deque()  # that no process has yet
-        self._at: dict[Child, list[_Page]] = {child: [] for child in self._children}
+        self._pages: deque[_PendingTask] = deque()  # that no process has yet
+        self._at: dict[Child, list[_PendingTask]] = {child: [] for child in self._children}
         self._open = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._heads: list[_Page] = []  # what was being read at the last look
+        self._heads: list[_PendingTask] = []  # what was being read at the last look
         self._packed: dict[str, tuple[SelectorSet, bytes]] = {}
         self._starting: list[asyncio.Future[Any]] = []
         self._low, self._on_low = -1, lambda: None
@@ -236,7 +236,7 @@ class ParseProcesses:
             raise Unreadable(str(exc)) from exc
 
     async def _called(self, task: Task, cpu_s: float) -> Html | Feed | Sitemap:
-        page = _Page(task, cpu_s, asyncio.get_running_loop().create_future())
+        page = _PendingTask(task, cpu_s, asyncio.get_running_loop().create_future())
         self._pages.append(page)
         self._deal()
         return await page.answer
@@ -256,7 +256,7 @@ class ParseProcesses:
             if self._timer is None and len(self._children) > 1:
                 self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
 
-    def _answered(self, child: Child, page: _Page, call: asyncio.Task[Any]) -> None:
+    def _answered(self, child: Child, page: _PendingTask, call: asyncio.Task[Any]) -> None:
         self._at[child].remove(page)
         if not page.answer.done():
             if call.cancelled():

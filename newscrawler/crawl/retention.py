@@ -40,7 +40,7 @@ _SAMPLES = ("{selectors}:s:*", "{selectors}:wp:*", "{selectors}:direct")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RetentionPeriods:
     """Days; 0 = for ever."""
 
     raw: int = 0
@@ -53,7 +53,7 @@ class Limits:
         return any((self.raw, self.raw_unreferenced, self.versions, self.finished))
 
     @classmethod
-    def from_settings(cls, settings: BaseSettings) -> Limits:
+    def from_settings(cls, settings: BaseSettings) -> RetentionPeriods:
         """:raises ValueError: one is negative, or what is forgotten would be fetched again"""
         names = {
             "raw": "RAW_KEEP_DAYS",
@@ -100,7 +100,7 @@ class _References:
 async def prune(
     settings: BaseSettings,
     store: WholeStore,
-    limits: Limits,
+    limits: RetentionPeriods,
     say: Say,
     *,
     dry_run: bool,
@@ -132,7 +132,7 @@ async def prune(
 
 
 async def _prune_finished(
-    settings: BaseSettings, limits: Limits, now: datetime, dry_run: bool
+    settings: BaseSettings, limits: RetentionPeriods, now: datetime, dry_run: bool
 ) -> int:
     finished = opening.open_finished_store(settings)
     if finished is None:
@@ -180,7 +180,7 @@ class _Keep:
 
     def __init__(
         self,
-        limits: Limits,
+        limits: RetentionPeriods,
         references: _References,
         now: datetime,
         done: Pruned,

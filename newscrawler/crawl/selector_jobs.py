@@ -32,7 +32,7 @@ from newscrawler.items import Article, Outcome, Visit
 from newscrawler.llm import LLM
 from newscrawler.rawstore.errors import RawNotFound, RawStoreUnavailable
 from newscrawler.selectorsets.generate import APPROVALS, MODES, Generator, Result
-from newscrawler.selectorsets.jobs import Jobs, Limits
+from newscrawler.selectorsets.jobs import Jobs, ModelBudget
 from newscrawler.selectorsets.validation import agrees_with
 from newscrawler.web import urls
 
@@ -60,7 +60,7 @@ class GenerationConfig:
     mode: str
     refresh_s: float
     idle_s: float  # how long an otherwise finished crawl waits for jobs
-    limits: Limits
+    limits: ModelBudget
     max_input_chars: int
     watches: bool = True  # SELECTOR_DRIFT
     approval: str = "auto"
@@ -78,7 +78,7 @@ class GenerationConfig:
             raise ValueError(
                 f"SELECTOR_APPROVAL is {approval!r}; it must be one of {', '.join(APPROVALS)}"
             )
-        limits = Limits(
+        limits = ModelBudget(
             calls_per_domain_per_day=settings.getint("LLM_CALLS_PER_DOMAIN_PER_DAY"),
             calls_per_day=settings.getint("LLM_CALLS_PER_DAY"),
             tokens_per_day=settings.getint("LLM_TOKENS_PER_DAY"),
@@ -145,10 +145,10 @@ class SelectorGeneration:
         )
         self._direct: ModelExtractionService | None = None
         if config.mode in ("rules_then_llm", "llm"):
-            desk = ModelExtractionService(
+            service = ModelExtractionService(
                 services, config.limits, self._llm, config.max_input_chars
             )
-            self._direct = desk if desk.is_on else None
+            self._direct = service if service.is_on else None
         self._idle_since: float | None = None
 
     @classmethod
@@ -203,7 +203,9 @@ class SelectorGeneration:
         that it made possible."""
         now = time.monotonic()
         busy = self._job is not None or self._due_since is not None or bool(self._pages)
-        busy = busy or any(desk is not None and desk.busy for desk in (self._drift, self._direct))
+        busy = busy or any(
+            service is not None and service.busy for service in (self._drift, self._direct)
+        )
         self._idle_since = self._idle_since or now
         if busy and now - self._idle_since < self.config.idle_s:
             raise DontCloseSpider

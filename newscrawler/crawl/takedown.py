@@ -382,8 +382,8 @@ class TakeDown:
         await self._remove_remembered(plan, await looking.search_redis(self.client, needles))
 
     async def _remove_remembered(
-        self, plan: Plan, places: list[looking.Place]
-    ) -> list[looking.Place]:
+        self, plan: Plan, places: list[looking.RedisPlace]
+    ) -> list[looking.RedisPlace]:
         """Remembered answers and references go; the other places."""
         left = []
         for place in places:

@@ -226,7 +226,7 @@ def _mend_csv(file: Any, out: Any, needles: Needles) -> int:
 
 # ---------------------------------------------------------------- Redis
 @dataclass(frozen=True, slots=True)
-class Place:
+class RedisPlace:
     """Where in Redis a text stands. ``part``: field, member, entry or id; None = the whole key."""
 
     key: bytes
@@ -234,9 +234,9 @@ class Place:
     part: bytes | None
 
 
-async def search_redis(client: Any, needles: Needles) -> list[Place]:
+async def search_redis(client: Any, needles: Needles) -> list[RedisPlace]:
     """:raises FrontierUnavailable:"""
-    found: list[Place] = []
+    found: list[RedisPlace] = []
     with translated():
         async for key in client.scan_iter(count=1000):
             if _NO_TEXT.match(key):
@@ -244,7 +244,7 @@ async def search_redis(client: Any, needles: Needles) -> list[Place]:
             kind = (await client.type(key)).decode()
             async for part, data in _contents(client, key, kind):
                 if needles.in_bytes(data):
-                    found.append(Place(key, kind, part))
+                    found.append(RedisPlace(key, kind, part))
     return found
 
 
@@ -284,7 +284,7 @@ async def stream_entries(
         start = "(" + entries[-1][0].decode()
 
 
-async def remove(client: Any, place: Place) -> None:
+async def remove(client: Any, place: RedisPlace) -> None:
     with translated():
         if place.part is None:
             await client.delete(place.key)

@@ -41,7 +41,7 @@ _SCHEMA = 1
 
 
 @dataclass(slots=True)
-class Page:
+class SiteAnswer:
     """What came back for an address. ``url`` is the last one; ``hops``: (status, from
     where) of each redirect."""
 
@@ -141,7 +141,7 @@ def _is_answer(seen: SeedSeen | ArticleSeen) -> bool:
 
 
 # ---------------------------------------------------------------- judging one answer
-def judge_seed(page: Page, kind: Kind, site: Site, sites: Sites) -> SeedSeen:
+def judge_seed(page: SiteAnswer, kind: Kind, site: Site, sites: Sites) -> SeedSeen:
     """:param sites: with ``site`` enabled and its home where it is now"""
     seen = SeedSeen(page.asked, str(kind), "ok")
     if page.status != 200:
@@ -162,7 +162,7 @@ def judge_seed(page: Page, kind: Kind, site: Site, sites: Sites) -> SeedSeen:
     return seen
 
 
-def _read_entries(seen: SeedSeen, page: Page, kind: Kind, sites: Sites) -> None:
+def _read_entries(seen: SeedSeen, page: SiteAnswer, kind: Kind, sites: Sites) -> None:
     error, entries, children = _entries(page, kind)
     if children and not entries:
         seen.detail = f"{children} sitemaps"
@@ -178,7 +178,7 @@ def _read_entries(seen: SeedSeen, page: Page, kind: Kind, sites: Sites) -> None:
         seen.state, seen.detail = "empty", f"{len(entries)} entries, no article of the site"
 
 
-def _entries(page: Page, kind: Kind) -> tuple[str, list[tuple[str, datetime | None]], int]:
+def _entries(page: SiteAnswer, kind: Kind) -> tuple[str, list[tuple[str, datetime | None]], int]:
     """What is wrong with the list ("" = nothing), its addresses with their times, and how many
     sitemaps it names."""
     if kind is Kind.FEED:
@@ -189,7 +189,7 @@ def _entries(page: Page, kind: Kind) -> tuple[str, list[tuple[str, datetime | No
     return sitemap.error, entries, len(sitemap.children)
 
 
-def _see_where(seen: SeedSeen, page: Page, kind: Kind, site: Site, sites: Sites) -> None:
+def _see_where(seen: SeedSeen, page: SiteAnswer, kind: Kind, site: Site, sites: Sites) -> None:
     """Where redirects led. The spelling that the crawl asks for is no move, nor is
     the other form of a host."""
     if not page.hops or not seen.is_good:
@@ -215,7 +215,7 @@ def _is_article(url: str, sites: Sites) -> bool:
     return isinstance(link, Link) and link.kind is Kind.ARTICLE
 
 
-def article_links(page: Page, sites: Sites) -> list[str]:
+def article_links(page: SiteAnswer, sites: Sites) -> list[str]:
     """Articles of the site that a page or feed leads to, each once, in its order."""
     if (page.content_type and "xml" in page.content_type) or page.body.lstrip()[:5] == b"<?xml":
         feed = parse_feed(page.body, page.url, page.content_type)
@@ -228,7 +228,7 @@ def article_links(page: Page, sites: Sites) -> list[str]:
     return list(dict.fromkeys(link.url for link in links if link.kind is Kind.ARTICLE))
 
 
-def judge_home(page: Page, site: Site) -> tuple[SeedSeen, Site]:
+def judge_home(page: SiteAnswer, site: Site) -> tuple[SeedSeen, Site]:
     """The home page, and the site with its home where it is now. To another domain it is followed
     only where the redirect is for ever and the page shows the articles that we know the site by;
     else a person has to look."""

@@ -30,7 +30,7 @@ STATE_FILE = "sites-state.json"
 
 
 @dataclass
-class State:
+class OverlayState:
     """The file's content. ``seeds`` of a site: ``{"added": {url: kind}, "removed": [url]}``."""
 
     enabled: dict[str, bool] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class State:
         return entry
 
 
-def read(folder: Path) -> State:
+def read(folder: Path) -> OverlayState:
     """An absent file is no change at all.
 
     :raises SitesError: the file is there and cannot be used; ignoring it would crawl
@@ -67,12 +67,14 @@ def read(folder: Path) -> State:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return State()
+        return OverlayState()
     except (OSError, ValueError) as exc:
         raise SitesError(str(path), "", "", f"cannot be read: {exc}; mend or delete it") from exc
     if not isinstance(data, dict):
         raise SitesError(str(path), "", "", "must be an object; mend or delete it")
-    state = State(**{name: data[name] for name in State.__dataclass_fields__ if name in data})
+    state = OverlayState(
+        **{name: data[name] for name in OverlayState.__dataclass_fields__ if name in data}
+    )
     _check(state, str(path))
     return state
 
@@ -81,7 +83,7 @@ def _is_map_of(kind: type, value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(one, kind) for one in value.values())
 
 
-def _check(state: State, path: str) -> None:
+def _check(state: OverlayState, path: str) -> None:
     if not _is_map_of(bool, state.enabled):
         raise SitesError(path, "", "enabled", "must be an object: site -> true or false")
     if not _is_map_of(bool, state.render):
@@ -100,7 +102,7 @@ def _check(state: State, path: str) -> None:
             )
 
 
-def write(folder: Path, state: State) -> None:
+def write(folder: Path, state: OverlayState) -> None:
     """In one step: a crash leaves the old or the new file. OSError if the folder
     cannot be written."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -121,7 +123,7 @@ def applied(sites: Sites, folder: Path, *, learnt: bool = True) -> Sites:
     state = read(folder)
     if not learnt:
         state.learnt = {}
-    if state == State():
+    if state == OverlayState():
         return sites
     taken = {name for site in sites for name in (site.id, *site.hosts, *site.aliases)}
     own = [
@@ -132,7 +134,7 @@ def applied(sites: Sites, folder: Path, *, learnt: bool = True) -> Sites:
     return sites.replaced([_changed(site, state) for site in [*sites, *own]])
 
 
-def _changed(site: Site, state: State) -> Site:
+def _changed(site: Site, state: OverlayState) -> Site:
     if site.id in state.learnt:
         site = contact.applied(site, state.learnt[site.id])
     entry = state.seeds.get(site.id, {})

@@ -133,7 +133,7 @@ def _check_unique(site: Site, earlier: Iterable[Site], file: str) -> None:
             )
 
 
-class _Reader:
+class _EntryReader:
     """Typed access to one entry; every complaint carries file, site and field."""
 
     def __init__(self, entry: Mapping[str, Any], file: str, site: str) -> None:
@@ -210,7 +210,7 @@ def site_from_dict(entry: Any, file: str = "sites", place: str = "") -> Site:
     if not isinstance(entry, dict):
         raise SitesError(file, place, "", "must be an object")
     name = entry.get("id")
-    read = _Reader(entry, file, name if isinstance(name, str) and name else place)
+    read = _EntryReader(entry, file, name if isinstance(name, str) and name else place)
     unknown = sorted(set(entry) - _KNOWN)
     if unknown:
         raise read.fail(unknown[0], "is not a known field")
@@ -248,7 +248,7 @@ def site_from_dict(entry: Any, file: str = "sites", place: str = "") -> Site:
     return site
 
 
-def _check_places(site: Site, read: _Reader) -> None:
+def _check_places(site: Site, read: _EntryReader) -> None:
     """Every seed must lie on a host of its site, else it would be refused as offsite, silently."""
     allowed = {*site.hosts, *site.aliases}
     for name, seeds in (
@@ -262,7 +262,7 @@ def _check_places(site: Site, read: _Reader) -> None:
                 raise read.fail(name, f"{url} is on no host of the site ({', '.join(site.hosts)})")
 
 
-def _hosts(read: _Reader, home: str) -> tuple[str, ...]:
+def _hosts(read: _EntryReader, home: str) -> tuple[str, ...]:
     hosts = read.texts("hosts") or (urls.domain_of(home),)
     for host in hosts:
         if urls.domain_of(f"http://{host}/") != host:
@@ -272,7 +272,7 @@ def _hosts(read: _Reader, home: str) -> tuple[str, ...]:
     return hosts
 
 
-def _aliases(read: _Reader, hosts: tuple[str, ...]) -> dict[str, str]:
+def _aliases(read: _EntryReader, hosts: tuple[str, ...]) -> dict[str, str]:
     value = read.entry.get("aliases", {})
     if not isinstance(value, dict):
         raise read.fail("aliases", "must be an object: other host -> host")
@@ -286,7 +286,7 @@ def _aliases(read: _Reader, hosts: tuple[str, ...]) -> dict[str, str]:
     return dict(value)
 
 
-def _delay(read: _Reader) -> float:
+def _delay(read: _EntryReader) -> float:
     value = read.entry.get("delay_s", 0)
     if (
         isinstance(value, bool)
@@ -299,21 +299,21 @@ def _delay(read: _Reader) -> float:
     return float(value)
 
 
-def _pages_per_day(read: _Reader) -> int:
+def _pages_per_day(read: _EntryReader) -> int:
     value = read.entry.get("pages_per_day", 0)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**32:
         raise read.fail("pages_per_day", f"must be a whole number, 0 = no quota, not {value!r:.40}")
     return value
 
 
-def _flag(read: _Reader, name: str, default: bool) -> bool:
+def _flag(read: _EntryReader, name: str, default: bool) -> bool:
     value = read.entry.get(name, default)
     if not isinstance(value, bool):
         raise read.fail(name, f"must be true or false, not {value!r:.40}")
     return value
 
 
-def _pattern(read: _Reader) -> tuple[str, int]:
+def _pattern(read: _EntryReader) -> tuple[str, int]:
     pattern = read.text("article_pattern", "")
     group = read.entry.get("id_group", 0)
     if isinstance(group, bool) or not isinstance(group, int) or group < 0:
@@ -327,7 +327,7 @@ def _pattern(read: _Reader) -> tuple[str, int]:
     return pattern, group
 
 
-def _rewrites(read: _Reader) -> tuple[tuple[str, str], ...]:
+def _rewrites(read: _EntryReader) -> tuple[tuple[str, str], ...]:
     value = read.entry.get("path_rewrites", [])
     if not isinstance(value, list):
         raise read.fail("path_rewrites", "must be a list of [pattern, replacement]")
@@ -345,7 +345,7 @@ def _rewrites(read: _Reader) -> tuple[tuple[str, str], ...]:
     return tuple(out)
 
 
-def _zone(read: _Reader) -> str:
+def _zone(read: _EntryReader) -> str:
     zone = read.text("zone", "+07:00")
     try:
         zone_offset_s(zone)
@@ -370,14 +370,14 @@ def zone_offset_s(zone: str) -> int:
     return int((offset or timedelta()).total_seconds())
 
 
-def _confidence(read: _Reader) -> dict[str, str]:
+def _confidence(read: _EntryReader) -> dict[str, str]:
     value = read.entry.get("confidence", {})
     if not isinstance(value, dict) or not all(v in CONFIDENCES for v in value.values()):
         raise read.fail("confidence", f"must be an object: field -> {', '.join(CONFIDENCES)}")
     return dict(value)
 
 
-def _seed_urls(read: _Reader, name: str, kinds: tuple[str, ...]) -> tuple[SeedUrl, ...]:
+def _seed_urls(read: _EntryReader, name: str, kinds: tuple[str, ...]) -> tuple[SeedUrl, ...]:
     value = read.entry.get(name, [])
     if not isinstance(value, list):
         raise read.fail(name, "must be a list")
@@ -387,7 +387,7 @@ def _seed_urls(read: _Reader, name: str, kinds: tuple[str, ...]) -> tuple[SeedUr
             item = {"url": item}
         if not isinstance(item, dict) or not isinstance(item.get("url"), str):
             raise read.fail(name, f'must hold URLs or objects with "url", not {item!r:.60}')
-        inner = _Reader(item, read.file, read.site)
+        inner = _EntryReader(item, read.file, read.site)
         unknown = sorted(set(item) - {"url", "status", "kind", "confidence", "note"})
         if unknown:
             raise read.fail(f"{name}.{unknown[0]}", "is not a known field")

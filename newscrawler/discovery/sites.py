@@ -49,7 +49,7 @@ _OFFSITE, _SCHEME, _TYPE, _TRAP, _AGE = (
 _REFUSALS = {r.reason: r for r in (_TYPE, _TRAP)}
 
 
-class _Place:
+class _SiteHost:
     """What identify needs for one host of one site, compiled."""
 
     __slots__ = (
@@ -85,7 +85,7 @@ class Sites:
         self._sites = {site.id: site for site in sites}
         self.errors = list(errors)
         self._clock = clock
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, _SiteHost] = {}
         for site in self.enabled():
             self._add_places(site)
         for host, place in list(
@@ -98,7 +98,7 @@ class Sites:
 
     def _add_places(self, site: Site) -> None:
         known = _known_urls(site)
-        by_host = {host: _Place(site, host, known) for host in site.hosts}
+        by_host = {host: _SiteHost(site, host, known) for host in site.hosts}
         for host, place in by_host.items():
             self._places.setdefault(host, place)
         for alias, host in site.aliases.items():
@@ -307,7 +307,11 @@ def _listed(
 
 
 def _dated(
-    place: _Place, article_id: str, hint: dict[str, Any] | None, now_s: float, limit: float | None
+    place: _SiteHost,
+    article_id: str,
+    hint: dict[str, Any] | None,
+    now_s: float,
+    limit: float | None,
 ) -> tuple[int, float] | None:
     """(band, score) by the time that the hint or the id tells, (2, 0.0) if neither
     does; None = too old."""
@@ -334,7 +338,7 @@ _BANDS = {
 _FEED_PATH = re.compile(r"(?:\.(?:rss|atom|rdf)|/(?:feed|rss|atom)(?:\.xml)?)/?$", re.I)
 
 
-def _guess(path: str, query: str, place: _Place) -> Kind:
+def _guess(path: str, query: str, place: _SiteHost) -> Kind:
     if path == "/" and not query:
         return Kind.SECTION  # the home of a host beside the main one
     if articles.is_sitemap_name(path) or (

@@ -58,7 +58,7 @@ def find(
     """A list of ``{"url", "caption", "credit"}`` in page order, absolute addresses, each once;
     texts may be "". ``content`` is the article's text with its origin: where a selector set found
     it, pictures are looked for in the elements of ``selectors``, the set."""
-    page = _Page(doc)
+    page = _PictureBoxes(doc)
     found: dict[str, dict[str, str]] = {}
     for node in _captions(doc, content, selectors):
         picture = _picture(page, node)
@@ -140,7 +140,7 @@ def _innermost(nodes: list[LexborNode]) -> Iterator[LexborNode]:
 _PICTURE_BOX = lexicon.Pattern(r"<class.picture_box>")
 
 
-class _Page:
+class _PictureBoxes:
     """What the boxes of one page hold, read once for all captions: they share boxes, and a box may
     have a hundred thousand elements."""
 
@@ -195,7 +195,7 @@ def _first_below(nodes: list[LexborNode], most: int) -> dict[int, list[LexborNod
     return first
 
 
-def _picture(page: _Page, caption: LexborNode) -> dict[str, str] | None:
+def _picture(page: _PictureBoxes, caption: LexborNode) -> dict[str, str] | None:
     """The picture that a caption stands with; None where there is none, or where it announces
     another page."""
     if len(_written(caption)) > LONGEST + LONGEST_CREDIT:
@@ -267,7 +267,7 @@ def _announces(node: LexborNode, box: LexborNode) -> bool:
     return False
 
 
-def _words(page: _Page, caption: LexborNode, box: LexborNode) -> tuple[str, str]:
+def _words(page: _PictureBoxes, caption: LexborNode, box: LexborNode) -> tuple[str, str]:
     """``(caption, credit)``: who made a picture stands in an element of its own, or at the end."""
     said = _written(caption)
     for node in page.credits(box):

@@ -138,7 +138,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AlarmThresholds:
     """By the settings MONITOR_*."""
 
     errors: float = 0.2
@@ -200,10 +200,10 @@ class Facts:
         return None if first is None else Site(self.hours[name], first, self.now_ms, self.worked)
 
 
-Judge = Callable[[Facts, Limits], Iterator[Verdict]]
+Judge = Callable[[Facts, AlarmThresholds], Iterator[Verdict]]
 
 
-def judge(facts: Facts, limits: Limits) -> list[Verdict]:
+def judge(facts: Facts, limits: AlarmThresholds) -> list[Verdict]:
     """All that can be told. Where nothing comes at all no site is blamed for it, and one whose
     visits fail is not told of as silent as well."""
     found = [verdict for one in _FIRST for verdict in one(facts, limits)]
@@ -232,12 +232,12 @@ def listed(facts: Facts) -> set[str]:
 
 
 # ---------------------------------------------------------------- parts and workers
-def away(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def away(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     for part, why in facts.away.items():
         yield Verdict("away", part, why)
 
 
-def full(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def full(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     for room in facts.rooms:
         if not room.size:
             continue
@@ -251,7 +251,7 @@ def full(facts: Facts, limits: Limits) -> Iterator[Verdict]:
         yield Verdict("full", room.name, text if bad else "")
 
 
-def no_worker(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def no_worker(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     if facts.workers is None or facts.is_stopped:
         return
     alive = sum(row["alive"] for row in facts.workers)
@@ -263,7 +263,7 @@ def no_worker(facts: Facts, limits: Limits) -> Iterator[Verdict]:
     yield Verdict("no_worker", ALL, reason)
 
 
-def worker_gone(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def worker_gone(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     for row in facts.workers or ():
         if not row["alive"]:
             yield Verdict(
@@ -281,13 +281,13 @@ def worker_gone(facts: Facts, limits: Limits) -> Iterator[Verdict]:
             yield Verdict("worker_gone", subject, f"{where}: {ended.how}: {ended.why}")
 
 
-def node_gone(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def node_gone(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     """By the watch: its workers may live on, but none can be started or ended there."""
     for node, why in (facts.nodes or {}).items():
         yield Verdict("node_gone", node, "" if facts.is_stopped else why)
 
 
-def no_data(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def no_data(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     if facts.last is None or facts.due is None or facts.is_stopped:
         return
     pages = _summed(facts.last)["pages"]
@@ -307,7 +307,7 @@ def no_data(facts: Facts, limits: Limits) -> Iterator[Verdict]:
         yield Verdict("no_data", "articles", text if silence.is_silent else "")
 
 
-def no_answer(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def no_answer(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     """Since the fleet's first visit: no network, a proxy that refuses, a list of wrong names."""
     visits = sum(sums.pages for sums in facts.sums.values())
     if facts.is_stopped or visits < _FRUITLESS_VISITS:
@@ -322,7 +322,7 @@ def no_answer(facts: Facts, limits: Limits) -> Iterator[Verdict]:
 
 
 # ---------------------------------------------------------------- sites
-def site_silent(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def site_silent(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     for name in facts.sites:
         site = facts.site(name)
         silence = site.silence() if site is not None else None
@@ -340,7 +340,7 @@ def site_silent(facts: Facts, limits: Limits) -> Iterator[Verdict]:
         yield Verdict("site_silent", name, reason)
 
 
-def site_flood(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def site_flood(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     """Not after a time in which the fleet stood still: what was missed then comes at once."""
     this_hour = facts.now_ms // HOUR_MS
     if facts.hour is None or not all(facts.worked(this_hour - back) for back in range(1, 25)):
@@ -357,7 +357,7 @@ def site_flood(facts: Facts, limits: Limits) -> Iterator[Verdict]:
 
 
 # ---------------------------------------------------------------- shares
-def slow(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def slow(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     window = facts.two_hours
     if window is None:
         return
@@ -395,11 +395,11 @@ def _slowest_stage(window: Window) -> str:
     return max(spent, key=lambda stage: spent[stage]) if spent else ""
 
 
-def errors(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def errors(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     yield from _share_of(facts, "errors", limits.errors, limits.site_errors, 10)
 
 
-def challenges(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def challenges(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     yield from _share_of(facts, "challenges", limits.challenges, 0.5, 3)
 
 
@@ -469,7 +469,7 @@ def _worst(window: Window, what: str) -> str:
     return ", ".join([*parts, *(f"{reason} {n}" for reason, n in reasons)])
 
 
-def duplicates(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def duplicates(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     window = facts.two_hours
     if window is None:
         return
@@ -481,7 +481,7 @@ def duplicates(facts: Facts, limits: Limits) -> Iterator[Verdict]:
     yield Verdict("duplicates", ALL, f"{text}: {_worst(window, 'duplicates')}" if bad else "")
 
 
-def field_falls(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def field_falls(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     """Against the floors of the settings for the fleet, against its own past for a site."""
     window = facts.two_hours
     if window is None:
@@ -501,7 +501,7 @@ def field_falls(facts: Facts, limits: Limits) -> Iterator[Verdict]:
 
 
 def _falls_at(
-    facts: Facts, limits: Limits, site: str, counts: Counter[str], name: str
+    facts: Facts, limits: AlarmThresholds, site: str, counts: Counter[str], name: str
 ) -> Iterator[Verdict]:
     before = facts.before.get(site, Counter())
     of, had = counts["articles"], before["articles"]
@@ -515,12 +515,12 @@ def _falls_at(
 
 
 # ---------------------------------------------------------------- the rest
-def drift(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def drift(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     for domain, reason in (facts.drifting or {}).items():
         yield Verdict("drift", domain, reason)
 
 
-def quarantine(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def quarantine(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     before = facts.hour.gauges.get("quarantined") if facts.hour is not None else None
     if facts.quarantined is None or before is None:
         return
@@ -529,14 +529,14 @@ def quarantine(facts: Facts, limits: Limits) -> Iterator[Verdict]:
     yield Verdict("quarantine", ALL, text if grown > limits.quarantine else "")
 
 
-def model_budget(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def model_budget(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     for what, (spent, limit) in (facts.spent or {}).items():
         if limit > 0:
             text = f"{spent:,g} of {limit:,g} {what} of today"
             yield Verdict("model_budget", what, text if spent >= limits.budget * limit else "")
 
 
-def slow_node(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def slow_node(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     """By the mean time of a fetch and of a parsed page, beside the median of the others."""
     if facts.hour is None:
         return
@@ -562,7 +562,7 @@ def slow_node(facts: Facts, limits: Limits) -> Iterator[Verdict]:
         yield Verdict("slow_node", node, "; ".join(said))
 
 
-def own(facts: Facts, limits: Limits) -> Iterator[Verdict]:
+def own(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
     for name, reason in (facts.own or {}).items():
         yield Verdict("monitor", name, reason)
 

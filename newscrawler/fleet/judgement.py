@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from newscrawler.fleet.ledger import Job, State
+from newscrawler.fleet.ledger import Job, JobState
 from newscrawler.fleet.nodes import NodeView
 
 #: Ms after which scrapyd must know a job that it took: it was asked before and after.
@@ -149,7 +149,7 @@ def judge(
         return _silent(job, row, view, is_finished, is_grace)
     if job.is_stuck:
         return Verdict(Fate.STUCK, job.why)
-    if job.state is not State.STARTING:
+    if job.state is not JobState.STARTING:
         return Verdict(Fate.UNKNOWN) if is_grace and not is_finished else Verdict(Fate.ENDED)
     return _not_seen(job, view, is_finished, now_ms - job.started_ms, start_ms)
 

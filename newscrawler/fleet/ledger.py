@@ -62,7 +62,7 @@ ENDED_KEPT = 100
 DEPLOY_S = 600
 
 
-class State(StrEnum):
+class JobState(StrEnum):
     STARTING = "starting"  # scheduled, no heartbeat yet
     RUNNING = "running"
     DRAINING = "draining"  # asked to end
@@ -92,7 +92,7 @@ class Job:
     version: str
     generation: int
     started_ms: int
-    state: State = State.STARTING
+    state: JobState = JobState.STARTING
     since_ms: int = 0  # when this state began
     worker: str = ""  # its id in leases and heartbeats, once it beat
     why: str = ""  # it was asked to end
@@ -280,7 +280,7 @@ class Ledger:
         seconds, micros = await self._run(self.client.time())
         made = [_made(Job, text) for text in jobs.values()]
         for job in made:
-            job.state = State(job.state)
+            job.state = JobState(job.state)
         return FleetState(
             now_ms=int(seconds) * 1000 + int(micros) // 1000,
             leader=text_of(leader or "").partition(" ")[2],

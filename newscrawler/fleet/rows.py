@@ -52,7 +52,7 @@ class EndedVisit:
 
 
 @dataclass(slots=True)
-class Place:
+class QueueState:
     """Where a site's domains stand in the frontier just now."""
 
     queued: int = 0
@@ -84,7 +84,7 @@ class SiteRow:
     last: str = ""  # the newest label, and the newest of an error
     last_error: str = ""
     last_ms: int = 0
-    place: Place | None = None
+    place: QueueState | None = None
 
     def unreachable(self) -> str:
         """What to say of a site of which nothing came ("" = something did, or

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from newscrawler.fleet.judgement import Fate, row_of
-from newscrawler.fleet.ledger import Job, State
+from newscrawler.fleet.ledger import Job, JobState
 from newscrawler.fleet.nodes import NodeView
 from newscrawler.fleet.watch import Look, waits
 
@@ -129,7 +129,7 @@ def _state(look: Look, row: Mapping[str, Any], job: Job | None) -> str:
     if job is None:
         return "running" if row["alive"] else "silent"
     fate = look.verdicts[job.id].fate
-    if fate is Fate.RUNNING and job.state is State.DRAINING:
+    if fate is Fate.RUNNING and job.state is JobState.DRAINING:
         return "draining"
     return _WORDS[fate]
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from newscrawler.fleet import placement, scaling
 from newscrawler.fleet.judgement import Fate, Patience, Verdict, judge, row_of, stuck
-from newscrawler.fleet.ledger import Batch, Ended, FleetState, Job, Ledger, NodeState, State
+from newscrawler.fleet.ledger import Batch, Ended, FleetState, Job, JobState, Ledger, NodeState
 from newscrawler.fleet.nodes import Node, NodeError, NodeView
 from newscrawler.fleet.registry import DRAIN, REPLACED, Registry, RegistryUnavailable
 
@@ -64,7 +64,7 @@ JOB_MARK = "-fleet"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WatchLimits:
     """By the settings FLEET_*."""
 
     start_s: float = 180.0
@@ -100,12 +100,12 @@ class Watch:
         nodes: Mapping[str, Node],
         free_leases: Callable[[Collection[str]], Awaitable[int]],
         demand: Callable[[], Awaitable[scaling.Demand]],
-        limits: Limits | None = None,
+        limits: WatchLimits | None = None,
     ) -> None:
         self.ledger = ledger
         self.registry = registry
         self.nodes = nodes
-        self.limits = limits or Limits()
+        self.limits = limits or WatchLimits()
         self._free_leases = free_leases
         self._demand = demand
         self._views: dict[str, NodeView] = {}
@@ -146,7 +146,7 @@ class Watch:
                 start_ms=round(self.limits.start_s * 1000),
                 is_grace=is_grace,
             )
-            if job.state is State.RUNNING and not is_grace:
+            if job.state is JobState.RUNNING and not is_grace:
                 self._judge_progress(look, job)
         return look
 
@@ -315,7 +315,7 @@ class Watch:
         """Only where its node can end it: of any other there would be two."""
         waited_s = (look.state.now_ms - job.since_ms) / 1000
         return (
-            job.state is State.DRAINING
+            job.state is JobState.DRAINING
             and look.verdicts[job.id].fate is Fate.RUNNING
             and waited_s > self.limits.drain_s
             and job.id in self._view(job.node).jobs
@@ -358,7 +358,7 @@ class Watch:
         state = look.state
         lived_s = (state.now_ms - job.started_ms) / 1000
         why = job.why if verdict.fate is Fate.ENDED and job.why else verdict.why
-        is_asked = job.state is State.DRAINING
+        is_asked = job.state is JobState.DRAINING
         if not is_asked:
             why = await self._with_log(job, why or "it ended by itself")
         ended = Ended(
@@ -423,8 +423,8 @@ class Watch:
             row = row_of(job, look.rows)
             if look.verdicts[job.id].fate is not Fate.RUNNING or row is None:
                 continue
-            if job.state is State.STARTING:
-                job.state, job.since_ms, job.worker = State.RUNNING, state.now_ms, row["id"]
+            if job.state is JobState.STARTING:
+                job.state, job.since_ms, job.worker = JobState.RUNNING, state.now_ms, row["id"]
                 batch.put(job)
             if wanted.previous and job.version == wanted.version:
                 wanted.previous, wanted.failed = "", 0  # it comes up: nothing to go back to
@@ -489,18 +489,18 @@ class Watch:
     # ------------------------------------------------------------ too many, too large, too old
     def _end_some(self, look: Look, batch: Batch) -> None:
         state = look.state
-        here = [job for job in state.jobs.values() if job.state is not State.DRAINING]
+        here = [job for job in state.jobs.values() if job.state is not JobState.DRAINING]
         for job in here:
             if job.node in state.drained:
                 self._ask_to_end(look, batch, job, f"node {job.node} is drained")
-        here = [job for job in here if job.state is not State.DRAINING]
+        here = [job for job in here if job.state is not JobState.DRAINING]
         for job in sorted(here, key=lambda job: -job.started_ms)[: max(0, len(here) - look.target)]:
             self._ask_to_end(look, batch, job, f"{look.target} workers are wanted")
         self._recycle(look, batch)
         self._renew(look, batch)
 
     def _ask_to_end(self, look: Look, batch: Batch, job: Job, why: str, order: str = DRAIN) -> None:
-        job.state, job.since_ms, job.why = State.DRAINING, look.state.now_ms, why
+        job.state, job.since_ms, job.why = JobState.DRAINING, look.state.now_ms, why
         batch.put(job)
         batch.order(job.id, order)
         logger.info("Worker is asked to end job=%s node=%s why=%s", job.id, job.node, why)
@@ -511,9 +511,9 @@ class Watch:
         for job in look.state.jobs.values():
             row = row_of(job, look.rows)
             size = row.get("memory_bytes", 0) if row else 0
-            is_over = bool(limit) and size > limit and job.state is State.RUNNING
+            is_over = bool(limit) and size > limit and job.state is JobState.RUNNING
             self._over[job.id] = self._over.get(job.id, 0) + 1 if is_over else 0
-        if any(job.state is State.DRAINING for job in look.state.jobs.values()):
+        if any(job.state is JobState.DRAINING for job in look.state.jobs.values()):
             return
         for job in look.state.jobs.values():
             if self._over[job.id] >= OVER_ROUNDS:
@@ -537,7 +537,7 @@ class Watch:
         look.messages.append(
             f"restart to version {wanted.version}: {len(jobs) - len(old)} of {look.target} done"
         )
-        is_calm = all(job.state is State.RUNNING for job in jobs) and len(jobs) >= look.target
+        is_calm = all(job.state is JobState.RUNNING for job in jobs) and len(jobs) >= look.target
         if is_calm:
             self._ask_to_end(look, batch, old[0], "restart")
 

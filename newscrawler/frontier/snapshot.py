@@ -153,7 +153,7 @@ def load(
     done = 0
     with _Target(redis_url) as target:
         for path in paths:
-            with _Reader(path, find_binary(binary)) as source:
+            with _SnapshotServer(path, find_binary(binary)) as source:
                 for names in _in_batches(_ours(source), _KEYS):
                     _copy(source, target, names)
                     done += len(names)
@@ -177,7 +177,7 @@ def _copy(source: Any, target: Any, names: list[bytes]) -> None:
         raise SnapshotRefused(f"Redis does not take what is put back: {exc}") from exc
 
 
-class _Reader:
+class _SnapshotServer:
     """A server of our own that has read a file."""
 
     def __init__(self, path: Path, program: str) -> None:

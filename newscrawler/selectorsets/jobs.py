@@ -19,7 +19,7 @@ COOL_DOWN_MS = (15 * 60_000, 2 * 3_600_000, 24 * 3_600_000)
 
 
 @dataclass(frozen=True)
-class Limits:
+class ModelBudget:
     """What the fleet may spend on models; 0 forbids every call. Money in the currency of the
     prices, which are per million tokens; with prices of 0 the limits of money never bite."""
 
@@ -63,7 +63,7 @@ class Jobs:
     def __init__(
         self,
         client: Any,
-        limits: Limits,
+        limits: ModelBudget,
         *,
         lock_ms: int = LOCK_MS,
         clock: Callable[[], float] = time.time,

@@ -51,7 +51,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class ExtractionLimits:
-    """Pages a day, of the fleet and of one site; 0 = none. The model's budget (jobs.Limits)
+    """Pages a day, of the fleet and of one site; 0 = none. The model's budget (jobs.ModelBudget)
     holds beside them."""
 
     pages_per_day: int = 50

@@ -278,7 +278,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class VersionState:
     version: int
     gone: bool
     digest: bytes
@@ -292,7 +292,7 @@ class WholeStore(ArticleStore, Protocol):
         """Every current article once, gone ones too, in an order of the store's own."""
         ...
 
-    async def states(self, ids: Sequence[str]) -> dict[str, State]:
+    async def states(self, ids: Sequence[str]) -> dict[str, VersionState]:
         """Of those that are stored, as they are now."""
         ...
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from newscrawler.items import Article
 from newscrawler.store import codec
-from newscrawler.store.base import Kept, State, StoreRefused, WholeStore
+from newscrawler.store.base import Kept, StoreRefused, VersionState, WholeStore
 
 _BATCH = 100
 COUNTED = ("articles", "gone", "versions")
@@ -86,7 +86,7 @@ async def _copy_batch(
     )
 
 
-def _after(history: list[Article], state: State | None) -> list[Article] | None:
+def _after(history: list[Article], state: VersionState | None) -> list[Article] | None:
     """The versions that the target lacks; None: what it has is none of these."""
     if state is None:
         return history

@@ -107,7 +107,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class DeadLetter:
     """An event that a sink's receiver refused."""
 
     sink: str
@@ -150,13 +150,13 @@ class Outbox(Protocol):
         process that ends or stops to call loses it to another."""
         ...
 
-    async def keep(self, letters: Sequence[Letter]) -> None: ...
-    async def letters(self) -> list[Letter]:
+    async def keep(self, letters: Sequence[DeadLetter]) -> None: ...
+    async def dead_letters(self) -> list[DeadLetter]:
         """Oldest first."""
         ...
 
-    async def read(self, letter: Letter) -> Event | None: ...
-    async def forget(self, letters: Sequence[Letter]) -> None: ...
+    async def read(self, letter: DeadLetter) -> Event | None: ...
+    async def forget(self, letters: Sequence[DeadLetter]) -> None: ...
 
     async def tidy(self, sinks: Sequence[str]) -> None:
         """Drops events that nobody waits for. ``sinks`` are in use; one that was not for a month

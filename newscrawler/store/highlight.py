@@ -215,7 +215,7 @@ def _find(spans: list[_Word], phrases: Iterable[tuple[str, ...]]) -> Marks:
 
 
 @dataclass(slots=True)
-class _Place:
+class _Stretch:
     """A stretch of the text that is marked, the terms that stand there, and whether it follows the
     one before as the two do in the query: neighbours are one mark, as a compound is one word."""
 
@@ -225,14 +225,14 @@ class _Place:
     follows: bool = False
 
 
-def _places(text: str, spans: list[_Span], plan: Plan) -> list[_Place]:
-    places: list[_Place] = []
+def _places(text: str, spans: list[_Span], plan: Plan) -> list[_Stretch]:
+    places: list[_Stretch] = []
     for start, end, number in spans:
         if places and start <= places[-1].end:
             places[-1].end = max(end, places[-1].end)
             places[-1].terms.add(number)
         else:
-            places.append(_Place(start, end, {number}))
+            places.append(_Stretch(start, end, {number}))
     behind = _behind(plan)
     for before, place in pairwise(places):
         is_near = not text[before.end : place.start].strip(" \u00a0")
@@ -246,7 +246,7 @@ def _behind(plan: Plan) -> set[int]:
     return {*range(1, first), *range(first + 1, first + len(plan.any_of))}
 
 
-def _marks(places: list[_Place]) -> Marks:
+def _marks(places: list[_Stretch]) -> Marks:
     marks: Marks = []
     for place in places:
         if place.follows:
@@ -256,7 +256,7 @@ def _marks(places: list[_Place]) -> Marks:
     return marks
 
 
-def _window(text: str, places: list[_Place], words: list[int]) -> tuple[int, int]:
+def _window(text: str, places: list[_Stretch], words: list[int]) -> tuple[int, int]:
     """The best stretch of ``SNIPPET`` characters, moved to word borders.
 
     :param words: how many each term has
@@ -276,7 +276,7 @@ def _window(text: str, places: list[_Place], words: list[int]) -> tuple[int, int
     return start, end
 
 
-def _best(places: list[_Place], words: list[int]) -> tuple[int, int]:
+def _best(places: list[_Stretch], words: list[int]) -> tuple[int, int]:
     """Where the stretch with the most different words of the query begins and ends; of several
     the one in which most of them stand together, then the one with the most marks."""
     best, found = (0, 0, 0), (0, 0)

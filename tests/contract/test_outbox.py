@@ -12,7 +12,7 @@ import pytest
 from newscrawler.crawl.announce import Dispatcher
 from newscrawler.store.base import ArticleStore
 from newscrawler.store.elasticsearch.article_store import ElasticStore
-from newscrawler.store.events import Event, EventsRefused, Letter, Outbox
+from newscrawler.store.events import DeadLetter, Event, EventsRefused, Outbox
 from tests.contract.articles import article, article_id
 from tests.fixtures_redis import until
 
@@ -135,15 +135,15 @@ async def test_what_a_sink_refuses_is_kept_as_a_dead_letter_and_can_be_read(
     await store.put([article("b", "Hai, sửa", "Giá vàng giảm.")])
     await dispatcher.drain(60)
     assert sorted(sink.titles) == ["Ba", "Hai, sửa", "Một"]
-    (letter,) = await outbox.letters()
+    (letter,) = await outbox.dead_letters()
     assert (letter.sink, letter.event_id, letter.reason) == (
         "one", f"{article_id('b')}.1", "too odd",
     )  # fmt: skip
     event = await outbox.read(letter)
     assert event is not None and event.article.title == "Hai", "as it was then"
     await outbox.forget([letter])
-    assert await outbox.letters() == []
-    lost: Any = Letter("one", "0" * 32, 1, "new", 1, "why", 1)
+    assert await outbox.dead_letters() == []
+    lost: Any = DeadLetter("one", "0" * 32, 1, "new", 1, "why", 1)
     assert await outbox.read(lost) is None
     await dispatcher.close()
     assert sink.titles[-1] == "closed"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from newscrawler.store.base import Query, WholeStore
-from newscrawler.store.events import Letter, Outbox
+from newscrawler.store.events import DeadLetter, Outbox
 from newscrawler.store.sqlite import LocalStore
 from tests.contract.articles import article, article_id, filler
 
@@ -28,7 +28,7 @@ async def test_what_is_purged_is_gone_everywhere(store: WholeStore, tmp_path: Pa
     await outbox.begin(["one"])
     for batch in ([FIRST, OTHER], [SECOND, COPY], [LAST]):
         await store.put(batch)
-    await outbox.keep([Letter("one", FIRST.id, 1, "new", 1, "no", 2)])
+    await outbox.keep([DeadLetter("one", FIRST.id, 1, "new", 1, "no", 2)])
     assert await found(store, "riêng") == sorted([FIRST.id, COPY.id])
 
     assert await store.purge([FIRST.id, LAST.id, article_id("never")]) == 2
@@ -36,7 +36,7 @@ async def test_what_is_purged_is_gone_everywhere(store: WholeStore, tmp_path: Pa
     assert await store.get(FIRST.id) is None and await store.find_url(FIRST.url) is None
     assert await store.versions(FIRST.id) == []
     assert await found(store, "riêng") == [COPY.id]
-    assert await outbox.letters() == []
+    assert await outbox.dead_letters() == []
     stats = await store.stats()
     assert (stats["articles"], stats["versions"], stats["clusters"]) == (2, 2, 0)
     assert await store.inspect() == []

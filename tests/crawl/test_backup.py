@@ -139,7 +139,7 @@ def test_what_is_wrong_with_a_backup_is_said_and_nothing_changes(
 async def decide_and_queue(data: Path) -> None:
     """A site switched off and a seed added; a set that a person approved after another; stored
     pages that wait to be read again."""
-    state = overlay.State(enabled={"x.vn": False})
+    state = overlay.OverlayState(enabled={"x.vn": False})
     state.add_seed("x.vn", "https://x.vn/tin.rss", Kind.FEED)
     overlay.write(data, state)
     client: Any = connect(embedded.ensure(data), single=False)
@@ -159,7 +159,7 @@ async def decide_and_queue(data: Path) -> None:
         await client.aclose()
 
 
-def of_people_and_queues(data: Path) -> tuple[overlay.State, dict[bytes, bytes]]:
+def of_people_and_queues(data: Path) -> tuple[overlay.OverlayState, dict[bytes, bytes]]:
     """What no crawl makes again: the operator's sites; sets and what is queued, key by key."""
     with redis.Redis.from_url(embedded.ensure(data)) as client:
         names = [*client.scan_iter("{selectors}*"), *client.scan_iter("{reparse}*")]
@@ -174,7 +174,7 @@ def not_ours(data: Path) -> list[bytes]:
 
 def lose(data: Path, names: Iterable[bytes]) -> None:
     """All of that; and something is there that was not when the backup was made."""
-    overlay.write(data, overlay.State())
+    overlay.write(data, overlay.OverlayState())
     with redis.Redis.from_url(embedded.ensure(data)) as client:
         client.delete(*names)
         client.set("{reparse}:aside", "since the backup")

@@ -242,7 +242,7 @@ def test_without_a_network_one_line_says_so_and_nothing_is_kept(
         tmp_path,
         {**QUICK, "SITES_FILE": known, "BACKOFF_START_S": 600, "ROBOTS_RETRY_S": 600, **nobody},
     )
-    overlay.write(scrapy.data, overlay.State(learnt={"a.vn": {"dead": [f"{home}a.rss"]}}))
+    overlay.write(scrapy.data, overlay.OverlayState(learnt={"a.vn": {"dead": [f"{home}a.rss"]}}))
     done = scrapy.run("sites", "check", "--apply")
     assert done.returncode == 1 and not done.stdout, done.stdout
     lines = [line for line in done.stderr.splitlines() if "sites done; at work" not in line]
@@ -262,7 +262,7 @@ def test_a_site_alone_that_does_not_answer_changes_nothing(
     )
     scrapy = Scrapy(tmp_path, {**QUICK, "SITES_FILE": known})
     before = {"checked": "2026-01-02", "dead": ["https://gone.invalid/a.rss"]}
-    overlay.write(scrapy.data, overlay.State(learnt={"gone.vn": before}))
+    overlay.write(scrapy.data, overlay.OverlayState(learnt={"gone.vn": before}))
     done = scrapy.run("sites", "check", "--apply")
     assert done.returncode == 0, done.stderr
     assert "gone.vn: robots no answer" in done.stderr, "the table says that it did not answer"

@@ -26,7 +26,7 @@ from scrapy.settings import Settings
 from newscrawler.crawl import fleet, fleet_control
 from newscrawler.crawl.fleet_control import Control, FleetRefused
 from newscrawler.fleet import deploy, status
-from newscrawler.fleet.ledger import LEADER, State
+from newscrawler.fleet.ledger import LEADER, JobState
 from newscrawler.fleet.nodes import Node, Target
 from newscrawler.fleet.registry import BEAT_TTL_S
 from newscrawler.fleet.watch import Look
@@ -275,7 +275,7 @@ class Watched:
         def ups() -> list[int]:
             jobs = self.cluster.look().state.jobs.values()
             fresh = [job for job in jobs if job.started_ms >= over.at_ms]
-            return [job.since_ms for job in fresh if job.state is State.RUNNING]
+            return [job.since_ms for job in fresh if job.state is JobState.RUNNING]
 
         up_ms = min(until(ups, "the watch to note who works in its place", timeout=30))
         found_s, up_s = over.at_ms / 1000 - death, up_ms / 1000 - death

@@ -15,7 +15,7 @@ from newscrawler.extraction.context import PageContext
 from newscrawler.llm import LLM
 from newscrawler.selectorsets import keys
 from newscrawler.selectorsets.generate import Generator, Result, StoredPage
-from newscrawler.selectorsets.jobs import Jobs, Limits
+from newscrawler.selectorsets.jobs import Jobs, ModelBudget
 from newscrawler.selectorsets.store import SelectorStore
 from tests.fixtures_selectors import made_pages
 from tests.real_model.server import RealModel
@@ -26,8 +26,8 @@ PRICE_IN, PRICE_OUT = 1.0, 4.0
 TIMEOUT_S = 900.0
 
 
-def limits(**changed: Any) -> Limits:
-    return Limits(calls_per_minute=1000, price_in=PRICE_IN, price_out=PRICE_OUT, **changed)
+def limits(**changed: Any) -> ModelBudget:
+    return ModelBudget(calls_per_minute=1000, price_in=PRICE_IN, price_out=PRICE_OUT, **changed)
 
 
 @dataclass

@@ -34,7 +34,7 @@ from newscrawler.extraction.extract import extract
 from newscrawler.extraction.selectors import SelectorSet, apply
 from newscrawler.items import Article
 from newscrawler.selectorsets import tie_break
-from newscrawler.selectorsets.jobs import Jobs, Limits
+from newscrawler.selectorsets.jobs import Jobs, ModelBudget
 from newscrawler.selectorsets.propose import Proposer
 from newscrawler.selectorsets.samples import distinct, make_sample
 from newscrawler.selectorsets.store import SAMPLE_PAGES, SHADOW_BOUND, SHADOW_PAGES, wilson_lower
@@ -258,7 +258,7 @@ def by_chance(heads: int, tosses: int) -> float:
 
 def judge(name: str, site: Pages, fresh: int) -> Row:
     row = Row(name)
-    proposer = Proposer(Jobs(None, Limits()), None, "rules", 0)
+    proposer = Proposer(Jobs(None, ModelBudget()), None, "rules", 0)
     samples: list[Any] = []
     made = 0
     for want in (SAMPLE_PAGES, 2 * SAMPLE_PAGES, 3 * SAMPLE_PAGES):

@@ -18,7 +18,7 @@ from newscrawler.items import Article, Kind, Outcome, Visit
 from newscrawler.rawstore import READER, RawStore
 from newscrawler.selectorsets.drift import Drift, DriftWatch
 from newscrawler.selectorsets.generate import Generator
-from newscrawler.selectorsets.jobs import Jobs, Limits
+from newscrawler.selectorsets.jobs import Jobs, ModelBudget
 from newscrawler.selectorsets.repairs import Repairs
 from newscrawler.selectorsets.store import SelectorStore
 from newscrawler.store import open_store
@@ -119,7 +119,7 @@ class _Crawl:
             return await asyncio.to_thread(raw.read, ref)
 
         self.generator = Generator(
-            sets, Jobs(client, Limits()), load, lambda url: site.context(), mode="rules"
+            sets, Jobs(client, ModelBudget()), load, lambda url: site.context(), mode="rules"
         )
 
     async def page(self, number: int) -> tuple[str, Truth, bool]:

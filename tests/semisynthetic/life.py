@@ -20,7 +20,7 @@ from newscrawler.items import Article
 from newscrawler.selectorsets import tie_break
 from newscrawler.selectorsets.compare import compare
 from newscrawler.selectorsets.generate import keep_what_fits
-from newscrawler.selectorsets.jobs import Jobs, Limits
+from newscrawler.selectorsets.jobs import Jobs, ModelBudget
 from newscrawler.selectorsets.propose import Proposer
 from newscrawler.selectorsets.samples import Sample, distinct, f1, make_sample, norm, words
 from newscrawler.selectorsets.store import SAMPLE_PAGES, SHADOW_BOUND, SHADOW_PAGES, wilson_lower
@@ -140,7 +140,7 @@ def _same_time(found: Extraction, truth: Truth) -> bool:
 def live(site: Site, fresh: int = 25) -> Life:
     structure = site.structure
     life = Life(structure.id, structure.site, "failed", 0)
-    proposer = Proposer(Jobs(None, Limits()), None, "rules", 0)
+    proposer = Proposer(Jobs(None, ModelBudget()), None, "rules", 0)
     samples: list[Sample] = []
     want = SAMPLE_PAGES
     selectors: SelectorSet | None = None
@@ -206,7 +206,7 @@ def _widened(site: Site, known: SelectorSet, samples: list[Sample], life: Life) 
     is better on all of them."""
     life.reason += f"; {len(samples)} pages, some of other templates"
     result = asyncio.run(
-        Proposer(Jobs(None, Limits()), None, "rules", 0).propose(site.structure.site, samples)
+        Proposer(Jobs(None, ModelBudget()), None, "rules", 0).propose(site.structure.site, samples)
     )
     if result.doc is None:
         return

@@ -18,13 +18,13 @@ from scrapy.settings import Settings
 
 import newscrawler
 from newscrawler.api.deps import Deps
-from newscrawler.api.limits import Limits as ApiLimits
+from newscrawler.api.limits import RequestLimits
 from newscrawler.crawl import fleet, model_extraction, monitoring
 from newscrawler.crawl.decision import VisitRules
 from newscrawler.crawl.ingest import Ingest
 from newscrawler.crawl.opening import frontier_config
 from newscrawler.crawl.parse_process import ParseProcesses
-from newscrawler.crawl.retention import Limits as RetentionLimits
+from newscrawler.crawl.retention import RetentionPeriods
 from newscrawler.crawl.selector_jobs import GenerationConfig
 from newscrawler.crawl.site_choice import domain_policies
 from newscrawler.crawl.webhook import Post
@@ -32,14 +32,14 @@ from newscrawler.discovery.links import LinkFinder
 from newscrawler.discovery.sites import Site, Sites
 from newscrawler.fetch.client import FetchRules
 from newscrawler.fetch.render import RenderRules
-from newscrawler.fleet.alarms import Limits as AlarmLimits
+from newscrawler.fleet.alarms import AlarmThresholds
 from newscrawler.fleet.judgement import Patience
 from newscrawler.fleet.sizing import Plan
-from newscrawler.fleet.watch import Limits as WatchLimits
+from newscrawler.fleet.watch import WatchLimits
 from newscrawler.frontier.types import DomainPolicy, FrontierConfig
 from newscrawler.llm import LLM
 from newscrawler.rawstore import RawStore
-from newscrawler.selectorsets.jobs import Limits as ModelLimits
+from newscrawler.selectorsets.jobs import ModelBudget
 from newscrawler.selectorsets.model_queue import ExtractionLimits
 from newscrawler.spiders.news import visit_rules
 from newscrawler.store import open_store
@@ -62,19 +62,19 @@ def policy() -> DomainPolicy:
 
 #: Class -> one that is made from the settings.
 BUILT: dict[type[Any], Callable[[], Any]] = {
-    AlarmLimits: lambda: monitoring.limits_of(settings()),
+    AlarmThresholds: lambda: monitoring.limits_of(settings()),
     DomainPolicy: policy,
     ExtractionLimits: lambda: model_extraction.limits_of(settings()),
     FetchRules: lambda: FetchRules.from_settings(settings()),
     FrontierConfig: lambda: frontier_config(settings(), loopback_only=False),
-    ModelLimits: lambda: GenerationConfig.of(settings()).limits,
+    ModelBudget: lambda: GenerationConfig.of(settings()).limits,
     GenerationConfig: lambda: GenerationConfig.of(settings()),
     RenderRules: lambda: RenderRules.from_settings(settings()),
-    RetentionLimits: lambda: RetentionLimits.from_settings(settings()),
+    RetentionPeriods: lambda: RetentionPeriods.from_settings(settings()),
     VisitRules: lambda: visit_rules(settings(), None),
     WatchLimits: lambda: fleet.limits_of(settings()),
     Patience: lambda: fleet.limits_of(settings()).stuck,
-    ApiLimits: lambda: ApiLimits(per_minute=settings().getint("API_REQUESTS_PER_MINUTE")),
+    RequestLimits: lambda: RequestLimits(per_minute=settings().getint("API_REQUESTS_PER_MINUTE")),
 }
 #: Parameter of a function or of a class that is no dataclass -> its setting, and the factor between.
 PARAMETERS: dict[tuple[Callable[..., Any], str], tuple[str, float]] = {
@@ -97,12 +97,15 @@ OTHER: dict[tuple[Callable[..., Any], str], str] = {
     (VisitRules, "list_sample"): "off: needs a raw store",
     (DomainPolicy, "cls"): "of the site, not of a setting",
     (DomainPolicy, "group"): "as cls",
-    (AlarmLimits, "coverage"): "off: which fields an article must have is said by who judges them",
+    (
+        AlarmThresholds,
+        "coverage",
+    ): "off: which fields an article must have is said by who judges them",
     (WatchLimits, "worker_memory_bytes"): "off: workers that a test fakes have no memory",
     (WatchLimits, "stuck"): "off: Patience, below",
     (Patience, "turn_s"): "off: a row of a worker is judged by its heartbeat alone",
     (Patience, "visit_s"): "off: as turn_s",
-    (ApiLimits, "per_minute"): "off: a rate needs tokens, which only the setting's server has",
+    (RequestLimits, "per_minute"): "off: a rate needs tokens, which only the setting's server has",
     (LinkFinder, "max_children"): "off: a page that is read by itself shows all of its links",
     (ParseProcesses, "memory_bytes"): "off: a bound of the whole process would hold a test's too",
 }

@@ -35,7 +35,11 @@ OLD = {
     r"selectorstore/": "selectorstore",
     r"links_digest": "links_digest",
     r"hand(?:s|ed)?[ _]out": "hand out",
+    r"(?-i:desk)(?=\s*=|\.[a-z])": "desk",
+    r"(?-i:Letter)(?=[(\]:,)])": "Letter",
 }
+#: Words that several classes were called by; now one at most.
+AMBIGUOUS = ("Limits", "Page", "Place", "Reader", "State")
 #: File -> the old words that it may say, and why.
 STILL = {
     "api/access.py": ("hand out", "tokens, not leases"),
@@ -68,6 +72,14 @@ def files() -> dict[str, str]:
         for name in wanted
         if (ROOT / name).is_file()
     }
+
+
+@pytest.mark.parametrize("name", AMBIGUOUS)
+def test_a_class_of_this_name_is_one_thing(name: str) -> None:
+    glossary = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    assert f"{name} (" in glossary, "the glossary says what to say instead"
+    defined = re.compile(rf"^class _?{name}\b", re.M)
+    assert sum(len(defined.findall(text)) for text in files().values()) <= 1
 
 
 @pytest.mark.parametrize(("pattern", "word"), OLD.items())

@@ -37,9 +37,9 @@ from newscrawler.store.base import (
     QueryError,
     SearchResult,
     SearchTimeout,
-    State,
     StoreRefused,
     StoreUnavailable,
+    VersionState,
 )
 from newscrawler.store.elasticsearch import query as dsl
 from newscrawler.store.elasticsearch import whole
@@ -759,7 +759,7 @@ class ElasticStore:
         return whole.walk(self._server)
 
     async def purge(self, ids: Sequence[str]) -> int:
-        letters = [x for x in await self.outbox.letters() if x.article_id in set(ids)]
+        letters = [x for x in await self.outbox.dead_letters() if x.article_id in set(ids)]
         await self.outbox.forget(letters)
         return await whole.purge(self._server, ids)
 
@@ -770,7 +770,7 @@ class ElasticStore:
         """``rewrite`` changes nothing: the server's files are not looked into."""
         return await whole.scrub(self._server)
 
-    async def states(self, ids: Sequence[str]) -> dict[str, State]:
+    async def states(self, ids: Sequence[str]) -> dict[str, VersionState]:
         return await whole.states(self._server, ids)
 
     async def headlines(self, after: datetime, before: datetime) -> list[Headline]:

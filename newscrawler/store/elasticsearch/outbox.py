@@ -22,7 +22,7 @@ from newscrawler.store import codec
 from newscrawler.store.base import StoreUnavailable
 from newscrawler.store.elasticsearch.connection import Server
 from newscrawler.store.elasticsearch.notes import CLAIM_S, Notes
-from newscrawler.store.events import Batch, Event, Kind, Letter, event_id
+from newscrawler.store.events import Batch, DeadLetter, Event, Kind, event_id
 
 #: Of an index that a cursor does not know (the articles were copied into a new one): what was
 #: stored since the cursor's time, and so much before, is told again, ms.
@@ -153,19 +153,22 @@ class ElasticOutbox:
         await self._notes.let_go()
 
     # ------------------------------------------------------------------ dead letters
-    async def keep(self, letters: Sequence[Letter]) -> None:
+    async def keep(self, letters: Sequence[DeadLetter]) -> None:
         bodies = {
-            _letter_id(x): (x.refused_ms, {name: getattr(x, name) for name in Letter.__slots__})
+            _dead_letter_id(x): (
+                x.refused_ms,
+                {name: getattr(x, name) for name in DeadLetter.__slots__},
+            )
             for x in letters
         }
         for status, reason in await self._notes.write_all(bodies, "letter"):
             if status >= 300:
                 raise StoreUnavailable(f"{self._server.name}: a dead letter is refused: {reason}")
 
-    async def letters(self) -> list[Letter]:
-        return [Letter(**d["_source"]["body"]) for d in await self._notes.all("letter")]
+    async def dead_letters(self) -> list[DeadLetter]:
+        return [DeadLetter(**d["_source"]["body"]) for d in await self._notes.all("letter")]
 
-    async def read(self, letter: Letter) -> Event | None:
+    async def read(self, letter: DeadLetter) -> Event | None:
         docs = await self._server.look(self._server.index, [letter.article_id], ["data", "version"])
         if docs and docs[0]["_source"]["version"] != letter.version:
             docs = await self._server.look(
@@ -175,8 +178,8 @@ class ElasticOutbox:
             return None
         return _event(docs[0]["_source"]["data"], letter.kind, letter.version, letter.at_ms)
 
-    async def forget(self, letters: Sequence[Letter]) -> None:
-        await self._notes.forget([_letter_id(x) for x in letters])
+    async def forget(self, letters: Sequence[DeadLetter]) -> None:
+        await self._notes.forget([_dead_letter_id(x) for x in letters])
 
     async def tidy(self, sinks: Sequence[str]) -> None:
         """Nothing is kept for the events alone."""
@@ -196,7 +199,7 @@ async def shards_of(server: Server) -> list[tuple[str, str, str, int]]:
     return sorted(found)
 
 
-def _letter_id(letter: Letter) -> str:
+def _dead_letter_id(letter: DeadLetter) -> str:
     return f"letter:{letter.sink}:{letter.event_id}"
 
 

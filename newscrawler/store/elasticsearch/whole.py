@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import Any
 
 from newscrawler.store import codec
-from newscrawler.store.base import Headline, Kept, State
+from newscrawler.store.base import Headline, Kept, VersionState
 from newscrawler.store.elasticsearch import query as dsl
 from newscrawler.store.elasticsearch.connection import Server
 
@@ -53,10 +53,10 @@ async def walk(server: Server) -> AsyncIterator[Kept]:
             yield Kept(article, bytes.fromhex(source["digest"]))
 
 
-async def states(server: Server, ids: Sequence[str]) -> dict[str, State]:
+async def states(server: Server, ids: Sequence[str]) -> dict[str, VersionState]:
     found = await server.look(server.index, list(ids), ["version", "gone", "digest"])
     return {
-        doc["_id"]: State(
+        doc["_id"]: VersionState(
             doc["_source"]["version"],
             doc["_source"]["gone"],
             bytes.fromhex(doc["_source"]["digest"]),

@@ -36,7 +36,7 @@ _GROWN, _OLD_S = 1.1, 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class IndexState:
     """``behind``: changes that a search does not find yet. ``problem``: what keeps them from it, ""
     = nothing."""
 
@@ -120,14 +120,14 @@ class FullText:
             time.sleep(pause_s)
             pause_s = min(0.1, pause_s * 1.5)
 
-    def state(self, feed: Feed) -> State:
+    def state(self, feed: Feed) -> IndexState:
         last = feed.last()
         try:
             view = self._look()
         except StoreUnavailable as exc:
-            return State(last, str(exc))
+            return IndexState(last, str(exc))
         done = view.mark.done if view is not None and feed.knows(view.mark) else 0
-        return State(last - done, self.problem() if done < last else "")
+        return IndexState(last - done, self.problem() if done < last else "")
 
     def problem(self) -> str:
         """What the indexer said last, also that of another process."""

@@ -44,7 +44,7 @@ _Best = Callable[[Plan, int], list[_Place]]
 
 
 @dataclass(slots=True)
-class Page:
+class RankedPage:
     """``hits``: numbers of articles and their scores."""
 
     hits: list[tuple[int, float]]
@@ -200,12 +200,12 @@ class Search:
         return float(hits[0][0]) if hits else 0.0
 
     # ------------------------------------------------------------------ hits
-    def page(self, plan: Plan, query: Query, first: Plan) -> Page:
+    def page(self, plan: Plan, query: Query, first: Plan) -> RankedPage:
         """The page asked for. ``first``: the plan as typed, of which ``plan`` was made."""
         end = (query.page + 1) * query.size
         total = self.count(plan)
         if not total:
-            return Page([], 0)
+            return RankedPage([], 0)
         typed = first if first.is_exact and not plan.is_exact and not plan.relaxed else None
         by_date = query.sort == "date" or plan.is_filter_only
 
@@ -227,7 +227,7 @@ class Search:
         shown = found[query.page * query.size : end]
         numbers = self._view.values("n", [place for _, place in shown])
         scores = [0.0 if by_date else score for score, _ in shown]
-        return Page(list(zip(numbers, scores, strict=True)), total, capped)
+        return RankedPage(list(zip(numbers, scores, strict=True)), total, capped)
 
     def _in_tiers(self, plan: Plan, limit: int, best_of: _Best, others_of: _Best) -> list[_Place]:
         """Those that have all words in a row, then the others."""

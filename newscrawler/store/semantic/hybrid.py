@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from newscrawler.store.base import MeaningUsed, Mode, Query, QueryError
-from newscrawler.store.fulltext.search import Page, Search
+from newscrawler.store.fulltext.search import RankedPage, Search
 from newscrawler.store.query_language import Plan
 from newscrawler.store.semantic import fusion
 from newscrawler.store.semantic.fusion import DEPTH
@@ -28,7 +28,7 @@ Members = Callable[[Iterable[int]], dict[int, list[int]]]
 
 @dataclass(slots=True)
 class Found:
-    page: Page
+    page: RankedPage
     mode: Mode
     used: MeaningUsed | None
     only_near: frozenset[int] = frozenset()  # numbers of hits that no word has found
@@ -70,20 +70,20 @@ class Hybrid:
         shown = near[start : start + self.query.size]
         matching = self.search.among(plan, [n for n, _ in shown])
         return Found(
-            Page(shown, len(near), total_is_capped=len(near) == MOST_NEAR),
+            RankedPage(shown, len(near), total_is_capped=len(near) == MOST_NEAR),
             "semantic",
             replace(self._used(""), words=0.0),
             frozenset(n for n, _ in shown if n not in matching),
         )
 
-    def _below(self, plan: Plan, page: Page, near: list[tuple[int, float]]) -> Found:
+    def _below(self, plan: Plan, page: RankedPage, near: list[tuple[int, float]]) -> Found:
         """Those that only meaning finds follow after those that words find."""
         only = self._only_near(plan, near)
         start, end = self._range()
         rest = only[max(0, start - page.total) : max(0, end - page.total)]
-        return self._found(Page([*page.hits, *rest], page.total + len(only)), only)
+        return self._found(RankedPage([*page.hits, *rest], page.total + len(only)), only)
 
-    def _fused(self, plan: Plan, page: Page, near: list[tuple[int, float]]) -> Found:
+    def _fused(self, plan: Plan, page: RankedPage, near: list[tuple[int, float]]) -> Found:
         start, end = self._range()
         most = max(DEPTH, end)
         top = self.search.page(plan, replace(self.query, page=0, size=most), self.first).hits
@@ -99,10 +99,10 @@ class Hybrid:
         if self.query.collapse:
             order = self._alone(order)
         return self._found(
-            Page(order[start:end], page.total + len(only), page.total_is_capped), only
+            RankedPage(order[start:end], page.total + len(only), page.total_is_capped), only
         )
 
-    def _found(self, page: Page, only: list[tuple[int, float]]) -> Found:
+    def _found(self, page: RankedPage, only: list[tuple[int, float]]) -> Found:
         return Found(
             page, "hybrid", replace(self._used(""), found=len(only)), frozenset(n for n, _ in only)
         )

@@ -23,10 +23,10 @@ from newscrawler.store.base import (
     Query,
     QueryError,
     SearchResult,
-    State,
     StoreGone,
     StoreRefused,
     StoreUnavailable,
+    VersionState,
 )
 from newscrawler.web.urls import canonicalize
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from newscrawler.store.semantic.meaning import Meaning
     from newscrawler.store.sqlite.job import Elsewhere, Verb
     from newscrawler.store.sqlite.outbox import SqliteOutbox
-    from newscrawler.store.sqlite.read import Reader
+    from newscrawler.store.sqlite.read import StoreReader
     from newscrawler.store.sqlite.write import Writer
 
 __all__ = ["LocalStore"]
@@ -73,7 +73,7 @@ class LocalStore:
         self._reads = ThreadPoolExecutor(_READERS, "articles-read")
         self._writer: Writer | None = None
         self._connections: list[apsw.Connection] = []
-        self._idle: queue.SimpleQueue[Reader] = queue.SimpleQueue()
+        self._idle: queue.SimpleQueue[StoreReader] = queue.SimpleQueue()
         self._index: FullText | None = None
         self._outbox: SqliteOutbox | None = None
         self._opening = threading.Lock()
@@ -120,7 +120,7 @@ class LocalStore:
         return await self._read(lambda reader: reader.get(article_id))
 
     async def find_url(self, url: str) -> Article | None:
-        def find(reader: Reader) -> Article | None:
+        def find(reader: StoreReader) -> Article | None:
             return reader.find_url(url) or reader.find_url(canonicalize(url) or url)
 
         return await self._read(find)
@@ -201,7 +201,7 @@ class LocalStore:
             for kept in found:
                 yield kept
 
-    async def states(self, ids: Sequence[str]) -> dict[str, State]:
+    async def states(self, ids: Sequence[str]) -> dict[str, VersionState]:
         from newscrawler.store.sqlite import whole
 
         return await self._read(lambda reader: whole.states(reader.connection, ids))
@@ -270,7 +270,7 @@ class LocalStore:
 
         return await self._run(self._writes, run)
 
-    async def _read(self, work: Callable[[Reader], T]) -> T:
+    async def _read(self, work: Callable[[StoreReader], T]) -> T:
         from newscrawler.store.sqlite import schema
 
         def run() -> T:
@@ -285,16 +285,16 @@ class LocalStore:
         return await asyncio.get_running_loop().run_in_executor(pool, run)
 
     @contextmanager
-    def _reader(self) -> Iterator[Reader]:
+    def _reader(self) -> Iterator[StoreReader]:
         try:
             reader = self._idle.get_nowait()
         except queue.Empty:
             from newscrawler.store.sqlite import schema
-            from newscrawler.store.sqlite.read import Reader
+            from newscrawler.store.sqlite.read import StoreReader
 
             # An empty store answers "nothing" instead of failing; an old one has no index yet.
             create = not self._path.is_file() or schema.is_older(self._path)
-            reader = Reader(self._connect(create=create), self._of_index())
+            reader = StoreReader(self._connect(create=create), self._of_index())
         try:
             yield reader
         finally:

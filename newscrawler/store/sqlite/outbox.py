@@ -19,7 +19,7 @@ import apsw
 
 from newscrawler.store import codec
 from newscrawler.store.base import StoreUnavailable
-from newscrawler.store.events import Batch, Event, Kind, Letter
+from newscrawler.store.events import Batch, DeadLetter, Event, Kind
 from newscrawler.store.fulltext.lock import Lock
 from newscrawler.store.sqlite import schema
 from newscrawler.store.transaction import immediate
@@ -98,7 +98,7 @@ class SqliteOutbox:
 
         return await self._run(take)
 
-    async def keep(self, letters: Sequence[Letter]) -> None:
+    async def keep(self, letters: Sequence[DeadLetter]) -> None:
         rows = [
             (x.sink, x.article_id, x.version, x.kind, x.at_ms, x.reason, x.refused_ms)
             for x in letters
@@ -110,19 +110,19 @@ class SqliteOutbox:
 
         await self._run(write)
 
-    async def letters(self) -> list[Letter]:
+    async def dead_letters(self) -> list[DeadLetter]:
         rows: list[Any] = await self._run(
             lambda db: db.execute("SELECT * FROM letter ORDER BY refused_ms, at_ms").fetchall()
         )
-        return [Letter(*row) for row in rows]
+        return [DeadLetter(*row) for row in rows]
 
-    async def read(self, letter: Letter) -> Event | None:
+    async def read(self, letter: DeadLetter) -> Event | None:
         data: bytes | None = await self._run(
             lambda db: db.execute(_ONE, (letter.version, letter.article_id)).get
         )
         return None if data is None else _event(letter.kind, letter.version, letter.at_ms, data)
 
-    async def forget(self, letters: Sequence[Letter]) -> None:
+    async def forget(self, letters: Sequence[DeadLetter]) -> None:
         keys = [(x.sink, x.article_id, x.version, x.kind) for x in letters]
 
         def write(db: apsw.Connection) -> None:

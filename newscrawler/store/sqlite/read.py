@@ -50,7 +50,7 @@ _BY_NUMBER = f"SELECT {_ARTICLE} FROM article a WHERE a.n = ? AND a.gone = 0"
 _MEMBERS = "SELECT n FROM article WHERE cluster = ? AND gone = 0 ORDER BY order_ms, n LIMIT ?"
 
 
-class Reader:
+class StoreReader:
     """One reading connection, used by one thread at a time."""
 
     def __init__(self, connection: apsw.Connection, index: FullText) -> None:

@@ -138,7 +138,7 @@ def connect(path: Path, *, create: bool) -> apsw.Connection:
         return connection
 
 
-class Place:
+class OpenedFile:
     """Which file a connection writes to. SQLite goes on writing to one that was
     deleted, and says nothing."""
 

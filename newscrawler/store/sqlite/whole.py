@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from newscrawler.store import codec
-from newscrawler.store.base import Headline, Kept, State
+from newscrawler.store.base import Headline, Kept, VersionState
 
 #: Examples that a line names.
 _NAMED = 3
@@ -44,14 +44,14 @@ def walk(db: apsw.Connection, after: int, count: int) -> tuple[list[Kept], int]:
     return kept, rows[-1][0] if rows else after
 
 
-def states(db: apsw.Connection, ids: Sequence[str]) -> dict[str, State]:
-    found: dict[str, State] = {}
+def states(db: apsw.Connection, ids: Sequence[str]) -> dict[str, VersionState]:
+    found: dict[str, VersionState] = {}
     for one in ids:
         row: Any = db.execute(
             "SELECT version, gone, digest FROM article WHERE id = ?", (one,)
         ).fetchone()
         if row is not None:
-            found[one] = State(row[0], bool(row[1]), row[2])
+            found[one] = VersionState(row[0], bool(row[1]), row[2])
     return found
 
 

@@ -17,7 +17,7 @@ from newscrawler.store import canonical_duplicates, codec, near_duplicates
 from newscrawler.store.base import PutResult, PutStatus
 from newscrawler.store.sqlite.bands import Bands
 from newscrawler.store.sqlite.changes import Numbers, numbered, present
-from newscrawler.store.sqlite.schema import Place
+from newscrawler.store.sqlite.schema import OpenedFile
 from newscrawler.store.transaction import immediate
 
 #: A key that so many articles hold is of a text or a sentence that a site repeats: the next article
@@ -68,7 +68,7 @@ class Writer:
         self._db = connection
         self._now_ms = now_ms
         self._bands = Bands(connection)
-        self.place = Place(connection.db_filename("main"))
+        self.place = OpenedFile(connection.db_filename("main"))
 
     def put(self, articles: Sequence[Article]) -> list[PutResult]:
         """Articles as from ``codec.cleaned``, none that ``codec.refusal`` refuses.

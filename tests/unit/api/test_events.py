@@ -18,7 +18,7 @@ import redis.asyncio
 from newscrawler.api import listen
 from newscrawler.api.app import create_app
 from newscrawler.api.deps import Deps
-from newscrawler.api.limits import Limits
+from newscrawler.api.limits import RequestLimits
 from newscrawler.api.server import GRACE_S, start_in_thread
 from newscrawler.fleet.registry import Registry
 from newscrawler.store import open_store
@@ -49,7 +49,7 @@ def url(redis_server: str, filled_folder: Path, monkeypatch: pytest.MonkeyPatch)
     deps = Deps(
         store=open_store("", filled_folder),
         registry=Registry(redis.asyncio.Redis.from_url(redis_server)),
-        limits=Limits(listeners=2),
+        limits=RequestLimits(listeners=2),
         clock=lambda: datetime(2026, 8, 1, tzinfo=UTC).timestamp(),
     )
     running = start_in_thread(create_app(deps))

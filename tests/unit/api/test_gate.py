@@ -21,7 +21,7 @@ from newscrawler.api.app import create_app
 from newscrawler.api.cors import Cors
 from newscrawler.api.deps import Deps
 from newscrawler.api.examples import EXAMPLES, TEXTS
-from newscrawler.api.limits import Limits
+from newscrawler.api.limits import RequestLimits
 from newscrawler.api.rate import MOST_CALLERS, Rate
 from newscrawler.api.server import start_in_thread
 from newscrawler.api.tokens import TokenBook
@@ -56,7 +56,7 @@ def server(filled_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
         Deps(
             store=open_store("", filled_folder),
             access=Access(SECRET, host="0.0.0.0", book=TokenBook(folder)),
-            limits=Limits(per_minute=PER_MINUTE),
+            limits=RequestLimits(per_minute=PER_MINUTE),
             cors=Cors.parse(FRIEND),
         )
     )

@@ -19,7 +19,7 @@ import pytest
 from newscrawler.api.access import Access
 from newscrawler.api.app import create_app
 from newscrawler.api.deps import Deps
-from newscrawler.api.limits import Limits
+from newscrawler.api.limits import RequestLimits
 from newscrawler.api.rate import SharedRate
 from newscrawler.api.server import Running, start_in_thread
 from newscrawler.store.base import Query, SearchResult, SearchTimeout
@@ -58,7 +58,7 @@ def store(filled_folder: Path) -> SlowStore:
 
 @pytest.fixture
 def server(store: SlowStore) -> Iterator[Running]:
-    limits = Limits(searches=2, searches_waiting=1, search_s=20)
+    limits = RequestLimits(searches=2, searches_waiting=1, search_s=20)
     deps = Deps(store=store, access=Access(secret=""), sites=SITES, limits=limits)
     running = start_in_thread(create_app(deps))
     yield running
@@ -172,7 +172,7 @@ def test_searches_at_work_are_bounded_and_others_are_served(
 
 def test_a_search_beyond_its_time_is_503(filled_folder: Path) -> None:
     store = LocalStore(filled_folder / "articles.db")
-    deps = Deps(store=store, sites=SITES, limits=Limits(search_s=1e-9))
+    deps = Deps(store=store, sites=SITES, limits=RequestLimits(search_s=1e-9))
     running = start_in_thread(create_app(deps))
     try:
         answer = httpx.get(running.url + "/api/search?q=tin")
@@ -184,12 +184,12 @@ def test_a_search_beyond_its_time_is_503(filled_folder: Path) -> None:
 
 def test_sqlite_is_interrupted_in_the_middle_of_a_statement(filled_folder: Path) -> None:
     from newscrawler.store.sqlite import job, schema
-    from newscrawler.store.sqlite.read import Reader
+    from newscrawler.store.sqlite.read import StoreReader
 
     path = filled_folder / "articles.db"
     connection = schema.connect(path, create=False)
     index = job.index_of(path)
-    reader = Reader(connection, index)
+    reader = StoreReader(connection, index)
     endless = (
         "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
     )

@@ -27,7 +27,7 @@ from newscrawler.extraction.extract import extract
 from newscrawler.extraction.grounding import NotGrounded, Visible
 from newscrawler.llm import BREAKER_FAILURES, LENGTH_KEPT_S, LLM
 from newscrawler.rawstore import RawStore
-from newscrawler.selectorsets.jobs import Jobs, Limits
+from newscrawler.selectorsets.jobs import Jobs, ModelBudget
 from newscrawler.selectorsets.model_queue import (
     ExtractionLimits,
     ModelQueue,
@@ -80,7 +80,7 @@ class Bench:
             selectors=SelectorStore(client, folder / "sets"),
             redis=client,
         )
-        self.limits, self.budget = ExtractionLimits(), Limits()
+        self.limits, self.budget = ExtractionLimits(), ModelBudget()
         self.max_input_chars = 90_000
 
     def queue(self) -> ModelQueue:
@@ -138,7 +138,7 @@ async def test_a_grounded_answer_is_stored(bench: Bench, scripted_llm: ScriptedL
     assert await bench.client.xlen(STREAM) == 1, "told as any other new article"
     assert (bench.stats[metrics.ARTICLES_NEW], bench.stats["article/field/authors"]) == (1, 1)
     assert await bench.run() == "", "it does not wait any more"
-    assert (await Jobs(bench.client, Limits(), clock=lambda: bench.clock).spent())[
+    assert (await Jobs(bench.client, ModelBudget(), clock=lambda: bench.clock).spent())[
         f"direct:{SITE}"
     ] == 1
 
@@ -191,17 +191,17 @@ async def test_a_spent_budget_asks_nobody_and_the_page_waits(
 ) -> None:
     scripted_llm.script = [dumps(ANSWER)]
     for limits, budget in (
-        (ExtractionLimits(pages_per_domain_per_day=0), Limits()),
-        (ExtractionLimits(pages_per_day=0), Limits()),
-        (ExtractionLimits(), Limits(calls_per_day=0)),
-        (ExtractionLimits(), Limits(money_per_day=0.000001, price_in=10.0)),
+        (ExtractionLimits(pages_per_domain_per_day=0), ModelBudget()),
+        (ExtractionLimits(pages_per_day=0), ModelBudget()),
+        (ExtractionLimits(), ModelBudget(calls_per_day=0)),
+        (ExtractionLimits(), ModelBudget(money_per_day=0.000001, price_in=10.0)),
     ):
         bench.limits, bench.budget = limits, budget
         assert await bench.run(story_page()) == "budget", (limits, budget)
         assert scripted_llm.requests == [] and await bench.queue().waiting() == 1
         assert await bench.run() == "", "not at once again"
         bench.clock += 2 * 3600
-    bench.limits, bench.budget = ExtractionLimits(), Limits()
+    bench.limits, bench.budget = ExtractionLimits(), ModelBudget()
     assert await bench.run() == "grounded"
 
 
@@ -222,7 +222,7 @@ async def test_two_pages_a_site_and_day(bench: Bench, scripted_llm: ScriptedLLM)
 
 async def test_a_server_that_is_away_is_left_alone(bench: Bench, scripted_llm: ScriptedLLM) -> None:
     scripted_llm.script = ["status:500"]
-    bench.limits, bench.budget = ExtractionLimits(50, 50), Limits(calls_per_domain_per_day=50)
+    bench.limits, bench.budget = ExtractionLimits(50, 50), ModelBudget(calls_per_domain_per_day=50)
     for _ in range(2):
         assert await bench.run(story_page()) == "server"
         assert await bench.queue().waiting() == 1

@@ -22,7 +22,7 @@ from newscrawler import settings as project
 from newscrawler.crawl import rendering
 from newscrawler.crawl.first_contact import read_article
 from newscrawler.crawl.rendering import Rendering, _Hosts
-from newscrawler.discovery.contact import Page
+from newscrawler.discovery.contact import SiteAnswer
 from newscrawler.discovery.sites import Sites
 from newscrawler.fetch.address_guard import parse_networks
 from newscrawler.fetch.browser import find_browser
@@ -244,6 +244,6 @@ def test_a_command_says_what_a_crawl_reads_with_a_browser(
     line = rendering.unrendered(Settings(), url, body)
     assert ("without its scripts" in line) == needs
     assert rendering.unrendered(Settings(), "https://unknown.vn/x", FULL) == ""
-    seen = read_article(Page(url, url, 200, body, "text/html", []), site, None)
+    seen = read_article(SiteAnswer(url, url, 200, body, "text/html", []), site, None)
     if body == SHELL:
         assert seen.state == "not article" and ("without its scripts" in seen.detail) == needs

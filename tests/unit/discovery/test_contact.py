@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from newscrawler.discovery import contact, overlay
-from newscrawler.discovery.contact import ArticleSeen, Contact, Page, SeedSeen
+from newscrawler.discovery.contact import ArticleSeen, Contact, SeedSeen, SiteAnswer
 from newscrawler.discovery.sitefile import SeedUrl, Site, SitesError
 from newscrawler.discovery.sites import Sites
 from newscrawler.items import Kind
@@ -39,10 +39,12 @@ def feed(*urls: str) -> bytes:
     return f'<?xml version="1.0"?><rss version="2.0"><channel>{items}</channel></rss>'.encode()
 
 
-def page(url: str, body: bytes, status: int = 200, *, asked: str = "", hop: int = 301) -> Page:
+def page(
+    url: str, body: bytes, status: int = 200, *, asked: str = "", hop: int = 301
+) -> SiteAnswer:
     hops = [(hop, asked)] if asked else []
     kind = "application/rss+xml" if body[:5] == b"<?xml" else "text/html; charset=utf-8"
-    return Page(asked or url, url, status, body, kind, hops)
+    return SiteAnswer(asked or url, url, status, body, kind, hops)
 
 
 @pytest.mark.parametrize(("links", "state"), [(0, "empty"), (2, "empty"), (3, "ok"), (50, "ok")])
@@ -82,7 +84,7 @@ def test_a_section_shows_articles_of_its_site(links: int, state: str) -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_feed(answer: Page, state: str, detail: str) -> None:
+def test_a_feed(answer: SiteAnswer, state: str, detail: str) -> None:
     seen = contact.judge_seed(answer, Kind.FEED, SITE, SITES)
     assert seen.state == state and detail in seen.detail, seen
     assert not detail or seen.detail
@@ -147,7 +149,7 @@ def test_only_what_is_proved_changes_a_site() -> None:
 
 
 def test_what_an_operator_did_comes_after_what_was_learnt(tmp_path: Path) -> None:
-    state = overlay.State(learnt={"a.vn": contact.learnt(whole())})
+    state = overlay.OverlayState(learnt={"a.vn": contact.learnt(whole())})
     state.remove_seed("a.vn", "https://a.vn/tin.rss")
     overlay.write(tmp_path, state)
     kept = overlay.applied(SITES, tmp_path).get("a.vn")

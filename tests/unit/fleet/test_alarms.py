@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from newscrawler.fleet.alarms import Facts, Limits, node_gone, worker_gone
+from newscrawler.fleet.alarms import AlarmThresholds, Facts, node_gone, worker_gone
 from newscrawler.fleet.ledger import Ended, Job, replaced
 
 NOW = 1_790_000_000_000
@@ -23,7 +23,7 @@ def job(name: str, started_ms: int, *, beat: bool = True) -> Job:
 
 def told(ended: list[Ended], jobs: list[Job], now_ms: int = NOW) -> list[str]:
     facts = Facts(now_ms, workers=[], ended=ended, replaced=replaced(ended, jobs))
-    return [verdict.subject for verdict in worker_gone(facts, Limits())]
+    return [verdict.subject for verdict in worker_gone(facts, AlarmThresholds())]
 
 
 def test_it_is_over_when_its_successor_works() -> None:
@@ -71,7 +71,7 @@ def test_a_node_that_does_not_answer_is_told_unless_the_fleet_was_stopped() -> N
     nodes = {"a": "", "b": "node b (http://b:6800) cannot be reached: connection refused"}
 
     def told_nodes(**facts: Any) -> list[str]:
-        return [v.subject for v in node_gone(Facts(NOW, **facts), Limits()) if v.reason]
+        return [v.subject for v in node_gone(Facts(NOW, **facts), AlarmThresholds()) if v.reason]
 
     assert told_nodes(nodes=nodes) == ["b"] == told_nodes(nodes=nodes, wanted=2)
     assert told_nodes(nodes=nodes, wanted=0) == [], "the operator may switch it off then"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from newscrawler.fleet.judgement import KNOWN_MS, Fate, Patience, end_s, judge, row_of, stuck
-from newscrawler.fleet.ledger import Job, State
+from newscrawler.fleet.ledger import Job, JobState
 from newscrawler.fleet.nodes import NodeView
 
 NOW = 1_000_000
@@ -21,7 +21,7 @@ FORGOT = NodeView("a")
 AWAY = NodeView("a", "node a cannot be reached")
 
 
-def job(state: State = State.RUNNING, age_ms: int = 30_000) -> Job:
+def job(state: JobState = JobState.RUNNING, age_ms: int = 30_000) -> Job:
     return Job("job", "a", "v1", 0, NOW - age_ms, state)
 
 
@@ -41,7 +41,7 @@ def job(state: State = State.RUNNING, age_ms: int = 30_000) -> Job:
     ],
 )
 def test_a_worker_that_ran(row: Any, view: NodeView, fate: Fate) -> None:
-    for state in (State.RUNNING, State.DRAINING):
+    for state in (JobState.RUNNING, JobState.DRAINING):
         verdict = judge(job(state), row, view, NOW, start_ms=START_MS, is_grace=False)
         assert verdict.fate is fate
         assert bool(verdict.why) == (fate in (Fate.DIED, Fate.STUCK))
@@ -63,7 +63,7 @@ def test_a_worker_that_ran(row: Any, view: NodeView, fate: Fate) -> None:
     ],
 )
 def test_a_worker_that_was_never_heard(view: NodeView, age_ms: int, fate: Fate) -> None:
-    started = job(State.STARTING, age_ms)
+    started = job(JobState.STARTING, age_ms)
     verdict = judge(started, None, view, NOW, start_ms=START_MS, is_grace=False)
     assert verdict.fate is fate
     if fate is Fate.NOT_STARTED:
@@ -71,7 +71,7 @@ def test_a_worker_that_was_never_heard(view: NodeView, age_ms: int, fate: Fate) 
 
 
 def test_a_full_node_is_named_as_the_reason() -> None:
-    late = job(State.STARTING, START_MS + 1)
+    late = job(JobState.STARTING, START_MS + 1)
     verdict = judge(late, None, QUEUED, NOW, start_ms=START_MS, is_grace=False)
     assert "max_proc" in verdict.why
 
@@ -85,7 +85,7 @@ def test_after_a_restart_of_redis_silence_proves_nothing() -> None:
 
 
 def test_a_worker_is_known_by_its_job_before_its_id_was_noted() -> None:
-    fresh = Job("12345678-fleet", "a", "v1", 0, NOW, State.STARTING)
+    fresh = Job("12345678-fleet", "a", "v1", 0, NOW, JobState.STARTING)
     rows = {
         "h-7-00000000": {"id": "h-7-00000000", "alive": True, "job": ""},
         "h-8-12345678": {"id": "h-8-12345678", "alive": False},

@@ -12,15 +12,15 @@ from newscrawler.fleet.ledger import (
     Batch,
     Ended,
     Job,
+    JobState,
     Ledger,
     NodeState,
-    State,
     Wanted,
 )
 from newscrawler.fleet.registry import DRAIN, REPLACED, Beat, Registry, RegistryUnavailable
 from newscrawler.frontier import connect
 
-JOB = Job("11111111-fleet", "a", "v1", 0, 5, State.STARTING, 5)
+JOB = Job("11111111-fleet", "a", "v1", 0, 5, JobState.STARTING, 5)
 
 
 def put(job: Job = JOB) -> Batch:
@@ -80,7 +80,7 @@ async def test_what_was_written_is_read(r: Any) -> None:
     await ledger.drain("b", True)
     await ledger.want(Wanted(2, 4, "v1", args=[["setting", "A=b=c"]]), 99)
     state = await ledger.read()
-    assert state.jobs == {JOB.id: JOB} and state.jobs[JOB.id].state is State.STARTING
+    assert state.jobs == {JOB.id: JOB} and state.jobs[JOB.id].state is JobState.STARTING
     assert state.nodes["a"].last_error == "Lỗi" and state.nodes["a"].crashes == 3
     assert state.drained == {"b"} and state.leader == "one"
     assert (state.wanted.least, state.wanted.args) == (2, [["setting", "A=b=c"]])

@@ -17,7 +17,7 @@ from newscrawler.fleet.progress import (
     print_summary,
     render,
 )
-from newscrawler.fleet.rows import EndedVisit, Place, Rows
+from newscrawler.fleet.rows import EndedVisit, QueueState, Rows
 
 
 class Terminal(io.StringIO):
@@ -98,7 +98,7 @@ def test_a_site_that_answered_before_is_not_called_unreachable() -> None:
 def test_the_display_has_a_row_per_site_and_what_comes_next() -> None:
     rows = crawl(("a.vn", "DONE", ""), ("b.vn", "CHALLENGE", "cookie"), ("c.vn", "RETRY", "dns"))
     rows.row("d.vn")
-    rows.by_site["a.vn"].place = Place(queued=12, delay_ms=2500, wait_ms=1400)
+    rows.by_site["a.vn"].place = QueueState(queued=12, delay_ms=2500, wait_ms=1400)
     text = drawn(rows)
     lines = {line.split()[0]: line for line in text.splitlines() if line.split()}
     assert "12.3 pages/s" in text and "queue 4,512" in text and "in flight 18" in text

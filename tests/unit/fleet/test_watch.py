@@ -18,12 +18,12 @@ from newscrawler.commands.fleet import show_versions
 from newscrawler.crawl.fleet import FrontierSide, limits_of
 from newscrawler.fleet import watch as watch_module
 from newscrawler.fleet.judgement import Patience
-from newscrawler.fleet.ledger import Batch, Job, Ledger, NodeState, State, Wanted
+from newscrawler.fleet.ledger import Batch, Job, JobState, Ledger, NodeState, Wanted
 from newscrawler.fleet.nodes import Node, Target
 from newscrawler.fleet.registry import BEAT_TTL_S, DRAIN, REPLACED, Beat, Registry, worker_key
 from newscrawler.fleet.scaling import Demand
 from newscrawler.fleet.status import headline, shown_worker, status_of
-from newscrawler.fleet.watch import Limits, Look, Watch, backoff_s, last_error
+from newscrawler.fleet.watch import Look, Watch, WatchLimits, backoff_s, last_error
 from tests.redis.helpers import frontier, links
 
 MIB = 1024**2
@@ -45,7 +45,7 @@ class Fleet:
         self.freed: list[set[str]] = []
         self.demand = Demand()
         self.watch = Watch(
-            self.ledger, self.registry, nodes or {}, self.free, self.ask, Limits(**limits)
+            self.ledger, self.registry, nodes or {}, self.free, self.ask, WatchLimits(**limits)
         )  # fmt: skip
 
     async def free(self, workers: Collection[str]) -> int:
@@ -58,7 +58,7 @@ class Fleet:
     async def want(self, **values: Any) -> None:
         await self.ledger.want(Wanted(**values), 1)
 
-    async def start(self, number: int, state: State = State.RUNNING, **values: Any) -> Job:
+    async def start(self, number: int, state: JobState = JobState.RUNNING, **values: Any) -> Job:
         """A job of the ledger, begun two minutes ago."""
         now_ms = (await self.ledger.read()).now_ms
         job = Job(f"{number:08x}-fleet", "a", "v1", 0, now_ms - 120_000 + number, state, now_ms)
@@ -237,7 +237,7 @@ async def test_a_worker_that_does_not_end_when_asked_is_killed_after_its_time(
     await fleet.want(least=0, most=0, version="v1")
     now_ms = (await fleet.ledger.read()).now_ms
     for number, ago_s in enumerate((110, 121, 121), 1):
-        job = await fleet.start(number, State.DRAINING, since_ms=now_ms - 1000 * ago_s)
+        job = await fleet.start(number, JobState.DRAINING, since_ms=now_ms - 1000 * ago_s)
         await fleet.beat(job)
     scrapyd_of_jobs.jobs = [f"{number:08x}-fleet" for number in (1, 2)]  # not of the third
     await fleet.round()
@@ -278,7 +278,7 @@ async def test_a_restart_ends_one_worker_and_waits_for_the_next(r: Any) -> None:
     for _ in range(3):
         await fleet.round()
     assert await fleet.beat(jobs[1]) == "", "the new one does not run yet"
-    new = await fleet.start(3, State.STARTING, version="v2", generation=1)
+    new = await fleet.start(3, JobState.STARTING, version="v2", generation=1)
     await fleet.beat(new)
     await fleet.round()
     await fleet.round()

@@ -25,7 +25,7 @@ from newscrawler.extraction.selectors import SelectorSet
 from newscrawler.llm import LLM
 from newscrawler.selectorsets import keys
 from newscrawler.selectorsets.generate import Generator, Result
-from newscrawler.selectorsets.jobs import BudgetSpent, Jobs, Limits
+from newscrawler.selectorsets.jobs import BudgetSpent, Jobs, ModelBudget
 from newscrawler.selectorsets.samples import dates_agree
 from newscrawler.selectorsets.store import SelectorStore, StaleFence
 from tests.fixtures_llm import ScriptedLLM, dumps
@@ -85,7 +85,7 @@ async def generate(
         return stored.get(ref)
 
     generator = Generator(
-        store, Jobs(client, Limits()), load, lambda url: CONTEXT, llm=model, mode=mode
+        store, Jobs(client, ModelBudget()), load, lambda url: CONTEXT, llm=model, mode=mode
     )
     result = await generator.run(
         DOMAIN, forced=True, refs=[(p.url, ref) for ref, p in stored.items()]
@@ -270,7 +270,7 @@ async def test_server_that_never_ends_costs_three_time_outs(
     assert result.state == "failed" and "no answer" in result.reason
     assert len(scripted_llm.requests) == result.spent.attempts == 3
     assert time.monotonic() - before < 30
-    assert (await Jobs(selector_redis, Limits()).spent())["calls"] == 3, (
+    assert (await Jobs(selector_redis, ModelBudget()).spent())["calls"] == 3, (
         "a call that failed is a call"
     )
     assert store.probation(DOMAIN) is None
@@ -305,7 +305,7 @@ async def test_twenty_clients_on_one_new_site_ask_once(
         store = SelectorStore(client, tmp_path / "none")
         try:
             return await Generator(
-                store, Jobs(client, Limits()), load, lambda url: CONTEXT, llm=llm, mode="llm"
+                store, Jobs(client, ModelBudget()), load, lambda url: CONTEXT, llm=llm, mode="llm"
             ).run_due()
         finally:
             await llm.close()
@@ -455,17 +455,17 @@ async def test_twenty_processes_on_one_new_site_ask_once(
 @pytest.mark.parametrize(
     ("limits", "most", "says"),
     [
-        (Limits(calls_per_minute=7), 7, "LLM_CALLS_PER_MINUTE"),
-        (Limits(calls_per_day=9, calls_per_domain_per_day=1000, calls_per_minute=1000), 9, "LLM_CALLS_PER_DAY"),
-        (Limits(calls_per_domain_per_day=3, calls_per_minute=1000), 6, "LLM_CALLS_PER_DOMAIN_PER_DAY"),
-        (Limits(tokens_per_day=12_500, calls_per_domain_per_day=1000, calls_per_minute=1000), 12, "LLM_TOKENS_PER_DAY"),
-        (Limits(tokens_per_domain_per_day=4_000, calls_per_domain_per_day=1000, calls_per_minute=1000), 8, "LLM_TOKENS_PER_DOMAIN_PER_DAY"),
-        (Limits(money_per_day=0.05, calls_per_domain_per_day=1000, price_in=10.0, calls_per_minute=1000), 5, "LLM_MONEY_PER_DAY"),
-        (Limits(money_per_domain_per_day=0.02, calls_per_domain_per_day=1000, price_in=10.0, calls_per_minute=1000), 4, "LLM_MONEY_PER_DOMAIN_PER_DAY"),
+        (ModelBudget(calls_per_minute=7), 7, "LLM_CALLS_PER_MINUTE"),
+        (ModelBudget(calls_per_day=9, calls_per_domain_per_day=1000, calls_per_minute=1000), 9, "LLM_CALLS_PER_DAY"),
+        (ModelBudget(calls_per_domain_per_day=3, calls_per_minute=1000), 6, "LLM_CALLS_PER_DOMAIN_PER_DAY"),
+        (ModelBudget(tokens_per_day=12_500, calls_per_domain_per_day=1000, calls_per_minute=1000), 12, "LLM_TOKENS_PER_DAY"),
+        (ModelBudget(tokens_per_domain_per_day=4_000, calls_per_domain_per_day=1000, calls_per_minute=1000), 8, "LLM_TOKENS_PER_DOMAIN_PER_DAY"),
+        (ModelBudget(money_per_day=0.05, calls_per_domain_per_day=1000, price_in=10.0, calls_per_minute=1000), 5, "LLM_MONEY_PER_DAY"),
+        (ModelBudget(money_per_domain_per_day=0.02, calls_per_domain_per_day=1000, price_in=10.0, calls_per_minute=1000), 4, "LLM_MONEY_PER_DOMAIN_PER_DAY"),
     ],
 )  # fmt: skip
 async def test_limits_hold_over_the_whole_fleet(
-    selector_redis: Any, selector_redis_url: str, limits: Limits, most: int, says: str
+    selector_redis: Any, selector_redis_url: str, limits: ModelBudget, most: int, says: str
 ) -> None:
     """Eight clients at once, two sites, 1,000 tokens a call (0.01 of money): not one call
     more than is allowed."""

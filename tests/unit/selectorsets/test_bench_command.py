@@ -14,7 +14,7 @@ import pytest
 
 from evaluation.selector_bench import PatientJobs
 from newscrawler.rawstore import RawStore
-from newscrawler.selectorsets.jobs import BudgetSpent, Limits
+from newscrawler.selectorsets.jobs import BudgetSpent, ModelBudget
 from tests.crawl.harness import Scrapy
 from tests.fixtures_llm import ScriptedLLM, dumps
 from tests.fixtures_selectors import made_pages
@@ -151,7 +151,7 @@ async def test_it_waits_for_the_next_minute_and_not_for_the_next_day(selector_re
             now[0] += seconds
 
     jobs = Hurried(
-        selector_redis, Limits(calls_per_minute=2, calls_per_day=5), clock=lambda: now[0]
+        selector_redis, ModelBudget(calls_per_minute=2, calls_per_day=5), clock=lambda: now[0]
     )
     for _ in range(5):
         await jobs.reserve("a.vn", 10)
@@ -159,7 +159,7 @@ async def test_it_waits_for_the_next_minute_and_not_for_the_next_day(selector_re
     with pytest.raises(BudgetSpent, match="LLM_CALLS_PER_DAY"):
         await jobs.reserve("a.vn", 10)
     with pytest.raises(BudgetSpent, match="LLM_CALLS_PER_MINUTE"):
-        await Hurried(selector_redis, Limits(calls_per_minute=0), clock=lambda: now[0]).reserve(
-            "a.vn", 10
-        )
+        await Hurried(
+            selector_redis, ModelBudget(calls_per_minute=0), clock=lambda: now[0]
+        ).reserve("a.vn", 10)
     assert len(waits) == 2

@@ -14,7 +14,7 @@ from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import Extraction, extract
 from newscrawler.extraction.selectors import SelectorSet
-from newscrawler.selectorsets.jobs import Jobs, Limits
+from newscrawler.selectorsets.jobs import Jobs, ModelBudget
 from newscrawler.selectorsets.propose import Proposer, Result
 from newscrawler.selectorsets.samples import make_sample
 from tests.newsweb.language import language
@@ -110,7 +110,9 @@ async def learnt(kind: str) -> Result:
     made = [page(n, kind) for n in range(12)]
     samples = [s for p in made if (s := make_sample(p.url, p.body, CONTEXT)) is not None]
     assert len(samples) == 12
-    result = await Proposer(Jobs(None, Limits()), None, "rules", 0).propose("a.example", samples)
+    result = await Proposer(Jobs(None, ModelBudget()), None, "rules", 0).propose(
+        "a.example", samples
+    )
     assert result.doc is not None, result.reason
     return result
 

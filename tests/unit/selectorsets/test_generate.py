@@ -19,7 +19,7 @@ from newscrawler.extraction.selectors import SelectorSet, apply
 from newscrawler.llm import LLM
 from newscrawler.selectorsets import keys
 from newscrawler.selectorsets.generate import Generator, Result
-from newscrawler.selectorsets.jobs import Job, Jobs, Limits
+from newscrawler.selectorsets.jobs import Job, Jobs, ModelBudget
 from newscrawler.selectorsets.samples import norm
 from newscrawler.selectorsets.store import SelectorStore, StaleFence
 from tests.fixtures_llm import ScriptedLLM, dumps
@@ -43,7 +43,7 @@ class Bench:
     def __init__(self, client: Any, folder: Path, pages: list[MadePage]) -> None:
         self.pages = {f"f:{i}:1": p for i, p in enumerate(pages)}
         self.store = SelectorStore(client, folder)
-        self.jobs = Jobs(client, Limits())
+        self.jobs = Jobs(client, ModelBudget())
         self.llm: LLM | None = None
 
     async def load(self, ref: str) -> MadePage | None:
@@ -257,7 +257,7 @@ async def test_model_trouble_leaves_what_rules_found(
 
 
 async def test_budget_of_zero_asks_nobody(bench: Bench, scripted_llm: ScriptedLLM) -> None:
-    bench.jobs.limits = Limits(calls_per_day=0)
+    bench.jobs.limits = ModelBudget(calls_per_day=0)
     result = await bench.run("llm")
     assert result.state == "failed" and "LLM_CALLS_PER_DAY" in result.reason
     assert scripted_llm.requests == []
@@ -354,7 +354,7 @@ async def test_twenty_workers_on_one_new_site_ask_once(
 async def test_holder_that_dies_is_followed_and_its_late_result_refused(bench: Bench) -> None:
     """The first worker is gone in the middle: its lock runs out, the next one makes the
     set, the late write fails."""
-    dead = await Jobs(bench.jobs.client, Limits(), lock_ms=300).begin(DOMAIN)
+    dead = await Jobs(bench.jobs.client, ModelBudget(), lock_ms=300).begin(DOMAIN)
     assert isinstance(dead, Job)
     for ref, page in bench.pages.items():
         await bench.store.report_missing(DOMAIN, ref, page.url)

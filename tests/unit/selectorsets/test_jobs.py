@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from newscrawler.selectorsets import keys
-from newscrawler.selectorsets.jobs import BudgetSpent, Job, Jobs, Limits
+from newscrawler.selectorsets.jobs import BudgetSpent, Job, Jobs, ModelBudget
 from tests.patience import Deadline
 
 
 @pytest.fixture
 def jobs(selector_redis: Any) -> Jobs:
-    return Jobs(selector_redis, Limits(), lock_ms=60_000)
+    return Jobs(selector_redis, ModelBudget(), lock_ms=60_000)
 
 
 async def test_twenty_workers_start_one_generation(selector_redis: Any) -> None:
-    workers = [Jobs(selector_redis, Limits()) for _ in range(20)]
+    workers = [Jobs(selector_redis, ModelBudget()) for _ in range(20)]
     await workers[0].queue("a.vn")
     begun = await asyncio.gather(*(w.begin("a.vn") for w in workers))
     assert len([b for b in begun if isinstance(b, Job)]) == 1
@@ -26,11 +26,11 @@ async def test_twenty_workers_start_one_generation(selector_redis: Any) -> None:
 
 
 async def test_dead_holder_is_taken_over_with_a_higher_number(selector_redis: Any) -> None:
-    dead = await Jobs(selector_redis, Limits(), lock_ms=150).begin(
+    dead = await Jobs(selector_redis, ModelBudget(), lock_ms=150).begin(
         "a.vn"
     )  # and never again heard of
     assert isinstance(dead, Job)
-    other = Jobs(selector_redis, Limits())
+    other = Jobs(selector_redis, ModelBudget())
     deadline = Deadline(10)
     while await other.due() is None:
         assert not deadline.is_over(), "the dead holder's job did not come back"
@@ -41,7 +41,7 @@ async def test_dead_holder_is_taken_over_with_a_higher_number(selector_redis: An
 
 
 async def test_holder_keeps_its_lock_by_renewal(selector_redis: Any) -> None:
-    jobs = Jobs(selector_redis, Limits(), lock_ms=200)
+    jobs = Jobs(selector_redis, ModelBudget(), lock_ms=200)
     job = await jobs.begin("a.vn")
     assert isinstance(job, Job)
     async with jobs.held(job):
@@ -80,15 +80,15 @@ async def test_what_an_operator_ruled_out_is_not_run(
 @pytest.mark.parametrize(
     ("limits", "calls", "says"),
     [
-        (Limits(calls_per_domain_per_day=2), 2, "LLM_CALLS_PER_DOMAIN_PER_DAY"),
-        (Limits(calls_per_day=3), 3, "LLM_CALLS_PER_DAY"),
-        (Limits(tokens_per_day=2500), 2, "LLM_TOKENS_PER_DAY"),
-        (Limits(calls_per_minute=1), 1, "LLM_CALLS_PER_MINUTE"),
-        (Limits(calls_per_day=0), 0, "LLM_CALLS_PER_DAY"),
+        (ModelBudget(calls_per_domain_per_day=2), 2, "LLM_CALLS_PER_DOMAIN_PER_DAY"),
+        (ModelBudget(calls_per_day=3), 3, "LLM_CALLS_PER_DAY"),
+        (ModelBudget(tokens_per_day=2500), 2, "LLM_TOKENS_PER_DAY"),
+        (ModelBudget(calls_per_minute=1), 1, "LLM_CALLS_PER_MINUTE"),
+        (ModelBudget(calls_per_day=0), 0, "LLM_CALLS_PER_DAY"),
     ],
 )
 async def test_budget_forbids_the_call_over_the_limit(
-    selector_redis: Any, limits: Limits, calls: int, says: str
+    selector_redis: Any, limits: ModelBudget, calls: int, says: str
 ) -> None:
     jobs = Jobs(selector_redis, limits, clock=lambda: 1_700_000_000.0)
     for _ in range(calls):
@@ -110,14 +110,18 @@ async def test_settling_puts_the_true_count_in(jobs: Jobs) -> None:
 @pytest.mark.parametrize(
     ("limits", "calls", "says"),
     [
-        (Limits(money_per_day=0.025, price_in=10.0, price_out=40.0), 2, "LLM_MONEY_PER_DAY"),
-        (Limits(money_per_domain_per_day=0.01, price_in=10.0), 1, "LLM_MONEY_PER_DOMAIN_PER_DAY"),
-        (Limits(money_per_day=0), 0, "LLM_MONEY_PER_DAY"),
-        (Limits(tokens_per_domain_per_day=2_500), 2, "LLM_TOKENS_PER_DOMAIN_PER_DAY"),
+        (ModelBudget(money_per_day=0.025, price_in=10.0, price_out=40.0), 2, "LLM_MONEY_PER_DAY"),
+        (
+            ModelBudget(money_per_domain_per_day=0.01, price_in=10.0),
+            1,
+            "LLM_MONEY_PER_DOMAIN_PER_DAY",
+        ),
+        (ModelBudget(money_per_day=0), 0, "LLM_MONEY_PER_DAY"),
+        (ModelBudget(tokens_per_domain_per_day=2_500), 2, "LLM_TOKENS_PER_DOMAIN_PER_DAY"),
     ],
 )
 async def test_money_and_tokens_of_one_site_are_limited(
-    selector_redis: Any, limits: Limits, calls: int, says: str
+    selector_redis: Any, limits: ModelBudget, calls: int, says: str
 ) -> None:
     """A call: 1,000 tokens in at 10 a million are 0.01; 50 out at 40 a million are 0.002."""
     jobs = Jobs(selector_redis, limits, clock=lambda: 1_700_000_000.0)
@@ -130,7 +134,7 @@ async def test_money_and_tokens_of_one_site_are_limited(
 
 
 async def test_money_is_settled_with_what_the_server_counted(selector_redis: Any) -> None:
-    jobs = Jobs(selector_redis, Limits(price_in=2.0, price_out=8.0))
+    jobs = Jobs(selector_redis, ModelBudget(price_in=2.0, price_out=8.0))
     await jobs.reserve("a.vn", 10_000, 1_200)
     assert (await jobs.spent())["micro"] == 29_600
     await jobs.settle("a.vn", (10_000, 1_200), (4_000, 100))

@@ -17,7 +17,7 @@ from newscrawler.extraction.extract import extract
 from newscrawler.extraction.selectors import SelectorSet
 from newscrawler.selectorsets import validation
 from newscrawler.selectorsets.content import content_label, said_again
-from newscrawler.selectorsets.jobs import Jobs, Limits
+from newscrawler.selectorsets.jobs import Jobs, ModelBudget
 from newscrawler.selectorsets.propose import Proposer, Result
 from newscrawler.selectorsets.samples import Sample, make_sample
 from tests.newsweb.language import language
@@ -85,7 +85,7 @@ async def learnt(**parts: bool) -> Result:
     pages = [page(n, **parts) for n in range(12)]
     samples = [s for p in pages if (s := make_sample(p.url, p.body, CONTEXT)) is not None]
     assert len(samples) == 12
-    return await Proposer(Jobs(None, Limits()), None, "rules", 0).propose("a.vn", samples)
+    return await Proposer(Jobs(None, ModelBudget()), None, "rules", 0).propose("a.vn", samples)
 
 
 async def read(fresh: Made, result: Result) -> Any:

@@ -15,7 +15,7 @@ from newscrawler.extraction.selectors import apply
 from newscrawler.items import Article
 from newscrawler.selectorsets import keys
 from newscrawler.selectorsets.generate import Generator, Result
-from newscrawler.selectorsets.jobs import Jobs, Limits
+from newscrawler.selectorsets.jobs import Jobs, ModelBudget
 from newscrawler.selectorsets.store import SHADOW_PAGES, SelectorStore
 from newscrawler.selectorsets.validation import agrees_with
 from tests.unit.selectorsets.test_bylines import CONTEXT, NOW, Made, page
@@ -39,7 +39,7 @@ class Site:
         self.kind = kind
         self.store = SelectorStore(client, folder)
         self.generator = Generator(
-            self.store, Jobs(client, Limits()), self.load, lambda url: CONTEXT, mode="rules"
+            self.store, Jobs(client, ModelBudget()), self.load, lambda url: CONTEXT, mode="rules"
         )
 
     async def load(self, ref: str) -> Stored:

@@ -18,7 +18,7 @@ from newscrawler.extraction.selectors import SelectorSet, apply
 from newscrawler.items import Article
 from newscrawler.selectorsets import tie_break, validation
 from newscrawler.selectorsets.generate import Generator
-from newscrawler.selectorsets.jobs import Jobs, Limits
+from newscrawler.selectorsets.jobs import Jobs, ModelBudget
 from newscrawler.selectorsets.samples import Sample, make_sample
 from newscrawler.selectorsets.store import SAMPLE_PAGES, SHADOW_PAGES, SelectorStore
 from newscrawler.selectorsets.validation import agrees_with
@@ -36,7 +36,7 @@ class Site:
         self.pages = [(other if n % every == every - 1 else first)[n] for n in range(90)]
         self.store = SelectorStore(client, folder)
         self.generator = Generator(
-            self.store, Jobs(client, Limits()), self.load, lambda url: CONTEXT, mode="rules"
+            self.store, Jobs(client, ModelBudget()), self.load, lambda url: CONTEXT, mode="rules"
         )
 
     async def load(self, ref: str) -> MadePage:

@@ -25,7 +25,7 @@ from newscrawler.store.base import COUNT_CAP, Query, StoreUnavailable
 from newscrawler.store.fulltext.folder import Folder
 from newscrawler.store.fulltext.schema import schema as fulltext_schema
 from newscrawler.store.sqlite import LocalStore, job, schema
-from newscrawler.store.sqlite.read import Reader
+from newscrawler.store.sqlite.read import StoreReader
 from newscrawler.store.sqlite.write import Writer
 from tests.patience import Deadline
 
@@ -331,7 +331,7 @@ def test_an_error_in_the_middle_of_a_batch_undoes_it(
     assert not db.in_transaction
     assert writer.put([article(i) for i in range(5)])[4].status == "new"
     index = job.index_of(tmp_path / "articles.db")
-    reader = Reader(schema.connect(tmp_path / "articles.db", create=False), index)
+    reader = StoreReader(schema.connect(tmp_path / "articles.db", create=False), index)
     assert reader.search(Query("tin")).total == 5
     index.close()
     reader._db.close()
