@@ -362,6 +362,10 @@ EXAMPLES: dict[str, Any] = {
     ],
     "GET /api/attention": {
         "query": "giá vàng",
+        "read_as": "giá vàng",
+        "notes": [],
+        "relaxed": "",
+        "corrections": {},
         "per": "day",
         "total": 3,
         "steps": [

@@ -85,6 +85,10 @@ def count(number: int, one: str, many: str, **values: Any) -> Markup:
     return say(one if english_one else many, n=thousands(number), **values)
 
 
+#: Names of values that are texts of ours as well.
+_SENTENCES = ("reason", "forms")
+
+
 def said(text: str) -> str:
     """A sentence that another part has made from a text of the catalogue and values: the text whose
     fixed parts it has is found, and its values are put into the other language."""
@@ -94,7 +98,11 @@ def said(text: str) -> str:
         return catalogue()[text]
     for pattern, english in _patterns():
         if match := pattern.fullmatch(text):
-            return catalogue()[english].format(**match.groupdict())
+            values = {
+                name: said(value) if name in _SENTENCES else value
+                for name, value in match.groupdict().items()
+            }
+            return catalogue()[english].format(**values)
     return text
 
 

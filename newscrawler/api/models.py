@@ -137,6 +137,10 @@ class AttentionStep(_Exact):
 
 class AttentionAnswer(_Exact):
     query: str
+    read_as: str = Field(description="as of a search")
+    notes: list[str]
+    relaxed: Relaxed
+    corrections: dict[str, str]
     per: Literal["day", "week", "month"]
     total: int
     steps: list[AttentionStep] = Field(description="without a gap, oldest first")

@@ -6,6 +6,7 @@ import csv
 import io
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
@@ -23,7 +24,7 @@ from newscrawler.api.plots import by_site, plot
 from newscrawler.api.rendering import render
 from newscrawler.api.search_page import chips
 from newscrawler.store.attention import PERS, Per, Step, attention
-from newscrawler.store.base import Query, QueryError
+from newscrawler.store.base import Query, QueryError, SearchResult
 from newscrawler.store.days import day as read_day
 from newscrawler.store.trends import PAST_DAYS, Trends, trends
 from newscrawler.utils.display import cell
@@ -42,6 +43,10 @@ def _add_attention(app: FastAPI, reader: DataReader, asked: Callable[..., Query]
     async def looked(query: Query, per: Per | None) -> tuple[Per, list[Step]]:
         async with reader.turn():
             return await attention(whole_store(reader), query, per)
+
+    async def how_read(query: Query) -> SearchResult:
+        """A chart of corrected words is no chart of those that were typed: it has to say so."""
+        return await reader.search(replace(query, size=1, mode="keyword", facets=False))
 
     @app.get(
         "/api/attention",
@@ -65,8 +70,13 @@ def _add_attention(app: FastAPI, reader: DataReader, asked: Callable[..., Query]
                 media_type="text/csv; charset=utf-8",
                 headers={"Content-Disposition": f'attachment; filename="attention-{per}.csv"'},
             )
+        read = await how_read(query)
         return {
             "query": query.text,
+            "read_as": read.read_as,
+            "notes": list(read.notes),
+            "relaxed": read.relaxed,
+            "corrections": read.corrections,
             "per": per,
             "total": sum(step.articles for step in steps),
             "steps": [
@@ -97,6 +107,7 @@ def _add_attention(app: FastAPI, reader: DataReader, asked: Callable[..., Query]
         return render(
             "attention.html",
             asked=form,
+            result=await how_read(query),
             per=chosen,
             pers=PERS,
             show=show,

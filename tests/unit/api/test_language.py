@@ -15,6 +15,7 @@ import pytest
 from newscrawler.api import data, language, text
 from newscrawler.fleet.rows import UNREACHABLE
 from newscrawler.items import FIELDS
+from newscrawler.store.days import FORMS
 from newscrawler.store.labels import FACETED
 from tests.fixtures_browser import article_id
 
@@ -105,6 +106,11 @@ def test_states_of_sites_and_notes_of_queries_are_known(client: httpx.Client) ->
     try:
         for said in (*UNREACHABLE.values(), "crawling", "waiting for its next visit"):
             assert language.said(said) != said, said
+        note = f"after:mai: not a day; write {FORMS}; it is read as words"
+        assert language.said(note) == (
+            "after:mai: không phải ngày; hãy viết 31/8/2026, 31-8-2026, 2026-08-31, 8/2026 hoặc 2026;"
+            " được hiểu là từ"
+        )
         assert language.said("OR is read as a word: it has nothing to work on") == (
             "OR được hiểu là từ: không có gì để nó tác động"
         )

@@ -57,6 +57,19 @@ def test_pages_are_complete_without_script(client: httpx.Client) -> None:
     assert "Nothing found" in client.get("/attention?q=title:khôngcógì").text
 
 
+def test_a_chart_says_how_its_query_was_read(client: httpx.Client) -> None:
+    """A chart of corrected words would pass for one of those that were typed."""
+    answer = client.get("/api/attention", params={"q": '"giá xăgn"'}).json()
+    assert answer["total"] == 10
+    assert (answer["relaxed"], answer["corrections"]) == ("corrected", {"xagn": "xang"})
+    assert (
+        "<del>xagn</del> → <b>xang</b>" in client.get("/attention", params={"q": "giá xăgn"}).text
+    )
+    page = client.get("/attention", params={"q": '"mở thêm Hà Nội"'}).text
+    assert "Read as: <code>mở thêm Hà Nội</code>" in page and "quotation marks" in page
+    assert "notice" not in client.get("/attention", params={"q": "giá xăng"}).text
+
+
 def test_trends_of_the_corpus(client: httpx.Client) -> None:
     found = client.get("/api/trends").json()
     assert found["day"] == "2026-11-21" and found["titles"] > 0 and found["past"] > 0
