@@ -130,20 +130,17 @@ def begin(settings: BaseSettings) -> None:
         refuse(f"API_PORT={exc}")
 
 
-_AGE = re.compile(r"(\d{1,6})([hd])")
-
-
 def since(text: str) -> datetime:
     """The value of ``--since``: an age (3d, 12h), a day or a time, UTC where no zone stands.
 
     :raises UsageError: it is none of these
     """
     text = text.strip()
-    if age := _AGE.fullmatch(text):
-        return datetime.now(UTC) - timedelta(hours=int(age[1]) * (24 if age[2] == "d" else 1))
     try:
+        if (age_s := span_with_units_s(text)) is not None:
+            return datetime.now(UTC) - timedelta(seconds=age_s)
         when = datetime.fromisoformat(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise UsageError(
             f"--since {text}: not a time; write 3d, 12h, 2026-08-31 or 2026-08-31T07:00Z",
             print_help=False,
@@ -151,17 +148,36 @@ def since(text: str) -> datetime:
     return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
-_SPAN = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)([smh]?)", re.ASCII)
-#: Seconds of the units in which options take a span of time.
-UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+#: Seconds of the units in which options take a span of time, in the order in which they stand.
+_UNIT_S = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_NUMBER = r"\d{1,6}(?:\.\d{1,3})?"
+_SPAN = re.compile("".join(rf"(?:({_NUMBER}){unit})?" for unit in _UNIT_S), re.ASCII)
+_SECONDS = re.compile(_NUMBER, re.ASCII)
+
+
+def span_with_units_s(text: str) -> float | None:
+    """Seconds of "90s", "1.5h", "1h30m" or "7d"; None for what is no such span."""
+    match = _SPAN.fullmatch(text.strip())
+    if match is None or not match[0]:
+        return None
+    counted = zip(match.groups(), _UNIT_S.values(), strict=True)
+    return sum(float(number) * unit_s for number, unit_s in counted if number)
 
 
 def span_s(text: str) -> float:
-    """Seconds of "30s", "5m", "1h" or a number alone: a type of argparse."""
-    match = _SPAN.fullmatch(text.strip())
-    if match is None:
-        raise argparse.ArgumentTypeError(f"{text}: must be like 30s, 5m or 1h")
-    return float(match[1]) * UNIT_S[match[2] or "s"]
+    """Seconds of a span with units, or of a number alone. A type of argparse, the one of every
+    option that takes a span of time.
+
+    :raises argparse.ArgumentTypeError: it is neither
+    """
+    if _SECONDS.fullmatch(text.strip()):
+        return float(text)
+    span = span_with_units_s(text)
+    if span is None:
+        raise argparse.ArgumentTypeError(
+            f"{text}: must be a span of time like 90s, 5m, 1h30m or 7d; a number alone is seconds"
+        )
+    return span
 
 
 def port(text: str) -> int:

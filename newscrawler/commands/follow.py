@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 import time
 from collections.abc import Awaitable, Callable
 from email.utils import parseaddr
@@ -34,7 +33,6 @@ VERBS = {
 EXAMPLES = """\
   scrapy follow add gold '"giá vàng" -quảng' --mail desk@example.vn --every 1h
   scrapy follow add storm 'bão site:vnexpress.net' --webhook https://example.vn/hook --every 5m"""
-_EVERY = re.compile(r"([1-9][0-9]{0,5})([smhd])")
 _TESTED = 3
 
 
@@ -67,7 +65,11 @@ class Command(cli.Command):
             "--mail", metavar="ADDRESS", action="append", default=[], help="add: repeatable"
         )
         parser.add_argument(
-            "--every", metavar="TIME", default="1h", help="add: one digest in 5m, 1h (default), 1d"
+            "--every",
+            type=cli.span_s,
+            metavar="TIME",
+            default="1h",
+            help="add: one digest in 5m, 1h (default), 1d",
         )
         parser.add_argument("--site", metavar="A,B", default="", help="add: only of these sites")
 
@@ -104,9 +106,8 @@ def _made(args: list[str], opts: argparse.Namespace) -> SavedQuery:
         raise cli.UsageError(
             f"{name}: a name has up to 64 letters, digits, '.', '-' and '_'", print_help=False
         )
-    every = _EVERY.fullmatch(opts.every)
-    if every is None:
-        raise cli.UsageError(f"--every {opts.every}: write 5m, 1h or 1d", print_help=False)
+    if opts.every < 1:
+        raise cli.UsageError("--every must be a second or more: 5m, 1h, 1d", print_help=False)
     for address in opts.mail:
         if parseaddr(address)[1] != address or "@" not in address.strip("@"):
             raise cli.UsageError(f"--mail {address}: must be an address", print_help=False)
@@ -117,7 +118,7 @@ def _made(args: list[str], opts: argparse.Namespace) -> SavedQuery:
         text=text,
         webhook=opts.webhook,
         mail=tuple(opts.mail),
-        every_s=int(every[1]) * cli.UNIT_S[every[2]],
+        every_s=int(opts.every),
         since_ms=time.time_ns() // 1_000_000,
         sites=tuple(site.strip() for site in opts.site.split(",") if site.strip()),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
@@ -141,12 +140,14 @@ class Command(cli.Command):
         )
         parser.add_argument(
             "--per",
+            type=lambda text: text if text == "crawl" else cli.span_s(text),
             default="24h",
             metavar="TIME",
             help="quota: in that long (default 24h); crawl = from now on, in all",
         )
         parser.add_argument(
             "--last",
+            type=cli.span_s,
             default="24h",
             metavar="TIME",
             help=(
@@ -264,7 +265,7 @@ def _prepare(verb: str, rest: list[str], opts: argparse.Namespace, settings: Bas
     if verb == "why":
         return _prepare_why(_one(verb, rest), opts, settings)
     if verb == "audit":
-        domain, last_ms = _domain(_one(verb, rest)), _span_ms("--last", opts.last)
+        domain, last_ms = _domain(_one(verb, rest)), round(1000 * opts.last)
         return lambda operator: audit(operator, domain, last_ms, opts.as_json)
     if not rest:
         raise cli.UsageError(
@@ -290,10 +291,10 @@ def _prepare_quota(domains: list[str], opts: argparse.Namespace, settings: BaseS
     """Without --pages it only shows."""
     if opts.pages is None:
         return lambda operator: report(operator, domains, opts)
-    window_s = 0 if opts.per == "crawl" else _span_ms("--per", opts.per) // 1000
+    window_s = 0 if opts.per == "crawl" else int(opts.per)
     if not window_s and opts.per != "crawl":
         raise cli.UsageError(
-            f"--per {opts.per!r}: a span of a second or more is needed, or crawl", print_help=False
+            "--per: a span of a second or more is needed, or crawl", print_help=False
         )
     if opts.pages != "policy" and whole_number(opts.pages, 2**32 - 1) is None:
         raise cli.UsageError(
@@ -401,9 +402,8 @@ _CHANGES: dict[str, Callable[[argparse.Namespace], ChangeOne]] = {
 
 def _until(text: str) -> Callable[[int], int]:
     """The time meant, as a function of the frontier's clock."""
-    if re.fullmatch(r"\d+(\.\d+)?[smhd]", text):
-        span = _span_ms("--until", text)
-        return lambda now_ms: now_ms + span
+    if (span_s := cli.span_with_units_s(text)) is not None:
+        return lambda now_ms: now_ms + round(1000 * span_s)
     from datetime import UTC, datetime
 
     try:
@@ -418,16 +418,6 @@ def _until(text: str) -> Callable[[int], int]:
             f"--until {text} is in the past; `scrapy frontier resume` ends a block"
         )
     return lambda now_ms: round(at * 1000)
-
-
-def _span_ms(option: str, text: str) -> int:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
-    if not found:
-        also = ", or crawl," if option == "--per" else ""
-        raise cli.UsageError(
-            f"{option} {text!r}: a span like 30m, 24h or 7d{also} is needed", print_help=False
-        )
-    return round(float(found[1]) * cli.UNIT_S[found[2]] * 1000)
 
 
 # ---------------------------------------------------------------- the verbs

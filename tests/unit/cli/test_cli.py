@@ -352,7 +352,7 @@ def test_extract_shows_a_page_with_pictures(tmp_path: Path) -> None:
         (["run", "--minutes", "x"], "x: must be a number above 0"),
         (["run", "--minutes", "nan"], "nan: must be a number above 0"),
         (["run", "--sites", " , "], "--sites names no site"),
-        (["monitor", "--every", "soon"], "soon: must be like 30s, 5m or 1h"),
+        (["monitor", "--every", "soon"], "soon: must be a span of time like 90s, 5m"),
         (["seeds", "refresh", "--every", "0s"], "--every must be a second or more"),
         (["report", "--day", "2099-01-01"], "2099-01-01: has not begun yet"),
         (["report", "--day", "today"], "nothing is known of"),
@@ -365,10 +365,50 @@ def test_a_wrong_argument_says_what_is_right(tmp_path: Path, command: list[str],
     assert "Traceback" not in done.stderr
 
 
-def test_a_span_is_seconds_or_has_a_unit() -> None:
-    assert [cli.span_s(text) for text in ("30s", "5m", "1h", "7", "1.5")] == [
-        30.0, 300.0, 3600.0, 7.0, 1.5,
-    ]  # fmt: skip
-    for text in ("", "m", "5 m", "-1", "1d", "²s"):
-        with pytest.raises(argparse.ArgumentTypeError):
-            cli.span_s(text)
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30s", 30), ("5m", 300), ("1h", 3600), ("7d", 604_800), ("1.5h", 5400), ("0.5s", 0.5),
+        ("1h30m", 5400), ("1d12h", 129_600), ("2m05s", 125), (" 5m ", 300), ("0m", 0),
+    ],
+)  # fmt: skip
+def test_a_span_of_time_has_units_or_is_seconds(text: str, seconds: float) -> None:
+    assert cli.span_s(text) == cli.span_with_units_s(text) == seconds
+
+
+def test_a_number_alone_is_seconds_where_no_time_can_be_meant() -> None:
+    assert (cli.span_s("7"), cli.span_s("1.5")) == (7, 1.5)
+    assert cli.span_with_units_s("7") is None
+
+
+@pytest.mark.parametrize("text", ["", "m", "5 m", "-1", "²s", "30m1h", "1w", "1h30", "1e3"])
+def test_what_is_no_span_of_time_is_refused(text: str) -> None:
+    assert cli.span_with_units_s(text) is None
+    with pytest.raises(argparse.ArgumentTypeError, match="a span of time like 90s, 5m, 1h30m"):
+        cli.span_s(text)
+
+
+def test_since_takes_an_age_a_day_or_a_time() -> None:
+    for text, hours in (("3d", 72), ("12h", 12), ("90m", 1.5), ("1d12h", 36)):
+        assert abs((datetime.now(UTC) - cli.since(text)).total_seconds() / 3600 - hours) < 0.1
+    assert cli.since("2026-08-31") == datetime(2026, 8, 31, tzinfo=UTC)
+    for wrong in ("soon", "90", "999999d"):
+        with pytest.raises(cli.UsageError, match="not a time"):
+            cli.since(wrong)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["monitor", "--every"],
+        ["seeds", "refresh", "--every"],
+        ["follow", "add", "a", "b", "--mail", "a@b.vn", "--every"],
+        ["frontier", "audit", "a.vn", "--last"],
+        ["frontier", "quota", "a.vn", "--pages", "5", "--per"],
+    ],
+    ids=lambda command: command[0] + command[-1],
+)
+def test_every_option_of_a_span_says_the_same(tmp_path: Path, command: list[str]) -> None:
+    done = warm.run([*command, "soon"], env=environment(tmp_path), text=True, timeout=90)
+    assert done.returncode == 2
+    assert f"argument {command[-1]}: soon: must be a span of time like 90s, 5m" in done.stderr

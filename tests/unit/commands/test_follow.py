@@ -73,7 +73,7 @@ def test_a_query_is_added_listed_tested_and_removed(
         (["add", "gold", "x", "--mail", "nobody"], b"--mail nobody: must be an address"),
         (["add", "gold", "x", "--mail", "a@b.vn\r\nBcc: c@d.vn"], b"must be an address"),
         (["add", "gold", "x", "--webhook", "file:///etc/passwd"], b"must be an http(s) address"),
-        (["add", "gold", "x", "--mail", "a@b.vn", "--every", "0m"], b"write 5m, 1h or 1d"),
+        (["add", "gold", "x", "--mail", "a@b.vn", "--every", "0m"], b"must be a second or more"),
         (["add", "gold", " ", "--mail", "a@b.vn"], b"an empty query"),
         (["remove"], b"takes one NAME"),
         (["forget"], b"unknown verb"),
