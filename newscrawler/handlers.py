@@ -65,7 +65,8 @@ class GuardedHandler(BaseDownloadHandler):
             self._rendering = Rendering(services, self._client)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> BaseDownloadHandler:  # type: ignore[override]  # or a replay
+    # The base class promises one of its own class; this may be a replay.
+    def from_crawler(cls, crawler: Crawler) -> BaseDownloadHandler:  # type: ignore[override]
         if crawler.settings.get("REPLAY_DIR"):
             return ReplayHandler(crawler)
         return cls(crawler)

@@ -269,7 +269,8 @@ class OneAnswer(OnePage):
             return crawler
 
         self.crawler_process.create_crawler = remembered
-        super().run(args, opts)  # type: ignore[safe-super]  # Scrapy's command comes after this class
+        # Scrapy's command comes after this class.
+        super().run(args, opts)  # type: ignore[safe-super]
         for crawler in made.values():
             if text := _not_fetched(metrics.stats_of(crawler)):
                 note(f"{args[0]} could not be fetched: {text}")

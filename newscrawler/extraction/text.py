@@ -35,7 +35,8 @@ _SENTENCE_SO = lexicon.Pattern(r"^(?:<away.begins_sentence>)(?: [\w„“”\"'�
 # Notices at the end: everything from here on is not the article.
 _END = lexicon.Pattern(
     r"^\W{0,3}(?:(?:\d+ )?(?:<end.whole_line>)\W*$|<end.line>|©|\(c\)\s+\d{4}"
-    r"|(?:<wall.this_article>).{0,8}(?:<wall.members>)(?:<wall.only>)|(?:<away.keywords>)\s*(?::|$))"
+    r"|(?:<wall.this_article>).{0,8}(?:<wall.members>)(?:<wall.only>)"
+    r"|(?:<away.keywords>)\s*(?::|$))"
 )
 # Titles of boxes: at the end they end the article, in the middle they are one line of boilerplate.
 _BOX = lexicon.Pattern(

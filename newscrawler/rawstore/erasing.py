@@ -87,7 +87,8 @@ def _files(
         with tempfile.TemporaryDirectory(prefix="newscrawler-raw-") as folder:
             copy = Path(folder) / name
             store.remote.download(name, copy)
-            yield copy, lambda: store.remote.upload(copy)  # noqa: B023  # called before the loop goes on
+            # Called before the loop goes on.
+            yield copy, lambda: store.remote.upload(copy)  # noqa: B023
 
 
 def _judged(path: Path, name: str, judge: Judge, keys: Keys) -> Iterator[tuple[str, int, int]]:

@@ -79,14 +79,16 @@ class LocalFinished:
     async def prune(self, is_old: IsOld, *, dry_run: bool = False) -> int:
         done, place = 0, b""
         while True:
-            rows = await self._run(lambda db: _batch(db, place))  # noqa: B023  # called before the loop goes on
+            # Called before the loop goes on.
+            rows = await self._run(lambda db: _batch(db, place))  # noqa: B023
             if not rows:
                 return done
             place = rows[-1][0]
             going = [(one,) for one, data in rows if is_old(data)]
             done += len(going)
             if going and not dry_run:
-                await self._run(lambda db: _forget(db, going))  # noqa: B023  # called before the loop goes on
+                # Called before the loop goes on.
+                await self._run(lambda db: _forget(db, going))  # noqa: B023
 
     async def count(self) -> int:
         return await self._run(lambda db: int(db.execute("SELECT count(*) FROM finished").get))

@@ -480,6 +480,7 @@ def test_what_says_the_same_is_accepted(setting: str) -> None:
     settings.setmodule("newscrawler.settings", priority="project")
     settings.set(name, value, priority="cmdline")
     ignored_settings.refuse(settings)
+    assert settings.get(name) == value, "it is left as it was said"
 
 
 def test_what_is_refused_in_a_crawl_works_in_the_shell(web: NewswebProcess, person: Scrapy) -> None:

@@ -229,6 +229,7 @@ def test_token_is_taken_in_a_browser(chromium: Any, deps: Deps) -> None:
     )
     page.get_by_role("button", name="Continue").click()
     page.get_by_role("link", name=DOMAIN).wait_for()
+    assert page.get_by_label("Token").count() == 0, "it is not asked for again"
     context.close()
     running.stop()
 

@@ -55,4 +55,6 @@ async def test_periodic_work_goes_on_after_an_error_and_ends_while_it_sleeps() -
     async with asyncio.timeout(5):
         await third.wait()
         await every.stop()
+        before = calls
         await Every(3600, work).stop()
+    assert before >= 3 and calls == before, "no more work after the end, none before its time"

@@ -129,7 +129,8 @@ def test_a_rude_or_wrong_set_up_does_not_start(changes: dict[str, Any], message:
     ],
 )
 def test_no_delay_is_fine_where_nobody_is_disturbed(changes: dict[str, Any]) -> None:
-    PolitenessMiddleware.from_crawler(crawler(**changes))
+    made = PolitenessMiddleware.from_crawler(crawler(**changes))
+    assert isinstance(made, PolitenessMiddleware)
 
 
 # ---------------------------------------------------------------- conditional GET

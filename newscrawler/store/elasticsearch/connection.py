@@ -243,7 +243,8 @@ class Server:
             reason = "too many requests"
             try:
                 got = await self.ask(
-                    lambda es: es.bulk(index=index, operations=lines)  # noqa: B023  # called before the loop goes on
+                    # Called before the loop goes on.
+                    lambda es: es.bulk(index=index, operations=lines)  # noqa: B023
                 )
             except Busy as exc:
                 again, reason = open_, str(exc)

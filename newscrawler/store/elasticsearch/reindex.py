@@ -94,7 +94,8 @@ class Reindexing:
             if name == old:
                 continue
             found = await self._server.ask(
-                lambda es: es.indices.get(index=name, ignore_unavailable=True)  # noqa: B023  # called before the loop goes on
+                # Called before the loop goes on.
+                lambda es: es.indices.get(index=name, ignore_unavailable=True)  # noqa: B023
             )
             if name not in found:
                 await self._server.make_from_template(name, {})

@@ -361,7 +361,8 @@ class Follower:
             aliases = set(of_index["aliases"])
             if own in aliases or not any(_is_vectors(self._server, name) for name in aliases):
                 continue
-            await self._server.ask(lambda es: es.indices.delete(index=index))  # noqa: B023  # called before the loop goes on
+            # Called before the loop goes on.
+            await self._server.ask(lambda es: es.indices.delete(index=index))  # noqa: B023
             log.info("vectors %s: those of another model are forgotten", index)
         self._tidied = True
 

@@ -99,7 +99,8 @@ async def purge(server: Server, ids: Sequence[str]) -> int:
 async def delete(server: Server, name: str, ids: Sequence[str]) -> None:
     for at in range(0, len(ids), _LOOKED_AT):
         lines = [{"delete": {"_id": one}} for one in ids[at : at + _LOOKED_AT]]
-        await server.ask(lambda es: es.bulk(index=name, operations=lines))  # noqa: B023  # called before the loop goes on
+        # Called before the loop goes on.
+        await server.ask(lambda es: es.bulk(index=name, operations=lines))  # noqa: B023
     await server.refresh(name)
 
 
@@ -139,7 +140,8 @@ async def scrub(server: Server) -> list[str]:
     left = []
     for name in await _indices(server):
         await server.ask(
-            lambda es: es.indices.put_settings(index=name, settings=_SCRUBBING)  # noqa: B023  # called before the loop goes on
+            # Called before the loop goes on.
+            lambda es: es.indices.put_settings(index=name, settings=_SCRUBBING)  # noqa: B023
         )
         deleted = 1
         for _ in range(_MERGES):
@@ -149,7 +151,8 @@ async def scrub(server: Server) -> list[str]:
             await asyncio.sleep(_MERGE_PAUSE_S)
         as_before = dict.fromkeys(_SCRUBBING)
         await server.ask(
-            lambda es: es.indices.put_settings(index=name, settings=as_before)  # noqa: B023  # called before the loop goes on
+            # Called before the loop goes on.
+            lambda es: es.indices.put_settings(index=name, settings=as_before)  # noqa: B023
         )
         if deleted:
             left.append(f"{name}: {deleted:,} deleted documents are not merged away yet")
@@ -229,7 +232,8 @@ async def _older_versions(server: Server) -> dict[str, int]:
     while True:
         body = {"size": 0, "aggs": {"of": {"composite": composite}}}
         answer = await server.ask(
-            lambda es: es.search(index=server.old_versions, body=body)  # noqa: B023  # called before the loop goes on
+            # Called before the loop goes on.
+            lambda es: es.search(index=server.old_versions, body=body)  # noqa: B023
         )
         buckets = answer["aggregations"]["of"]["buckets"]
         if not buckets:

@@ -180,7 +180,8 @@ class LocalStore:
         while True:
             at = place
             articles, place = await self._read(
-                lambda reader: reader.batch(at, since_ms, _SCAN)  # noqa: B023  # called before the loop goes on
+                # Called before the loop goes on.
+                lambda reader: reader.batch(at, since_ms, _SCAN)  # noqa: B023
             )
             if not articles:
                 return
@@ -194,7 +195,8 @@ class LocalStore:
         while True:
             at = place
             found, place = await self._read(
-                lambda reader: whole.walk(reader.connection, at, _SCAN)  # noqa: B023  # called before the loop goes on
+                # Called before the loop goes on.
+                lambda reader: whole.walk(reader.connection, at, _SCAN)  # noqa: B023
             )
             if not found:
                 return

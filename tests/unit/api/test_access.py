@@ -131,11 +131,10 @@ def test_forged_and_broken_tokens_are_refused(token: str) -> None:
 
 
 def test_a_token_by_hand_is_one_by_the_standard() -> None:
-    check_token(
-        SECRET,
-        _forge({"alg": "HS256", "typ": "JWT"}, {"role": "reader", "exp": NOW + 99}, SECRET),
-        clock=clock,
-    )
+    token = _forge({"alg": "HS256", "typ": "JWT"}, {"role": "reader", "exp": NOW + 99}, SECRET)
+    check_token(SECRET, token, clock=clock)
+    with pytest.raises(TokenError, match="not signed"):
+        check_token(SECRET + "x", token, clock=clock)
 
 
 def test_changed_claims_break_the_signature() -> None:

@@ -43,3 +43,4 @@ async def test_a_store_that_hangs_does_not_hold_up_the_end(
     async with asyncio.timeout(60):
         await dispatcher.drain(0.05)
         await dispatcher.close()
+    assert asyncio.all_tasks() == {asyncio.current_task()}, "nothing hangs on"

@@ -172,11 +172,15 @@ def test_a_crawl_without_any_answer_says_so() -> None:
 
 
 def test_a_reader_that_went_away_does_not_stop_the_crawl() -> None:
+    tried = []
+
     class Broken(io.StringIO):
         def write(self, text: str) -> int:
+            tried.append(text)
             raise BrokenPipeError
 
     PlainDisplay(Broken()).update(crawl(("a.vn", "DONE", "")), Status())
+    assert tried
 
 
 def test_the_live_display_restores_the_cursor() -> None:
