@@ -62,7 +62,7 @@ def labelled(name: str, label: str) -> str:
 
 
 def stats_of(crawler: Any) -> dict[str, Any]:
-    """What a crawl (Scrapy's Crawler) has counted so far; empty where it ended before it began."""
+    """The counts of a crawl (Scrapy's Crawler) so far; empty where it ended before it began."""
     return crawler.stats.get_stats() if crawler.stats else {}
 
 

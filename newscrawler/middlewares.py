@@ -42,7 +42,7 @@ class Refused(IgnoreRequest):
 
 
 def _kind(request: Request) -> Kind | None:
-    """What the frontier expects the URL to be; None for a request that did not come from it."""
+    """The kind that the frontier expects; None for a request that did not come from it."""
     lease = request.meta.get("lease")
     return None if lease is None else Kind(lease.kind)
 

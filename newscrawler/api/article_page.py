@@ -62,7 +62,7 @@ def _fields(article: Article) -> list[dict[str, Any]]:
 
 
 def _changes(versions: list[Article], zone: Any) -> list[dict[str, Any]]:
-    """What each version changed against the one before it, newest first."""
+    """The changes of each version against the one before it, newest first."""
     rows = []
     for old, new in pairwise(versions):
         changes = []

@@ -77,7 +77,7 @@ def article_json(article: Article) -> dict[str, Any]:
 
 
 def listed_json(article: Article) -> dict[str, Any]:
-    """What a list says of an article."""
+    """An article as lists tell of it."""
     shown = {name: plain(getattr(article, name)) for name in _IN_HIT}
     return shown | {"unsure": unsure(article)}
 
@@ -222,7 +222,7 @@ class DataReader:
             return {}, str(exc)
 
     async def status(self) -> dict[str, Any]:
-        """What the crawl is doing right now, in one small object."""
+        """The crawl's present state, in one small object."""
         stored, store_error = await self.store_stats()
         counts, frontier_error = await self.counts()
         workers, workers_error = await self.workers()
@@ -343,7 +343,7 @@ def _unreachable(last_error: str) -> str:
 def _state(
     facts: SiteFacts, sums: SiteSums, place: dict[str, Any] | None, now_ms: int
 ) -> tuple[str, str]:
-    """What to say of a site, and whether it is good, idle or bad."""
+    """A site's state in words, and whether it is good, idle or bad."""
     if not facts.enabled:
         return "disabled", "idle"
     if sums.pages and not sums.last_fetch_ms:

@@ -77,7 +77,7 @@ class Deps:
     beside: Callable[[asyncio.Event], Awaitable[None]] | None = None
 
     def base_url(self, request: Request) -> str:
-        """What the addresses that are handed out begin with, a slash at its end: PUBLIC_URL, else
+        """The beginning of every address that is handed out, a slash at its end: PUBLIC_URL, else
         as this server was asked. A proxy says there whether readers come by TLS, and whoever makes
         that up is told addresses of their own."""
         public = public_url(self.settings) if self.settings is not None else ""

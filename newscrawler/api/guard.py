@@ -102,7 +102,7 @@ class Guard:
             await self.app(scope, receive, send_with_headers)
 
     def _may_change(self, scope: Scope, headers: Headers, from_allowed: bool) -> bool:
-        """What only reads is no matter of its origin."""
+        """Whether a request of its origin may change anything; reading is open to every origin."""
         if scope["method"] in ("GET", "HEAD"):
             return True
         # A form of another origin could bring the cookie along; a header only its script can.

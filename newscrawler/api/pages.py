@@ -101,7 +101,7 @@ def _add_crawl_pages(app: FastAPI, reader: DataReader) -> None:
 
 
 def _parameters(route: dict[str, Any]) -> list[dict[str, Any]]:
-    """What /docs shows of an OpenAPI operation's parameters."""
+    """The parameters of an OpenAPI operation as /docs shows them."""
     rows = []
     for parameter in route.get("parameters", []):
         schema = parameter["schema"]

@@ -239,7 +239,7 @@ async def _set_page(
 
 
 def _to_edit(doc: dict[str, Any]) -> str:
-    """What people change first."""
+    """A set as JSON to be edited; the fields that people change first stand first."""
     first = {name: doc[name] for name in ("domain", "version", "state", "variants") if name in doc}
     return json.dumps({**first, **doc}, ensure_ascii=False, indent=2)
 
@@ -280,7 +280,7 @@ def _ids(doc: Document, css: str, most: int | None = None) -> set[int]:
 
 
 def _nodes_of(doc: Document, variant: Variant, name: str, origin: str) -> set[int]:
-    """What the candidate that gave the field found; its first dozen."""
+    """The first dozen nodes that the candidate which gave the field found."""
     for candidate in variant.fields.get(name, ()):
         if candidate.kind == "css" and origin.startswith(f"selector:{candidate.css}"):
             return _ids(doc, candidate.css, 12)

@@ -118,7 +118,8 @@ class TokenBook:
         return issued
 
     def revoke(self, token_id: str, now: int) -> Issued | None:
-        """What is known of it now; None: no token has this id. Raises TokenFileError."""
+        """Revokes a token and returns its entry; None: no token has this id. Raises
+        TokenFileError."""
         with self._changing(now) as known:
             found = known.get(token_id)
             if found is not None and not found.revoked:

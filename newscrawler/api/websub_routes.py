@@ -48,7 +48,7 @@ class Callback:
         return subscriptions, sub
 
     async def verify(self, token: str, asked: QueryParams) -> str:
-        """What is answered to a hub that asks, or that says no (WebSub 5.2, 5.3)."""
+        """Answers a hub that asks, or that says no (WebSub 5.2, 5.3)."""
         subscriptions, sub = await self.known(token)
         topic, mode = asked.get("hub.topic", ""), asked.get("hub.mode", "")
         if mode == "denied":

@@ -59,7 +59,7 @@ NOT_BEGUN = "Stopped before the crawl began."
 
 
 class Command(ScrapyCommand):
-    """What every command of this project begins with."""
+    """The base class of every command of this project."""
 
     #: Settings of this command. Scrapy's own ``default_settings`` have the priority "command",
     #: which is lower than "project": for a setting that settings.py names they would say nothing.
@@ -105,7 +105,7 @@ class PlainCommand(Command):
 
 
 def begin(settings: BaseSettings) -> None:
-    """What every command does before its own work."""
+    """Does what every command does before its own work."""
     install_records()
     pipes.watch()
     url = str(settings.get("REDIS_URL") or "")
@@ -234,7 +234,7 @@ _SAY_WHY = ("scrapy.core.scraper", "scrapy.downloadermiddlewares.robotstxt")
 
 
 def download_errors() -> tuple[type[Exception], ...]:
-    """What a page that could not be had raises: a matter of the site or the network."""
+    """The exceptions of a page that could not be had: a matter of the site or the network."""
     from scrapy import exceptions as scrapys
 
     from newscrawler.fetch.client import FetchError

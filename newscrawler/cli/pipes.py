@@ -46,7 +46,7 @@ class OpenPipe:
         return getattr(self._stream, name)
 
     def silence(self) -> None:
-        """What is still held back goes nowhere, so that the interpreter's own flush
+        """Drops what is still held back, so that the interpreter's own flush
         finds no fault."""
         with Path(os.devnull).open("wb") as nowhere:
             os.dup2(nowhere.fileno(), self._stream.fileno())

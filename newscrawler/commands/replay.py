@@ -145,7 +145,7 @@ class Command(cli.Command):
 
 
 async def _fate(link: Link | Refusal, store: ArticleStore, frontier: Frontier) -> dict[str, Any]:
-    """What became of a page."""
+    """The outcome of a page."""
     if isinstance(link, Refusal):
         return {"stored": False, "outcome": "REFUSED", "reason": link.reason, "visited_ms": None}
     article = await store.get(link.url_id.hex())

@@ -143,7 +143,7 @@ class Dispatcher:
                     await asyncio.gather(*(line.drained() for line in self._lines))
 
     async def close(self) -> None:
-        """What is not told stays in the outbox."""
+        """Ends the delivery. What is not told stays in the outbox."""
         self._closing.set()
         if self._task is not None and not (await asyncio.wait([self._task], timeout=CLOSE_S))[0]:
             self._task.cancel()  # a store that hangs

@@ -166,7 +166,7 @@ def _counts(path: Path) -> dict[str, int]:
 
 
 def _save_raw(settings: BaseSettings, folder: Path, raw: bool, say: Say) -> list[str]:
-    """What of the raw pages is left out."""
+    """Saves the raw pages and returns what is left out of them."""
     uri = str(settings.get("RAW_STORE") or opening.data_dir(settings) / "warc")
     if not raw:
         return [f"raw pages: {url_shown(uri)} (--raw takes those of a folder along)"]

@@ -497,7 +497,7 @@ async def status(frontier: Frontier, crawl: Crawl, workers: int | None) -> dict[
 
 
 async def _waits_for(frontier: Frontier, crawl: Crawl, workers: int | None) -> str:
-    """What keeps a crawl that runs from going on; "" = nothing."""
+    """The reason why a crawl that runs does not go on; "" = it does."""
     if workers == 0:
         return "a worker: none is running (`make run`, `scrapy crawl news`)"
     if not crawl.asked_s:

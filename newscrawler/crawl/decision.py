@@ -125,7 +125,7 @@ _FORMS = {"list": LinkClass.LIST, "": LinkClass.OTHER}
 
 
 def class_of(result: HtmlRead) -> LinkClass | None:
-    """What the page is by its body. None: it does not say."""
+    """The class of the page by its body. None: it does not say."""
     if result.extraction is None:
         return None if result.form is None else _FORMS.get(result.form)
     if result.extraction.is_article:

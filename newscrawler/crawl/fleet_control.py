@@ -223,7 +223,7 @@ class Control:
 
 
 def _is_complete(look: Look) -> bool:
-    """What is wanted runs, and nothing else."""
+    """Whether all that is wanted runs, and nothing else."""
     jobs = look.state.jobs.values()
     target = _target(look)
     if any(job.state is not JobState.RUNNING for job in jobs):
@@ -264,7 +264,7 @@ def _last_failure(state: FleetState, version: str) -> str:
 
 
 def with_args(given: list[list[str]]) -> list[list[str]]:
-    """What workers are scheduled with: they crawl for ever unless told otherwise."""
+    """The arguments that workers are scheduled with: they crawl for ever unless told otherwise."""
     names = {value.partition("=")[0] for kind, value in given if kind == "setting"}
     first = [] if "CRAWL_FOREVER" in names else [["setting", "CRAWL_FOREVER=True"]]
     return [*first, *given]

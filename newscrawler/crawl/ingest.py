@@ -405,7 +405,7 @@ class Ingest:
         return found
 
     async def _purge(self, ids: Sequence[str]) -> None:
-        """What was stored while its take-down began."""
+        """Removes articles that were stored while their take-down began."""
         store = cast(WholeStore, self.store)
         await store.purge(ids)
         await store.scrub()

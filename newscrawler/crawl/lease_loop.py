@@ -263,7 +263,7 @@ class LeaseLoop:
                 held.verdict, held.reason = outcome, reason
 
     def note_visit(self, request: Request, visit: Visit) -> None:
-        """What the spider says of the visit; it is acked when the request has left Scrapy."""
+        """Takes the spider's word on the visit; it is acked when the request has left Scrapy."""
         held = self.inflight.get(request)
         if held is not None and held.visit is None:
             held.visit = visit
@@ -498,7 +498,7 @@ class LeaseLoop:
         self._take_back(math.inf)
 
     def _take_back(self, before: float) -> None:
-        """What was leased before a moment and has not begun."""
+        """Takes back requests that were leased before a moment and have not begun."""
         for begun in (self.queue.buffer, self.poison_candidates):
             while begun and begun[0][0] < before:
                 request = begun.popleft()[1]
@@ -683,7 +683,7 @@ class LeaseLoop:
             logger.info("Waits: %s", self.idle_text)
 
     async def _look_at_chosen(self) -> None:
-        """What the sites of this crawl wait for, as text and as stats."""
+        """Notes what the sites of this crawl wait for, as text and as stats."""
         sites = self._services.sites
         chosen = [site for name in self._services.chosen if (site := sites.get(name)) is not None]
         domains = [host for site in chosen for host in site.hosts]

@@ -114,7 +114,7 @@ class LinkLearning:
         return found
 
     def kind_of(self, site: Site, link: Link, *, is_named: bool = False) -> Kind:
-        """What was learned of a link, else what its address looks like. Where sites.json has a
+        """The kind that was learned of a link, else the one of its address. Where sites.json has a
         pattern of articles it decides. ``is_named``: a feed or news sitemap gives it with title and
         time, which is an article's unless its own page was read and is none, or a menu names it."""
         if site.article_pattern or link.kind not in (Kind.ARTICLE, Kind.PAGE):
@@ -184,7 +184,7 @@ class LinkLearning:
 
     # ------------------------------------------------------------------ told
     def note_page(self, page: Page, result: HtmlRead) -> None:
-        """What a page that was read turned out to be."""
+        """Notes the class of a page that was read."""
         if page.site.article_pattern or page.lease.content_state or page.kind is Kind.HOME:
             return  # looked at again: it was noted when it was new
         label = class_of(result)
@@ -328,7 +328,7 @@ class LinkLearning:
 
     # ------------------------------------------------------------------ Redis
     async def load(self, sites: Iterable[str]) -> None:
-        """What the fleet knows of these. :raises FrontierUnavailable:"""
+        """Reads what the fleet knows of these sites. :raises FrontierUnavailable:"""
         for site in sites:
             with translated():
                 counts = await self.client.hgetall(key(site))

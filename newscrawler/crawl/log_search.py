@@ -120,7 +120,8 @@ def _parsed(raw: bytes, path: Path, faults: Faults) -> Line | None:
 def follow(
     folder: Path, wanted: Wanted, faults: Faults, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[Line]:
-    """What is written from now on, in all files that are there or come. Never ends by itself."""
+    """Yields the lines that are written from now on, in all files that are there or come. Never
+    ends by itself."""
     places = {path: path.stat().st_size for path in files(folder) if path.suffix != ".gz"}
     while True:
         fresh: list[Line] = []

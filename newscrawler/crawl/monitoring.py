@@ -311,7 +311,7 @@ class Monitor:
 
     # ------------------------------------------------------------ telling
     async def _tell(self, now_ms: int) -> list[str]:
-        """What waits to be told, by every way that has not told it yet."""
+        """Tells what waits to be told, by every way that has not told it yet."""
         if not self.ways:
             return await self._leave_to_others(now_ms)
         told = []

@@ -187,7 +187,7 @@ def event_sinks_by_settings(settings: BaseSettings) -> dict[str, EventSink]:
 def open_announcer(
     settings: BaseSettings, store: ArticleStore, client: Redis
 ) -> Dispatcher | Direct:
-    """What tells the events of a store; :meth:`Dispatcher.start` sets it to work."""
+    """Opens the dispatcher of a store's events; :meth:`Dispatcher.start` sets it to work."""
     from newscrawler.crawl.announce import Direct, Dispatcher
     from newscrawler.store.events import outbox_of
 
@@ -228,7 +228,7 @@ def open_raw_store(settings: BaseSettings, worker: str = "reader") -> RawStore:
 
 
 def raw_keys(settings: BaseSettings) -> Keys:
-    """What raw pages are sealed with.
+    """The keys that raw pages are sealed with.
 
     :raises RawStoreUnavailable: a key is none; one line, without it
     """

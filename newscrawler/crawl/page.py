@@ -131,7 +131,7 @@ def _robots(response: Response) -> frozenset[str]:
 
 
 def _challenge(response: Response) -> str | None:
-    """What ResponseGuardMiddleware found."""
+    """The challenge that ResponseGuardMiddleware found."""
     for flag in response.flags:
         if flag.startswith("challenge:"):
             return flag.partition(":")[2]

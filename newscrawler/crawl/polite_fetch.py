@@ -255,7 +255,7 @@ class PoliteFetcher:
         return failure
 
     async def _delay_s(self, domain: str) -> float:
-        """What the fleet keeps between two fetches of the domain."""
+        """The delay that the fleet keeps between two fetches of the domain."""
         async with self._alone:
             delay_s = await self.frontier.operator.delay_s(domain)
         return self._settings.getfloat("DOWNLOAD_DELAY") if delay_s is None else delay_s

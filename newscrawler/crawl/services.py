@@ -218,7 +218,7 @@ class Services:
 
     @cached_property
     def link_learning(self) -> LinkLearning:
-        """What was learned of the links of each site."""
+        """The service that learns the classes of each site's links."""
         from newscrawler.crawl.link_learning import LinkLearning
 
         return LinkLearning(self.frontier.client if self.has_frontier else None)

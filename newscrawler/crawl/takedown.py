@@ -204,7 +204,7 @@ class TakeDown:
 
     # ------------------------------------------------------------------ what is to go
     async def plan(self, target: str, reason: str, who: str, *, with_copies: bool) -> Plan:
-        """What would go; an interrupted run of the same target is gone on with.
+        """Plans what would go; an interrupted run of the same target is gone on with.
 
         :raises TakeDownRefused: the target is neither a URL nor a domain
         """

@@ -116,7 +116,7 @@ async def _archived(url_id: bytes, settings: BaseSettings) -> bytes | None:
 
 
 async def _robots(link: Link, operator: Operator, settings: BaseSettings) -> str:
-    """What the robots.txt that the fleet shares says of it."""
+    """The answer for it of the robots.txt that the fleet shares."""
     if not settings.getbool("ROBOTSTXT_OBEY"):
         return "not asked (ROBOTSTXT_OBEY is off)"
     entry = await operator.robots(link.domain)
@@ -151,7 +151,7 @@ async def _browser(site: Site | None, domain: str, operator: Operator) -> str | 
 
 
 async def _link_class(link: Link, site: Site | None, operator: Operator) -> str | None:
-    """What the site has taught of its address."""
+    """The class that the site has taught of its address."""
     if site is None or link.kind not in (Kind.ARTICLE, Kind.PAGE, Kind.SECTION):
         return None
     if site.article_pattern:

@@ -273,8 +273,8 @@ def with_home(site: Site, home: str) -> Site:
 
 # ---------------------------------------------------------------- what may be believed
 def learnt(contact: Contact) -> dict[str, Any]:
-    """What of a contact goes into the operator's overlay: only what an answer proves. What failed,
-    was refused or was empty may be well tomorrow."""
+    """The part of a contact that goes into the operator's overlay: only what an answer proves. What
+    failed, was refused or was empty may be well tomorrow."""
     home = contact.home
     by_state: dict[str, list[SeedSeen]] = {}
     for seen in contact.seeds:

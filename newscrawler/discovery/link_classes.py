@@ -371,7 +371,8 @@ class SiteClasses:
         self.count(known_field(class_, address))
 
     def known_as(self, address: str) -> LinkClass | None:
-        """What the page of this one address turned out to be, where its shape says another."""
+        """The class that the page of this one address turned out to have, where its shape says
+        another."""
         return self._known.get(address)
 
     def forget(self, class_: LinkClass, address: str) -> None:

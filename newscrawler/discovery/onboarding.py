@@ -161,7 +161,7 @@ def menu(page: Document) -> tuple[list[str], list[str]]:
 
 
 def _name_of(node: LexborNode) -> str:
-    """What a menu calls a section: the link's text, else what it tells of a picture."""
+    """The name of a section in a menu: the link's text, else the text of its picture."""
     name = " ".join((node.text(deep=True) or "").split())
     return name or (node.attrs.get("title") or node.attrs.get("aria-label") or "").strip()
 

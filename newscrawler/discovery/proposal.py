@@ -86,7 +86,7 @@ def _zones() -> dict[str, str]:
 
 
 def entry(found: Found, page: Document, day: str, asked: str = "") -> dict[str, Any]:
-    """What to put into the list "sites". ``day``: of the fetch, for the note on where it comes
+    """A site's entry for the list "sites". ``day``: of the fetch, for the note on where it comes
     from; ``asked``: the host that was asked for, an alias where the site answered from another.
 
     Seeds on the same host with or without www. are kept; seeds on other hosts are not in ``found``.

@@ -227,7 +227,7 @@ class Sites:
         max_age: float | None = None,
         now_ms: int | None = None,
     ) -> Link | Refusal:
-        """What the frontier is offered for a URL, or why nothing is.
+        """The link that the frontier is offered for a URL, or the reason why none is.
 
         ``kind`` given (by a seed, an operator, a sitemap): it is believed, and only the host, the
         URL itself, asset types and the age are checked. ``hint["published"]`` is an ISO time.

@@ -89,7 +89,7 @@ class _Open:
         return self.breaks >= 2
 
     def take(self) -> Block | None:
-        """What was read so far, as a block; the next one begins."""
+        """Returns what was read so far as a block, and begins the next one."""
         if not self.parts:
             return None
         block = _finish(self.parts, self.owner, self.link_chars, self.bold_chars)

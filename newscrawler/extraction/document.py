@@ -188,7 +188,7 @@ class Document:
 
     @cached_property
     def base_url(self) -> str:
-        """What relative links count from: ``<base href>`` when it is http(s), else
+        """The address that relative links count from: ``<base href>`` when it is http(s), else
         the page's address."""
         nodes = self.named("base")
         href = (nodes[0].attributes.get("href") or "").strip() if nodes else ""

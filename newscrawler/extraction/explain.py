@@ -169,7 +169,7 @@ def _dates(doc: Document, context: PageContext, found: Extraction) -> list[Row]:
 
 
 def _lacks(when: dates.When) -> str:
-    """What a time does not say."""
+    """The parts that a time does not say."""
     if not when.has_time:
         return ", day only"
     return "" if when.has_zone else ", no zone"

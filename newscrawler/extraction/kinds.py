@@ -102,7 +102,7 @@ def _says_missing(out: Extraction, seen: page_metadata.PageMetadata) -> bool:
 
 
 def _untitled(doc: Document, content: str) -> str:
-    """What a page without a headline is, by what it calls itself."""
+    """The kind of a page without a headline, by what it calls itself."""
     called = _called(doc)
     if _MISSING.search(called):
         return "missing"
@@ -127,7 +127,7 @@ def _is_challenge(doc: Document) -> bool:
 
 
 def _called(doc: Document) -> str:
-    """What the page calls itself, where that is no headline."""
+    """The page's name for itself, where that is no headline."""
     node = doc.tree.css_first("title")
     return node.text(deep=True)[:200].strip() if node is not None else ""
 

@@ -216,7 +216,7 @@ class PageMetadata:
 
 
 def of(doc: Document) -> PageMetadata:
-    """What the page says of itself in JSON-LD, read once per document."""
+    """The page's statements in JSON-LD, read once per document."""
     if doc.page_metadata is None:
         doc.page_metadata = _read(doc)
     found: PageMetadata = doc.page_metadata

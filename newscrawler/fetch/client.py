@@ -473,7 +473,7 @@ def _fallback_authorities() -> str | None:
 
 
 def _proxy_error(url: str, proxy: Proxy, exc: Exception) -> FetchError | None:
-    """What a proxy is to blame for; None: nothing."""
+    """The error that a proxy is to blame for; None: it is not the proxy's."""
     if isinstance(exc, AddressRefused):  # the target's name was looked at before
         return _proxy_failed(url, proxy, f"its address is refused: {exc}")
     if isinstance(exc, (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError)):

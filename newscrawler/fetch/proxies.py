@@ -74,7 +74,7 @@ class Proxies:
         return bool(self.by_scheme)
 
     def of(self, url: str) -> Proxy | None:
-        """What a URL is fetched through; None = directly. This machine is never asked
+        """The proxy that a URL is fetched through; None = directly. This machine is never asked
         for through a proxy."""
         if not self.by_scheme:
             return None

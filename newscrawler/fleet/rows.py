@@ -179,7 +179,7 @@ class Rows:
         return delta
 
     def known_since(self, first_ms: dict[str, int]) -> None:
-        """What the registry knows of the sites' first visits; the earlier counts."""
+        """Takes the first visits that the registry knows of; the earlier counts."""
         for site, at in first_ms.items():
             if at:
                 self.first_ms[site] = min(at, self.first_ms.get(site, at))
@@ -202,7 +202,8 @@ class Rows:
             self._delta(site).hours[clock_ms // HOUR_MS] += 1
 
     def take_deltas(self) -> dict[str, SiteDelta]:
-        """What happened since the last call; :meth:`give_back` it when it could not be written."""
+        """Returns what happened since the last call; :meth:`give_back` it when it could not be
+        written."""
         taken, self._deltas = self._deltas, {}
         return taken
 

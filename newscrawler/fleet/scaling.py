@@ -56,7 +56,7 @@ def within(number: int, least: int, most: int) -> int:
 
 
 def waste(workers: int, demand: Demand) -> str:
-    """What to say of more workers than domains; "" = each has something to do."""
+    """A warning of more workers than domains; "" = each has something to do."""
     if not workers or not demand.queued or workers <= demand.due_domains:
         return ""
     idle = workers - demand.due_domains

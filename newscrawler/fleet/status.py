@@ -67,7 +67,7 @@ def status_of(look: Look) -> dict[str, Any]:
 
 
 def problems(look: Look, fleet: Mapping[str, Any], nodes: list[dict[str, Any]]) -> list[str]:
-    """What somebody has to look at; the exit code is 1 when there is any."""
+    """The problems that somebody has to look at; the exit code is 1 when there are any."""
     found = [f"node {row['node']}: {row['state']}" for row in nodes if row["state"] == "back-off"]
     found += [row["error"] for row in nodes if row["error"]]
     if fleet["running"] < fleet["wanted"]:

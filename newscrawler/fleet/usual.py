@@ -146,7 +146,7 @@ def at_most(counted: int, mean: float, periods: int) -> float:
 
 
 def above(share: float, of: int) -> float:
-    """What a share may reach by chance in so many: three standard deviations."""
+    """The share that chance may reach in so many: three standard deviations."""
     return share + 3 * math.sqrt(max(0.0, share * (1 - share)) / of)
 
 

@@ -159,7 +159,7 @@ class Operator:
         return None if data is None else records.unpack_domain(domain, data)
 
     async def delay_s(self, domain: str) -> float | None:
-        """What the fleet keeps between two fetches of a domain; None: it is not known yet."""
+        """The delay that the fleet keeps between two fetches of a domain; None: not known yet."""
         state = await self.state(domain)
         return None if state is None else state.delay / 1000
 
@@ -253,7 +253,7 @@ class Operator:
         return dict(sorted(total.items()))
 
     async def record(self, url_id: bytes, domain: str) -> Record | None:
-        """What is known of a URL; ``None`` = nothing."""
+        """The record of a URL; ``None`` = it has none."""
         await self._look()
         shard = self._shard(domain)
         bucket, field = keys.finished(shard, url_id)

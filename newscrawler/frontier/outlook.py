@@ -82,7 +82,7 @@ def _when(ms: int) -> str:
 
 
 async def waiting(operator: Operator, domains: Iterable[str]) -> Waiting:
-    """What these domains wait for; for people, reads each of them."""
+    """Says what these domains wait for; for people, as it reads each of them."""
     now = await operator.now_ms()
     factor = await operator.clock_factor()
     queued, planned, found = 0, 0, []

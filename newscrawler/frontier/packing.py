@@ -232,7 +232,7 @@ MOVED_IN_DOMAIN, MOVED_HERE, MOVED_AWAY = NUMBERS["MOVED"].values()
 
 
 def ack(end: Ack, groups: list[list[Any]], *, moved_away: bool = False) -> PackedAck:
-    """What the visit did not tell stays as it was.
+    """Packs an ack. What the visit did not tell stays as it was.
 
     :param moved_away: the URL went to a domain of another shard and was added there
     """

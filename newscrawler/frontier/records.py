@@ -267,7 +267,7 @@ def unpack_finished(
 
 
 def _finished_parts(data: bytes, flags: int) -> tuple[dict[str, tuple[Any, ...]], int]:
-    """What stands behind FINISHED, and where that ends."""
+    """The parts behind FINISHED, and where they end."""
     parts: dict[str, tuple[Any, ...]] = {}
     at = FINISHED.size
     for name, part in FINISHED_PARTS.items():
@@ -378,7 +378,7 @@ class DomainExtra:
 
     @property
     def class_reason(self) -> str:
-        """What spoke for the class that was worked out."""
+        """The reason for the class that was worked out."""
         said = []
         if self.judged_fetches:
             said.append(f"{self.yield_percent} % new articles")

@@ -150,7 +150,7 @@ class Resharder:
             await asyncio.sleep(0.2)
 
     async def _write(self, **values: Any) -> None:
-        """What meta says; nothing = a sign of life."""
+        """Writes fields of meta; none = a sign of life."""
         fields = [x for name, value in values.items() for x in (name, str(value))]
         packed = msgpack.packb(fields, use_bin_type=False)
         if not await self.scripts.run("layout", "{frontier}", self._token, LOCK_MS, packed):
@@ -552,7 +552,7 @@ class Resharder:
         return planned
 
     async def _copy_entries(self, source: int, target: int, names: set[str]) -> None:
-        """What lies in hashes of the whole shard: leases, quarantine, URLs that left."""
+        """Copies the hashes of the whole shard: leases, quarantine, URLs that left."""
         async for url_id, data in self.client.hscan_iter(keys.leases(source), count=500):
             if records.unpack_lease_entry(data).domain in names:
                 deadline = await self.client.zscore(keys.deadlines(source), url_id)

@@ -35,7 +35,7 @@ class Field:
 
     @property
     def lua_zero(self) -> str:
-        """What Lua packs for nothing."""
+        """The value that Lua packs for nothing."""
         return '""' if self.is_text or self.code.endswith("s") else "0"
 
     @property

@@ -167,7 +167,7 @@ def is_poison_candidate(record: Record) -> bool:
 
 
 def suspicion_of(record: Record) -> str:
-    """What is told of a poison candidate; empty for any other URL."""
+    """The text about a poison candidate; empty for any other URL."""
     if not is_poison_candidate(record) or record.state not in ("queued", "waiting", "leased"):
         return ""
     text = (

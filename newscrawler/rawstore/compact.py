@@ -177,7 +177,7 @@ def rekey(path: Path, keys: Keys) -> Path | None:
 
 
 def _resealed(member: bytes, keys: Keys) -> tuple[bytes, bool]:
-    """What is damaged stays as it is."""
+    """Seals a member with the present key, and whether that changed it. A damaged one stays."""
     try:
         made = keys.resealed(member)
     except RecordError:

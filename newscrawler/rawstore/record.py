@@ -271,7 +271,7 @@ def decode(member: bytes) -> RawPage | None:
 
 
 def fault_of(member: bytes) -> str:
-    """What is wrong with a record; "" = it is as it was written. The body of a page is compared
+    """The fault of a record; "" = it is as it was written. The body of a page is compared
     with the digests that stand beside it: the standard's, and the crawler's where there is one."""
     try:
         block, taken = inflate(member)

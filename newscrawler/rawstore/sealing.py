@@ -112,7 +112,7 @@ def _id_of(key: bytes) -> bytes:
 
 
 def content_of(member: bytes) -> bytes | None:
-    """What is in a sealed record; None: it is not sealed.
+    """The content of a sealed record; None: it is not sealed.
 
     :raises RecordError: it is sealed and damaged
     """

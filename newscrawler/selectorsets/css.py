@@ -159,7 +159,7 @@ def _element_before(node: LexborNode) -> bool:
 
 
 def label_before(text: str, value: str) -> str:
-    """What stands before a value in its line, "Author:" or a paper's name; '' for
+    """The text before a value in its line, "Author:" or a paper's name; '' for
     nothing, or no label."""
     label = text[: max(0, text.find(value))].rstrip()
     if not 2 <= len(label) <= MAX_LABEL or any(map(str.isdigit, label)):

@@ -34,7 +34,7 @@ class ModelBudget:
     price_out: float = 0.0
 
     def micro(self, tokens_in: int, tokens_out: int) -> int:
-        """What these tokens cost, in millionths, rounded up: a million tokens at a
+        """The cost of these tokens in millionths, rounded up: a million tokens at a
         price of 0.1 are 100,000."""
         return math.ceil(tokens_in * self.price_in + tokens_out * self.price_out)
 

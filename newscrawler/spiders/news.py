@@ -323,7 +323,7 @@ class NewsSpider(Spider):
         return result
 
     async def _delay_s(self, lease: Lease) -> float:
-        """What the fleet keeps between two fetches of the domain."""
+        """The delay that the fleet keeps between two fetches of the domain."""
         delay_s = await self.services.frontier.operator.delay_s(lease.domain)
         return self.settings.getfloat("DOWNLOAD_DELAY") if delay_s is None else delay_s
 

@@ -38,7 +38,7 @@ class Label:
 
 
 def folded(text: str) -> str:
-    """What is compared of a value; "" when it has no word."""
+    """The form in which values are compared; "" when it has no word."""
     return " ".join(folded_words(text))
 
 

@@ -19,7 +19,7 @@ _LONGEST_S = 10**9
 
 
 def judge_status(status: int) -> tuple[Outcome, str]:
-    """What an answer's status says. DONE = read the body; the reason is empty for it.
+    """The outcome by an answer's status. DONE = read the body; the reason is empty for it.
 
     401, 403, 407 and 451 are tried again like errors: news sites answer 403 in bursts, and the
     tries that a URL has end it. 405, 406, 414 ... will not change by asking again.
@@ -44,7 +44,7 @@ def judge_status(status: int) -> tuple[Outcome, str]:
 
 
 def judge_error(error: BaseException) -> tuple[Outcome, str]:
-    """What a refused request or a failed fetch says; ``error.reason`` is a word where our
+    """The outcome of a refused request or a failed fetch; ``error.reason`` is a word where our
     own code raised it."""
     reason = getattr(error, "reason", None)
     if not isinstance(reason, str) or not reason:

@@ -105,7 +105,7 @@ _DEFAULT_PORT = {"http": "80", "https": "443"}
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What hrefs of one page are joined to: its URL, or the <base href> of the page."""
+    """The base that hrefs of one page are joined to: its URL, or the <base href> of the page."""
 
     url: str
     scheme: str = field(init=False)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,11 +61,48 @@ def write_users(folder: Path) -> None:
     (folder / "users.acl").write_text(text)
 
 
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+@contextmanager
+def redis_with_users(
+    folder: Path, options: Callable[[int], list[str]], admin: Callable[[int], redis.Redis]
+) -> Iterator[int]:
+    """The port of a Redis 7 that has the users of the file; another one where it was taken.
+
+    :param options: of a server of that port
+    :param admin: a client of it
+    """
     binary = binary_of("7")
     if binary is None:
         missing("7")
+    write_users(folder)
+
+    def answers(port: int) -> bool:
+        client = admin(port)
+        try:
+            return bool(client.ping())
+        except redis.RedisError:
+            return False
+        finally:
+            client.close()
+
+    for _ in range(3):
+        port = _free_port()
+        command = [str(binary), *options(port), "--bind", "127.0.0.1", "--aclfile", "users.acl"]
+        log = folder / f"redis-{port}.log"
+        process = subprocess.Popen([*command, "--save", "", "--logfile", str(log)], cwd=folder)
+        until(lambda: process.poll() is not None or answers(port), "Redis")  # noqa: B023
+        if process.poll() is None:
+            break
+    else:
+        pytest.fail("Redis does not start")
+    try:
+        yield port
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     folder = tmp_path_factory.mktemp("tls")
     authority(folder, "ca")
     authority(folder, "other")
@@ -73,33 +111,14 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     (folder / "names").write_text("subjectAltName=DNS:localhost")
     openssl(folder, "x509", "-req", "-in", "redis.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
             "-CAcreateserial", "-days", "30", "-extfile", "names", "-out", "redis.pem")  # fmt: skip
-    write_users(folder)
-    running: list[subprocess.Popen[bytes]] = []
-
-    def start() -> Secured | None:
-        port = _free_port()
-        log = folder / f"redis-{port}.log"
-        running.append(
-            subprocess.Popen(
-                [str(binary), "--port", "0", "--tls-port", str(port), "--bind", "127.0.0.1",
-                 "--tls-cert-file", "redis.pem", "--tls-key-file", "redis.key",
-                 "--tls-ca-cert-file", "ca.pem", "--tls-auth-clients", "no",
-                 "--aclfile", "users.acl", "--save", "", "--logfile", str(log)],
-                cwd=folder,
-            )
-        )  # fmt: skip
-        until(
-            lambda: running[-1].poll() is not None or _answers(Secured(folder, port)),
-            "Redis with TLS",
-        )
-        return Secured(folder, port) if running[-1].poll() is None else None
-
-    found = start() or start() or start()
-    assert found is not None, "Redis does not start"
-    yield found
-    for process in running:
-        process.terminate()
-        process.wait(10)
+    tls = ["--tls-cert-file", "redis.pem", "--tls-key-file", "redis.key",
+           "--tls-ca-cert-file", "ca.pem", "--tls-auth-clients", "no"]  # fmt: skip
+    with redis_with_users(
+        folder,
+        lambda port: ["--port", "0", "--tls-port", str(port), *tls],
+        lambda port: Secured(folder, port).client("admin"),
+    ) as port:
+        yield Secured(folder, port)
 
 
 def _free_port() -> int:
@@ -107,13 +126,6 @@ def _free_port() -> int:
 
     with socket.create_server(("127.0.0.1", 0)) as sock:
         return int(sock.getsockname()[1])
-
-
-def _answers(found: Secured) -> bool:
-    try:
-        return bool(found.client("admin").ping())
-    except redis.RedisError:
-        return False
 
 
 @pytest.fixture(scope="module")
@@ -297,36 +309,23 @@ def test_each_user_finds_the_nodes_of_a_cluster(cluster_port: int, user: str):
 @pytest.fixture(scope="module")
 def cluster_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """A cluster of one node that has these users."""
-    binary = binary_of("7")
-    if binary is None:
-        missing("7")
-    folder = tmp_path_factory.mktemp("cluster")
-    write_users(folder)
-    port = _free_port()
-    process = subprocess.Popen(
-        [str(binary), "--port", str(port), "--bind", "127.0.0.1", "--cluster-enabled", "yes",
-         "--cluster-port", str(_free_port()), "--aclfile", "users.acl", "--save", "",
-         "--logfile", str(folder / "redis.log")],
-        cwd=folder,
-    )  # fmt: skip
-    admin = redis.Redis(port=port, username="admin", password=PASSWORD % "admin")
 
-    def answers() -> bool:
-        try:
-            return bool(admin.ping())
-        except redis.RedisError:
-            return False
+    def admin(port: int) -> redis.Redis:
+        return redis.Redis(port=port, username="admin", password=PASSWORD % "admin")
 
-    until(answers, "a node of a cluster")
-    admin.execute_command("CLUSTER ADDSLOTSRANGE", 0, 16383)
-    until(
-        lambda: "cluster_state:ok" in _info(admin.execute_command("CLUSTER INFO")),
-        "a cluster that works",
-    )
-    yield port
-    admin.close()
-    process.terminate()
-    process.wait(10)
+    def options(port: int) -> list[str]:
+        ports = ["--port", str(port), "--cluster-port", str(_free_port())]
+        return [*ports, "--cluster-enabled", "yes"]
+
+    with redis_with_users(tmp_path_factory.mktemp("cluster"), options, admin) as port:
+        client = admin(port)
+        client.execute_command("CLUSTER ADDSLOTSRANGE", 0, 16383)
+        until(
+            lambda: "cluster_state:ok" in _info(client.execute_command("CLUSTER INFO")),
+            "a cluster that works",
+        )
+        client.close()
+        yield port
 
 
 def _info(answer: Any) -> str:

@@ -188,7 +188,7 @@ def external_version(version: int, gone: bool) -> int:
 
 # ---------------------------------------------------------------- plans
 def matching(plan: Plan) -> dict[str, Any]:
-    """What the plan finds, without an order."""
+    """The query of what the plan finds, without an order."""
     exact = plan.is_exact
     must = [_anywhere(t, exact) for t in plan.terms if t.quoted and t.words(exact)]
     must += _ways(plan)
@@ -288,7 +288,7 @@ def ranked(plan: Plan, typed: Plan | None, *, new_gains: bool = True) -> dict[st
 
 
 def _first(plan: Plan, typed: Plan | None) -> list[dict[str, Any]]:
-    """What comes before everything else, whatever its score."""
+    """The clauses that come before everything else, whatever the score of the rest."""
     found: list[dict[str, Any]] = []
     found.extend(_rows(plan))
     if plan.byline:
@@ -368,7 +368,7 @@ def around(body: dict[str, Any], moved: dict[int, str], query: Query) -> None:
 
 
 def facets(zone: tzinfo) -> dict[str, Any]:
-    """What is counted beside a search; days are those of ``zone``."""
+    """The counts beside a search; days are those of ``zone``."""
     # Days of a zone without a name (an offset) are counted by the offset.
     name = getattr(zone, "key", "") or datetime(2000, 1, 1, tzinfo=zone).strftime("%z")
     return {

@@ -87,8 +87,8 @@ class FullText:
 
     # ------------------------------------------------------------------ who reads
     def view(self, feed: Feed, wait_s: float | None = None) -> View | None:
-        """What can be searched now. Where it is behind and nobody writes it, this process does, for
-        which is waited at most ``wait_s``; None: until it is done."""
+        """A view of what can be searched now. Where it is behind and nobody writes it, this process
+        does, for which is waited at most ``wait_s``; None: until it is done."""
         view = self._look()
         if self._is_current(view, feed):
             return view
@@ -130,7 +130,7 @@ class FullText:
         return IndexState(last - done, self.problem() if done < last else "")
 
     def problem(self) -> str:
-        """What the indexer said last, also that of another process."""
+        """The indexer's last problem, also that of another process."""
         helper = self._helper and self._helper[0]
         for own in (self._indexer, helper):
             if own is not None and own.problem:

@@ -101,7 +101,7 @@ class Indexer:
 
     @property
     def problem(self) -> str:
-        """What keeps it from its work; "" = nothing."""
+        """The problem that keeps it from its work; "" = none."""
         return self._problem.text
 
     # ------------------------------------------------------------------ life
@@ -290,7 +290,7 @@ class Indexer:
         return exc
 
     def _drop_writer(self) -> None:
-        """What was not committed is forgotten; it is read again from the mark on."""
+        """Forgets what was not committed; it is read again from the mark on."""
         self._writer = None
         self._waiting = False
 

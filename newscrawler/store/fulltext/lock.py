@@ -52,7 +52,7 @@ class Lock:
             self._file = None
 
     def note(self, problem: str) -> None:
-        """What is wrong, "" when all is well. The holder's."""
+        """Notes what is wrong, "" when all is well. The holder's."""
         if self._file is None or problem == self._noted:
             return
         self._noted = problem
@@ -99,7 +99,7 @@ class Problem:
 
 
 def noted(path: Path) -> str:
-    """What the holder of the lock said last."""
+    """The last note of the holder of the lock."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:

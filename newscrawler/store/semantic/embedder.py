@@ -59,7 +59,7 @@ class Embedder(Protocol):
 
 
 def passage_text(article: Article) -> str:
-    """What of an article is embedded."""
+    """The text of an article that is embedded."""
     return cleaned(f"{article.title[:LONGEST]}\n{article.content[:BEGINNING]}")
 
 

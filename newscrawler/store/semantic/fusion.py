@@ -94,7 +94,7 @@ def fused(words: Sequence[K], near: Sequence[K], articles: int) -> list[tuple[K,
 
 
 def text_of(query: Query, plan: Plan) -> str:
-    """What of a query is embedded: as it was typed, where it is nothing but words."""
+    """The text of a query that is embedded: as it was typed, where it is nothing but words."""
     asked_for = (*plan.terms, *(one.term for one in plan.wanted))
     words = [word for term in asked_for for word in term.exact]
     if exact_words(query.text) == words:

@@ -29,7 +29,7 @@ _FEW = 50
 
 
 def mean_of(vectors: Any) -> Any:
-    """What vectors have in common, one a row."""
+    """The mean of vectors, one a row, drawn to nothing where they are few."""
     mean = vectors.mean(axis=0, dtype=np.float32)
     return mean * np.float32(len(vectors) / (len(vectors) + _FEW))
 

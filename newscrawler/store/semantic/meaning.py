@@ -81,7 +81,7 @@ class Meaning:
             raise NoVectors(str(exc)) from exc
 
     def matrix(self) -> Matrix:
-        """What can be compared now. Raises NoVectors."""
+        """The vectors that can be compared now. Raises NoVectors."""
         try:
             with self._guard:
                 matrix = self._refreshed()

@@ -206,7 +206,8 @@ class StoreReader:
         )
 
     def _answered(self, answer: Callable[[View | None], T], limit_s: float | None) -> T:
-        """What the index answers. One that turns out to be damaged is made anew and asked again."""
+        """Returns what the index answers. One that turns out to be damaged is made anew and asked
+        again."""
         wait_s = None if limit_s is None else limit_s / 2
         for _ in range(2):
             self._check_time()
