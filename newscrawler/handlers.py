@@ -72,6 +72,7 @@ class GuardedHandler(BaseDownloadHandler):
         return cls(crawler)
 
     async def download_request(self, request: Request) -> Response:
+        """:raises DownloadFailedError: or another of Scrapy's, with our reason as its text"""
         headers = [
             (k.decode("latin-1"), v.decode("latin-1"))
             for k, vs in request.headers.items()

@@ -77,6 +77,7 @@ class PolitenessMiddleware:
         return cls(obey=settings.getbool("ROBOTSTXT_OBEY"))
 
     def process_request(self, request: Request) -> None:
+        """:raises Refused: robots.txt forbids it, or is not known yet"""
         if not self._obey or _kind(request) is Kind.ROBOTS:
             return
         rules = request.meta.get("robots")
@@ -110,6 +111,7 @@ class SecondAddressMiddleware:
         return cls(services_of(crawler))
 
     def process_request(self, request: Request) -> None:
+        """:raises SecondAddress: the article has another address of its own"""
         lease = request.meta.get("lease")
         if lease is None or lease.kind not in (Kind.ARTICLE, Kind.PAGE):
             return
@@ -136,6 +138,7 @@ class ConditionalGetMiddleware:
             request.headers[b"If-Modified-Since"] = lease.last_modified.encode("latin-1", "ignore")
 
     def process_response(self, request: Request, response: Response) -> Response:
+        """:raises Refused: 304 though no condition was sent"""
         if response.status == 304:
             if not (
                 request.headers.get(b"If-None-Match") or request.headers.get(b"If-Modified-Since")
@@ -172,6 +175,7 @@ class ResponseGuardMiddleware:
         return cls(crawler.settings.getint("DOWNLOAD_MAXSIZE"))
 
     async def process_response(self, request: Request, response: Response) -> Response:
+        """:raises Refused: the body is too large"""
         kind = _kind(request)
         if kind is Kind.ROBOTS:
             return response
@@ -242,6 +246,7 @@ class VirusScanMiddleware:
         return cls(scan)
 
     async def process_response(self, request: Request, response: Response) -> Response:
+        """:raises Refused: the scanner found something, or could not look"""
         kind = _kind(request)
         if kind is None or kind is Kind.ROBOTS or response.status not in _READ:
             return response

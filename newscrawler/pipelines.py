@@ -60,6 +60,7 @@ class CleanPipeline:
         return cls(crawler.stats.inc_value)
 
     def process_item(self, item: Any) -> Any:
+        """:raises VisitEnds: nothing is left after cleaning"""
         if isinstance(item, Article) and not ingest.clean(item, self._count):
             raise VisitEnds(Outcome.NOT_ARTICLE, "empty after cleaning")
         return item
@@ -121,6 +122,7 @@ class IndexPipeline(_ArticlePipeline):
         await self.services.announcer.drain()
 
     async def process_item(self, item: Any) -> Any:
+        """:raises VisitEnds: the store has it already, or refuses it"""
         if not isinstance(item, Article):
             return item
         started = time.monotonic()

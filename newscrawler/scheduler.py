@@ -89,6 +89,7 @@ class LeaseQueue(RedisQueue):
         return self.pending()
 
     def clear(self) -> None:
+        """:raises StartRefused: always, as the queue is the fleet's"""
         raise StartRefused(
             "one worker must not empty the fleet's queue; use `scrapy frontier purge`"
         )

@@ -22,7 +22,10 @@ _SHOWN = 60
 
 
 async def refuse_unknown(request: Request) -> None:
-    """A dependency of every route."""
+    """A dependency of every route.
+
+    :raises HTTPException: 422, a parameter that the route does not know
+    """
     route = request.scope.get("route")
     if not isinstance(route, APIRoute) or not route.path.startswith(PATHS):
         return

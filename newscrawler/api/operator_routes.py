@@ -191,6 +191,7 @@ def _keep_seed(reader: DataReader, who: Principal, site: Site, link: Link) -> No
 
 # ---------------------------------------------------------------- what the routes work with
 def settings_of(reader: DataReader) -> Any:
+    """:raises HTTPException: 503, the server has no settings of a crawl"""
     if reader.deps.settings is None:
         raise HTTPException(503, "this server was started without the crawl's settings")
     return reader.deps.settings
@@ -204,6 +205,7 @@ def _operator(reader: DataReader) -> Operator:
 
 
 async def frontier_of(reader: DataReader) -> Frontier:
+    """:raises HTTPException: 503, Redis is away"""
     frontier = reader.deps.frontier
     if not isinstance(frontier, Frontier):
         raise HTTPException(503, reader.deps.redis_error or "no Redis")
@@ -215,6 +217,7 @@ async def frontier_of(reader: DataReader) -> Frontier:
 
 
 def sites_of(reader: DataReader, *, enabled_only: bool = True) -> Sites:
+    """:raises HTTPException: 503, the file of sites cannot be read"""
     read = site_choice.load_sites if enabled_only else site_choice.all_sites
     try:
         return read(settings_of(reader))

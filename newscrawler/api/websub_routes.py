@@ -36,6 +36,7 @@ class Callback:
         self._rate = Rate(PER_MINUTE)
 
     async def known(self, token: str) -> tuple[Subscriptions, Subscription]:
+        """:raises HTTPException: 503 without Redis, 410 for no address of ours, 429 for too many"""
         registry = self._deps.registry
         if registry is None:
             raise HTTPException(503, self._deps.redis_error or "no Redis")
@@ -48,7 +49,10 @@ class Callback:
         return subscriptions, sub
 
     async def verify(self, token: str, asked: QueryParams) -> str:
-        """Answers a hub that asks, or that says no (WebSub 5.2, 5.3)."""
+        """Answers a hub that asks, or that says no (WebSub 5.2, 5.3).
+
+        :raises HTTPException: 404, this was not asked for
+        """
         subscriptions, sub = await self.known(token)
         topic, mode = asked.get("hub.topic", ""), asked.get("hub.mode", "")
         if mode == "denied":
@@ -62,7 +66,10 @@ class Callback:
         return challenge
 
     async def take(self, token: str, request: Request) -> None:
-        """A wrong signature is answered like a right one (WebSub 7.1), and nothing is done."""
+        """A wrong signature is answered like a right one (WebSub 7.1), and nothing is done.
+
+        :raises HTTPException: 410, the subscription is over; 503, the feed cannot be kept just now
+        """
         subscriptions, sub = await self.known(token)
         try:
             body = await request.body()

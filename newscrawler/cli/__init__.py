@@ -181,7 +181,10 @@ def span_s(text: str) -> float:
 
 
 def port(text: str) -> int:
-    """Of TCP; 0 = a free one. The type of an option."""
+    """Of TCP; 0 = a free one. The type of an option.
+
+    :raises argparse.ArgumentTypeError: no such number
+    """
     if not re.fullmatch(r"[0-9]{1,5}", text.strip()) or int(text) > LAST_PORT:
         raise argparse.ArgumentTypeError(f"{text}: must be a number from 0 to {LAST_PORT}")
     return int(text)
@@ -200,7 +203,10 @@ def verb_of(args: Sequence[str], verbs: Iterable[str], default: str) -> tuple[st
 
 def refuse(message: str) -> NoReturn:
     """One clear line on stderr for what was asked wrongly in the environment or a
-    setting; exit code 2."""
+    setting; exit code 2.
+
+    :raises SystemExit: always
+    """
     show(message, file=sys.stderr)
     raise SystemExit(2)
 
@@ -367,6 +373,8 @@ def interruptible(text: str) -> Iterator[None]:
     """Ctrl-C where nothing else takes it: a line, and the exit code that shells give it.
 
     Python drops an interrupt that comes while a destructor runs; it counts at the end then.
+
+    :raises SystemExit: it was interrupted
     """
     came = False
 

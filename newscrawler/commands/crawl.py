@@ -84,7 +84,10 @@ class Command(CrawlCommand):
 
 
 def check(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
-    """Wrong arguments leave with exit code 2, a missing Redis with 1; each says what to do."""
+    """Wrong arguments leave with exit code 2, a missing Redis with 1; each says what to do.
+
+    :raises UsageError: a wrong argument
+    """
     try:
         sites = preflight.check(settings, spider_args)
         cli.run_apart(opening.try_stores(settings))

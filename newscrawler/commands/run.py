@@ -324,6 +324,7 @@ def _last_line(path: Path) -> str:
 
 
 def positive(text: str) -> int:
+    """:raises argparse.ArgumentTypeError: no whole number above 0"""
     value = whole_number(text)
     if value is None or value <= 0:
         raise argparse.ArgumentTypeError(f"{text}: must be a whole number above 0")
@@ -331,6 +332,7 @@ def positive(text: str) -> int:
 
 
 def positive_float(text: str) -> float:
+    """:raises argparse.ArgumentTypeError: no number above 0"""
     try:
         value = float(text)
     except ValueError:

@@ -34,7 +34,10 @@ _LISTS = tuple(f.name for f in FIELDS if f.in_hit and f.type == "texts")
 
 def with_store(settings: BaseSettings, work: Callable[[ArticleStore], Awaitable[T]]) -> T:
     """Run ``work`` on the configured store, which must exist, and close it. Store
-    errors end the command."""
+    errors end the command.
+
+    :raises UsageError: the query or an option is wrong
+    """
 
     async def run() -> T:
         # A command starts the model for its one query; nobody else waits for it.

@@ -385,7 +385,10 @@ def remove(settings: BaseSettings, sites: Sites, url: str, as_json: bool) -> Non
 
 # ---------------------------------------------------------------- refresh
 def refresh(settings: BaseSettings, rest: list[str], opts: argparse.Namespace) -> int:
-    """Offers once, or every so often until Ctrl-C; then a frontier that is away is waited for."""
+    """Offers once, or every so often until Ctrl-C; then a frontier that is away is waited for.
+
+    :raises UsageError: an address was named
+    """
     if rest:
         raise cli.UsageError(
             "refresh takes no address; name sites with --site A,B", print_help=False

@@ -447,7 +447,10 @@ def show(site: Site, as_json: bool, lessons: dict[str, str]) -> None:
 
 
 def render(settings: BaseSettings, args: list[str]) -> None:
-    """Whether a site's pages are read with a browser; auto forgets that and what was learnt."""
+    """Whether a site's pages are read with a browser; auto forgets that and what was learnt.
+
+    :raises UsageError: no site, or another word than on, off and auto
+    """
     if len(args) != 2 or args[1] not in ("on", "off", "auto"):
         raise cli.UsageError("scrapy sites render SITE on|off|auto", print_help=False)
     site, word = named(load(settings), args[:1])[0], args[1]

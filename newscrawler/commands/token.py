@@ -81,7 +81,10 @@ class Command(cli.Command):
 
 
 def create(book: TokenBook, role: str, days: float, note: str) -> str:
-    """A token that the servers of this folder accept."""
+    """A token that the servers of this folder accept.
+
+    :raises UsageError: ``--days`` is out of its range
+    """
     if not 0 < days <= MOST_DAYS:
         raise UsageError(f"--days must be above 0 and at most {MOST_DAYS}", print_help=False)
     secret = os.environ.get(SECRET_ENV, "").strip()

@@ -220,6 +220,7 @@ class Own:
         self._last: threading.Thread | None = None
 
     async def send(self, alert: Mapping[str, Any]) -> None:
+        """:raises NotSent: the action failed, or is still at an alert before"""
         if self._last is not None and self._last.is_alive():
             raise NotSent(f"{type(self._action).__name__} is still at an alert before")
         try:

@@ -180,6 +180,7 @@ class Block:
         self._taken = taken
 
     async def which(self, articles: Sequence[Article]) -> set[str]:
+        """:raises StoreUnavailable: Redis is away, so nothing may be stored"""
         asked: list[tuple[str, str]] = []
         owners: list[str] = []
         try:

@@ -200,7 +200,10 @@ class SelectorGeneration:
 
     def spider_idle(self, spider: Spider) -> None:
         """A crawl that has nothing left to fetch waits a while for the sets
-        that it made possible."""
+        that it made possible.
+
+        :raises DontCloseSpider: a set is being made
+        """
         now = time.monotonic()
         busy = self._job is not None or self._due_since is not None or bool(self._pages)
         busy = busy or any(

@@ -351,7 +351,10 @@ async def cached_answer(
     cached: bool = True,
 ) -> dict[str, Any]:
     """One question to the model under the fleet's budget; ``question``: system, user, schema, most
-    tokens of the answer."""
+    tokens of the answer.
+
+    :raises KnownFailure: an answer about the same pages was of no use before
+    """
     client = jobs.client
     key = keys.answer(f"{llm.model}:{digest}")
     if cached and (before_now := await client.get(key)):

@@ -43,6 +43,7 @@ async def attention(store: WholeStore, query: Query, per: Per | None) -> tuple[P
 def steps(
     found: dict[str, dict[str, int]], everything: dict[str, dict[str, int]], per: Per | None
 ) -> tuple[Per, list[Step]]:
+    """:raises QueryError: more steps than are counted"""
     if not found:
         return per or "day", []
     first, last = date.fromisoformat(min(found)), date.fromisoformat(max(found))

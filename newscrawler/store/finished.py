@@ -152,6 +152,7 @@ class ElasticFinished:
         self._is_made = False
 
     async def put(self, found: Sequence[tuple[bytes, bytes]]) -> None:
+        """:raises StoreUnavailable: a record is refused"""
         if not found:
             return
         await self._make()

@@ -152,6 +152,9 @@ class ElasticStore:
 
     # ------------------------------------------------------------------ put
     async def put(self, articles: Sequence[Article]) -> list[PutResult]:
+        """:raises StoreRefused: articles that the server takes never; the others are stored
+        :raises StoreUnavailable: the server is away, or others write the same articles all the time
+        """
         outcome = _Outcome()
         batch = []
         for article in map(codec.cleaned, articles):
@@ -420,6 +423,9 @@ class ElasticStore:
         return [article for article, _ in found]
 
     async def search(self, query: Query) -> SearchResult:
+        """:raises QueryError: a query that cannot be asked
+        :raises SearchTimeout: it took longer than ``limit_s``
+        """
         first = parse(query)
         if query.mode == "semantic" and self._meaning is None:
             raise QueryError(f"mode=semantic: there is no search by meaning: {self._no_meaning}")
@@ -685,7 +691,10 @@ class ElasticStore:
         return [dict(row) for row in found]
 
     async def portion(self, query: Query, cursor: str = "", size: int = 100) -> Portion:
-        """Of a view of the index that the server keeps for some minutes after each portion."""
+        """Of a view of the index that the server keeps for some minutes after each portion.
+
+        :raises QueryError: the cursor is not one of this search
+        """
         if cursor:
             plan, place, total = cursors.read(_KIND, cursor)
             if len(place) != 2 or not isinstance(place[0], str):

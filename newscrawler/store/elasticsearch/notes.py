@@ -79,7 +79,10 @@ class Notes:
         return hits
 
     async def write(self, name: str, body: dict[str, Any], kind: str, version: int) -> bool:
-        """False: another process was first."""
+        """False: another process was first.
+
+        :raises StoreUnavailable: the note is refused
+        """
         await self._make()
         operations: list[dict[str, Any]] = [
             {"index": {"_id": name, "version": version, "version_type": "external"}},

@@ -114,6 +114,7 @@ class ElasticOutbox:
         return {d["_source"]["body"]["sink"]: d["_source"]["body"]["position"] for d in found}
 
     async def move(self, sink: str, position: str) -> None:
+        """:raises StoreUnavailable: another process delivers as well"""
         found = await self._notes.get(f"cursor:{sink}")
         if found is None:
             return
@@ -154,6 +155,7 @@ class ElasticOutbox:
 
     # ------------------------------------------------------------------ dead letters
     async def keep(self, letters: Sequence[DeadLetter]) -> None:
+        """:raises StoreUnavailable: a dead letter is refused"""
         bodies = {
             _dead_letter_id(x): (
                 x.refused_ms,

@@ -123,6 +123,7 @@ class Vectors:
         return {"digest": digest, "vector": numbers, "data": _written(vector)}
 
     async def put(self, docs: dict[str, dict[str, Any]], gone: Sequence[str]) -> None:
+        """:raises EmbedderError: the index refuses a vector"""
         if self.found < _SAMPLE:
             self._mean = None  # one more moves the mean of few, and how many are near
         names = list(docs)
@@ -140,7 +141,10 @@ class Vectors:
     async def nearest(
         self, vector: Any, limit: int, conditions: Sequence[dict[str, Any]] = ()
     ) -> list[tuple[str, float]]:
-        """(id, cosine of what is left without the mean), the nearest first."""
+        """(id, cosine of what is left without the mean), the nearest first.
+
+        :raises NoVectors: no article has one of this model yet
+        """
         mean = await self.mean()
         if mean is None:
             raise NoVectors("no article has a vector of this model yet")

@@ -38,7 +38,10 @@ class Unreadable(Exception):
 @contextmanager
 def reading() -> Iterator[None]:
     """Around what reads in the index; queries are made outside, where an error is one of this
-    program."""
+    program.
+
+    :raises Unreadable: the index is damaged
+    """
     try:
         yield
     except BaseException as exc:

@@ -88,7 +88,10 @@ class FullText:
     # ------------------------------------------------------------------ who reads
     def view(self, feed: Feed, wait_s: float | None = None) -> View | None:
         """A view of what can be searched now. Where it is behind and nobody writes it, this process
-        does, for which is waited at most ``wait_s``; None: until it is done."""
+        does, for which is waited at most ``wait_s``; None: until it is done.
+
+        :raises StoreUnavailable: there is no index yet, and something keeps it from being made
+        """
         view = self._look()
         if self._is_current(view, feed):
             return view
@@ -139,7 +142,10 @@ class FullText:
 
     def mark_damaged(self, exc: BaseException) -> None:
         """A search failed in the engine: the index is made anew, by this process or the one that
-        writes it."""
+        writes it.
+
+        :raises StoreUnavailable: the mark cannot be written
+        """
         now = time.monotonic()
         if now - self._suspected_at < 60:
             raise StoreUnavailable(

@@ -92,6 +92,7 @@ class LocalStore:
         return self._outbox
 
     async def put(self, articles: Sequence[Article]) -> list[PutResult]:
+        """:raises StoreRefused: articles that can never be stored; the others are"""
         results: list[PutResult]
         results, refused = await self._write("put", list(articles))
         if refused:
@@ -129,6 +130,9 @@ class LocalStore:
         return await self._read(lambda reader: reader.versions(article_id))
 
     async def search(self, query: Query) -> SearchResult:
+        """:raises QueryError: a query that cannot be asked
+        :raises StoreUnavailable: the vectors cannot be read
+        """
         meaning = self._meaning
         if meaning is None:
             if query.mode == "semantic":

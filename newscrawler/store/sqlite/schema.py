@@ -106,7 +106,10 @@ _WORDS_OF_OLD = ("fts", "doc_label", "label", "doc", "site")
 
 def connect(path: Path, *, create: bool) -> apsw.Connection:
     """A connection for one thread at a time. ``create`` makes file and tables, else the
-    file must be there."""
+    file must be there.
+
+    :raises StoreUnavailable: the file cannot be opened or made
+    """
     with translated(path):
         if create:
             try:
@@ -280,6 +283,9 @@ def snapshot(connection: apsw.Connection) -> Iterator[None]:
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
+    """:raises StoreGone: the file is damaged
+    :raises StoreUnavailable: locked, full, read-only or not to be opened
+    """
     try:
         yield
     except apsw.BusyError as exc:
