@@ -16,7 +16,6 @@ from newscrawler.extraction import (
     byline_text,
     lexicon,
     page_metadata,
-    personal,
     regions,
     title,
 )
@@ -50,7 +49,6 @@ _NETWORK = re.compile(r"(?:facebook|twitter|instagram|linkedin|youtube|google|wi
 _AUTHOR_PATHS = ("author", "autor", "auteur", "tac-gia")
 _AUTHOR_PAGE = re.compile(r"/(?:authors?|autor(?:en|es)?|auteurs?|tac-gia)/[^/?#]+/?$")
 _VCARD = re.compile(r"\b(?:vcard|fn)(?:\s|$)")
-_META = lexicon.Pattern(r"<class.name_near>")
 _CLASSES = (
     "author", "Author", "byline", "Byline", "autor", "Autor", "writer", "journalist", "tacgia",
     "tac-gia",
@@ -91,10 +89,9 @@ def by_rules(doc: Document, context: PageContext) -> FieldValue:
     from_ld = _spelled(from_ld, from_meta, visible)
     if from_ld:
         return _beside_json_ld(from_ld, from_meta, visible)
-    if visible is not None and visible[1] == "byline:end":
+    if from_meta and visible is not None and visible[1] == "byline:end":
         # Where the page states its author, who signs the end is a source or a person of the story.
-        if from_meta or _states_another(named, sites):
-            visible = None
+        visible = None
     found = _beside_meta(from_meta, visible, seen) if from_meta else None
     if found is not None:
         return found
@@ -178,17 +175,6 @@ def _spelled(stated: list[str], meta: Found | None, visible: byline_text.Named |
     return stated
 
 
-def _states_another(named: page_metadata.PageMetadata, sites: list[str]) -> bool:
-    """JSON-LD names an author that is not the site itself, however that is written; a template's
-    own name says nothing about who wrote."""
-    own = frozenset(map(authors.key, sites))
-    return any(
-        authors.key(person.name) not in own and not personal.is_site(person.name, own)
-        for person in named.persons
-        if "organi" not in person.kind
-    )
-
-
 def _fuller(
     stated: list[str], meta: Found | None, visible: byline_text.Named | None
 ) -> FieldValue | None:
@@ -256,7 +242,7 @@ def visible_names(
     """What a reader sees, best place first; lazy, as the last one reads the whole page.
     ``sites``: the site's names."""
     sites = title.site_names(doc, context.site_name) if sites is None else sites
-    for source in (_from_marked, _from_classes, _from_names, _from_links, byline_text.find):
+    for source in (_from_marked, _from_classes, _from_links, byline_text.find):
         yield from source(doc, context, sites)
 
 
@@ -448,25 +434,6 @@ def _is_crumb(node: LexborNode) -> bool:
             return True
         parent = parent.parent
     return False
-
-
-def _from_names(
-    doc: Document, context: PageContext, sites: list[str]
-) -> Iterator[byline_text.Named]:
-    """A node classed "name" in the line of date and author."""
-    parts = regions.of(doc)
-    for node in doc.tree.css('[class~="name"]')[:20]:
-        parent = node.parent
-        around = (parent.attributes.get("class") or "") if parent is not None else ""
-        if not _META.search(around) or foreign(
-            node, byline_text.FOREIGN, parts, byline_text.FOREIGN_TAGS, byline_text.OWN
-        ):
-            continue
-        names = [
-            n for n in agreement.clean(doc, context, [visible(node)], sites) if len(n.split()) > 1
-        ]
-        if names:
-            yield names, "byline", 0.72
 
 
 def _from_links(
