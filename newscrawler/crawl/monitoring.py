@@ -52,6 +52,7 @@ from newscrawler.fleet.history import (
 from newscrawler.fleet.incidents import GIVEN_UP_MS, Incident, Incidents, Waiting
 from newscrawler.fleet.ledger import Ledger, replaced
 from newscrawler.fleet.registry import Registry, RegistryUnavailable
+from newscrawler.fleet.watch import GRACE_S
 from newscrawler.frontier import connect
 from newscrawler.frontier.operator import Operator
 from newscrawler.frontier.state_text import open_from
@@ -136,6 +137,7 @@ class Monitor:
         self._ledger = Ledger(client, "monitor")
         self._open_store = store
         self._away = AwayFile(opening.data_dir(settings) / "monitor-redis.json")
+        self._refused_at = float("-inf")  # when Redis last did not answer, or refused a write
         self._suites = [load_object(path) for path in settings.getlist("FLEET_MONITOR_SUITES")]
 
     # ------------------------------------------------------------ a look
@@ -145,6 +147,7 @@ class Monitor:
             try:
                 return await self._round()
             except _AWAY as exc:
+                self._refused_at = time.monotonic()
                 logger.debug("Redis does not answer the monitor error=%s", exc)
                 if not left:
                     return await self._without_redis(shown(str(exc)))
@@ -245,6 +248,8 @@ class Monitor:
                 if name not in {known.name for known in facts.rooms}:
                     used = size - machine["free_disk_bytes"]
                     facts.rooms.append(Room(name, used, size, least_free=least))
+        if time.monotonic() - self._refused_at < GRACE_S or await self._ledger.up_s() < GRACE_S:
+            facts.workers = None  # their heartbeats were refused as well: silence proves nothing
 
     async def _look_at_frontier(self, facts: Facts) -> set[str]:
         """:returns: sites that are crawled"""

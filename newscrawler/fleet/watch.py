@@ -29,8 +29,8 @@ logger = logging.getLogger(__name__)
 ROUND_S = 1.5
 #: How long a round waits for nodes that do not answer; what they said last is used meanwhile.
 LOOK_S = 1.5
-#: After a start of Redis workers get so long to be heard again, seconds: their heartbeats expired
-#: while it was away.
+#: When Redis can be written again workers get so long to be heard, seconds: their heartbeats
+#: expired while it was away, or refused writes as it was full, could not save, or was a replica.
 GRACE_S = 12.0
 #: A worker that ended sooner than this after its start is a crash of its node, seconds.
 YOUNG_S = 60.0
@@ -116,6 +116,9 @@ class Watch:
         self._known_demand = scaling.Demand()
         self._demand_at = float("-inf")
         self._calm_since: float | None = None
+        self._began_at: float | None = None
+        self._refused_at = float("-inf")  # when Redis last did not answer, or refused a write
+        self._to_free: set[str] = set()  # dead workers whose leases could not be freed yet
 
     # ------------------------------------------------------------ a round
     async def round(self) -> Look:
@@ -123,11 +126,15 @@ class Watch:
 
         :raises RegistryUnavailable: nothing can be done without Redis
         """
-        await self.ledger.lead()
-        look = await self.look()
-        look.leads = self.ledger.leads
-        if look.leads:
-            await self._act(look)
+        try:
+            await self.ledger.lead()
+            look = await self.look()
+            look.leads = self.ledger.leads
+            if look.leads:
+                await self._act(look)
+        except RegistryUnavailable:
+            self._refused_at = asyncio.get_running_loop().time()
+            raise
         return look
 
     async def look(self, patience_s: float = LOOK_S) -> Look:
@@ -135,7 +142,7 @@ class Watch:
         await self._ask_nodes(patience_s)  # before the heartbeats, see judgement.judge
         rows = {row["id"]: row for row in await self.registry.workers()}
         state = await self.ledger.read()
-        is_grace = await self.ledger.up_s() < GRACE_S
+        is_grace = await self.ledger.up_s() < GRACE_S or self._is_grace(rows)
         look = Look(state, dict(self._views), rows)
         for job in state.jobs.values():
             look.verdicts[job.id] = judge(
@@ -149,6 +156,15 @@ class Watch:
             if job.state is JobState.RUNNING and not is_grace:
                 self._judge_progress(look, job)
         return look
+
+    def _is_grace(self, rows: Mapping[str, Mapping[str, Any]]) -> bool:
+        """Redis took no writes a moment ago, so that silence proves nothing. A process that has
+        just begun cannot know that: where it hears nobody at all, it waits as long."""
+        now = asyncio.get_running_loop().time()
+        if self._began_at is None:
+            self._began_at = now
+        is_deaf = bool(rows) and not any(row["alive"] for row in rows.values())
+        return now - self._refused_at < GRACE_S or (is_deaf and now - self._began_at < GRACE_S)
 
     def _judge_progress(self, look: Look, job: Job) -> None:
         row = row_of(job, look.rows)
@@ -196,7 +212,8 @@ class Watch:
         batch = Batch()
         self._note_nodes(look)
         await self._adopt(look, batch)
-        await self._bury(look, batch)
+        if not await self._bury(look, batch):
+            return
         self._note_running(look, batch)
         await self._set_target(look)
         self._end_some(look, batch)
@@ -268,7 +285,9 @@ class Watch:
             )
 
     # ------------------------------------------------------------ what is over
-    async def _bury(self, look: Look, batch: Batch) -> None:
+    async def _bury(self, look: Look, batch: Batch) -> bool:
+        """What is over is noted before its process is killed: a Redis that refuses the note has
+        refused the heartbeats as well. False: another one leads, and nothing was done."""
         for job in look.state.jobs.values():
             self._avoid_place(look, job)
             self._ask_stuck(look, batch, job)
@@ -277,20 +296,28 @@ class Watch:
         for job in late:
             waited = f"it did not end within {self.limits.drain_s:.0f} s after it was asked to"
             look.verdicts[job.id] = Verdict(Fate.STUCK, waited)
-        workers = set()
+        noted = Batch()
+        to_kill = []
         for job in [*over, *late]:
             verdict = look.verdicts[job.id]
             row = row_of(job, look.rows)
             job.worker = job.worker or (row["id"] if row else "")
             if verdict.fate is not Fate.ENDED:
-                await self._kill(job.id, job.node)
-                workers.add(job.worker)
-            await self._note_end(look, batch, job, verdict)
-        workers |= self._strangers(look)
-        workers.discard("")
-        if workers:
-            freed = await self._free_leases(workers)
-            logger.info("Leases of dead workers are freed leases=%d workers=%s", freed, workers)
+                to_kill.append(job)
+            await self._note_end(look, noted, job, verdict)
+        if not await self.ledger.write(noted):
+            return False
+        for job in to_kill:
+            await self._kill(job.id, job.node)
+        self._to_free |= {job.worker for job in to_kill} | self._strangers(look)
+        self._to_free.discard("")
+        if self._to_free:
+            freed = await self._free_leases(self._to_free)
+            logger.info(
+                "Leases of dead workers are freed leases=%d workers=%s", freed, self._to_free
+            )
+            self._to_free = set()
+        return True
 
     def _avoid_place(self, look: Look, job: Job) -> None:
         verdict = look.verdicts[job.id]

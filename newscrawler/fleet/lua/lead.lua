@@ -17,7 +17,8 @@ if ARGV[3] == '0' then
   return held or ''
 end
 if held and held == ARGV[1] then
-  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+  -- SET, as a Redis that is full takes PEXPIRE: who leads one that refuses writes is to hear of it.
+  redis.call('SET', KEYS[1], held, 'PX', ARGV[3])
 elseif not held and ARGV[2] ~= '' then
   held = string.format('%d', redis.call('INCR', KEYS[2])) .. ' ' .. ARGV[2]
   redis.call('SET', KEYS[1], held, 'PX', ARGV[3])

@@ -7,7 +7,7 @@ import http.server
 import json
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -20,7 +20,15 @@ from newscrawler.fleet import watch as watch_module
 from newscrawler.fleet.judgement import Patience
 from newscrawler.fleet.ledger import Batch, Job, JobState, Ledger, NodeState, Wanted
 from newscrawler.fleet.nodes import Node, Target
-from newscrawler.fleet.registry import BEAT_TTL_S, DRAIN, REPLACED, Beat, Registry, worker_key
+from newscrawler.fleet.registry import (
+    BEAT_TTL_S,
+    DRAIN,
+    REPLACED,
+    Beat,
+    Registry,
+    RegistryUnavailable,
+    worker_key,
+)
 from newscrawler.fleet.scaling import Demand
 from newscrawler.fleet.status import headline, shown_worker, status_of
 from newscrawler.fleet.watch import Look, Watch, WatchLimits, backoff_s, last_error
@@ -129,6 +137,89 @@ async def test_silence_after_a_restart_of_redis_proves_nothing(
     look = await fleet.round()
     assert list(look.state.jobs) == [job.id] and not fleet.freed
     assert status_of(look)["workers"][0]["state"] == "silent"
+
+
+async def full(r: Any) -> None:
+    """As `CONFIG SET maxmemory 1mb` makes a Redis that has more."""
+    await r.config_set("maxmemory", "1")
+
+
+@pytest.fixture
+async def freed_again(r: Any) -> AsyncIterator[None]:
+    yield
+    await r.config_set("maxmemory", "0")
+
+
+@pytest.mark.usefixtures("freed_again")
+async def test_silence_while_redis_refused_writes_proves_nothing(
+    r: Any, scrapyd_of_jobs: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was full for longer than a heartbeat lasts, and then freed: it did not begin anew."""
+    fleet = Fleet(r, {"a": Node(Target("a", f"http://127.0.0.1:{scrapyd_of_jobs.server_port}"))})
+    monkeypatch.setattr(fleet.ledger, "up_s", always_up)
+    await fleet.want(least=2, most=2, version="v1")
+    jobs = [await fleet.start(1), await fleet.start(2)]
+    scrapyd_of_jobs.jobs = [job.id for job in jobs]
+    await fleet.beat(*jobs)
+    await fleet.round()
+    await full(r)
+    for job in jobs:
+        await fleet.silence(job)
+    for _ in range(2):
+        with pytest.raises(RegistryUnavailable, match="maxmemory"):
+            await fleet.watch.round()
+        with pytest.raises(RegistryUnavailable):
+            await fleet.beat(jobs[0])
+    await r.config_set("maxmemory", "0")
+    for _ in range(3):  # its rounds come before the next heartbeats
+        look = await fleet.round()
+    assert sorted(look.state.jobs) == sorted(job.id for job in jobs)
+    assert not scrapyd_of_jobs.asked and not fleet.freed, "nobody is killed for it"
+    await fleet.beat(jobs[0])
+    monkeypatch.setattr(watch_module, "GRACE_S", 0)  # its time is over
+    await fleet.round()
+    assert scrapyd_of_jobs.asked == [(jobs[1].id, "KILL")], "who says nothing after it is dead"
+
+
+@pytest.mark.usefixtures("freed_again")
+async def test_nobody_is_killed_of_whom_redis_takes_no_note(
+    r: Any, scrapyd_of_jobs: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It becomes full between the look and the deed."""
+    fleet = Fleet(r, {"a": Node(Target("a", f"http://127.0.0.1:{scrapyd_of_jobs.server_port}"))})
+    monkeypatch.setattr(watch_module, "GRACE_S", 0)
+    await fleet.want(least=2, most=2, version="v1")
+    job, other = await fleet.start(1), await fleet.start(2)
+    scrapyd_of_jobs.jobs = [job.id, other.id]
+    await fleet.beat(job, other)
+    await fleet.round()
+    await fleet.silence(job)
+    look = await fleet.watch.look()
+    assert look.verdicts[job.id].is_over
+    await full(r)
+    with pytest.raises(RegistryUnavailable):
+        await fleet.watch._bury(look, Batch())
+    assert not scrapyd_of_jobs.asked and not fleet.freed
+
+
+async def test_a_watch_that_has_just_begun_and_hears_nobody_waits(
+    r: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cannot know whether Redis took heartbeats before; where it hears one, it does."""
+    fleet = Fleet(r)
+    monkeypatch.setattr(fleet.ledger, "up_s", always_up)
+    await fleet.want(least=2, most=2, version="v1")
+    jobs = [await fleet.start(1), await fleet.start(2)]
+    await fleet.beat(*jobs)
+    for job in jobs:
+        await fleet.silence(job)
+    assert len((await fleet.round()).state.jobs) == 2
+    await fleet.beat(jobs[0])
+    assert list((await fleet.round()).state.jobs) == [jobs[0].id]
+
+
+async def always_up() -> float:
+    return float("inf")
 
 
 @pytest.mark.usefixtures("no_grace")
