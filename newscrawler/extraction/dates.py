@@ -61,18 +61,18 @@ _ISO = re.compile(
 _COMPACT = re.compile(r"(?<!\d)(\d{4})(\d{2})(\d{2})(?:T?(\d{2})(\d{2})(\d{2})?)?(?!\d)")
 _OFFSET = re.compile(r"(?:GMT|UTC|Z)?\s*([+-])\s?(\d{1,2})(?::?(\d{2}))?(?!\d)")
 _TIME = lexicon.Pattern(
-    r"(?<![\d.:/-])([01]?\d|2[0-4])\s?(?:[:：hH]|<clock.hour>)\s?([0-5]\d)"
+    r"(?<![\d./-])(?<!\d:)([01]?\d|2[0-4])\s?(?:[:：hH]|<clock.hour>)\s?([0-5]\d)"
     r"(?:\s?(?:[:：m]|<clock.minute>)\s?([0-5]\d)?)?(?!\d)"
     r"(?:\s*([AaPp])\.?\s?[Mm](?![a-z])\.?)?",
     flags=0,
 )
 _DOT_TIME = lexicon.Pattern(
-    r"(?<![\d.:/-])([01]?\d|2[0-3])\.([0-5]\d)(?![\d.])(?:\s*([AaPp])\.?\s?[Mm](?![a-z])\.?)?"
+    r"(?<![\d./-])(?<!\d:)([01]?\d|2[0-3])\.([0-5]\d)(?![\d.])(?:\s*([AaPp])\.?\s?[Mm](?![a-z])\.?)?"
     r"(?:\s*(?:<clock.behind>|h\b))?",
     flags=0,
 )
 _HOUR = lexicon.Pattern(
-    r"(?<![\d.:/-])(\d{1,2})\s*(?:([AaPp])\.?\s?[Mm](?![a-z])\.?"
+    r"(?<![\d./-])(?<!\d:)(\d{1,2})\s*(?:([AaPp])\.?\s?[Mm](?![a-z])\.?"
     r"|(?:<clock.whole_hour>|h)(?!\w)|<clock.whole_hour_sign>)",
     flags=0,
 )
@@ -82,7 +82,7 @@ _EAST = lexicon.Pattern(
 )
 _YMD = re.compile(r"(?<!\d)(\d{4})\s?[./-]\s?(\d{1,2})\s?[./-]\s?(\d{1,2})(?!\d)")
 _DMY = re.compile(
-    r"(?<![\d:])(\d{1,2})\s?([./\-‐–−])\s?(\d{1,2})\s?[./\-‐–−]\s?(\d{4}|\d{2})(?![\d:])"
+    r"(?<!\d)(?<!\d:)(\d{1,2})\s?([./\-‐–−])\s?(\d{1,2})\s?[./\-‐–−]\s?(\d{4}|\d{2})(?![\d:])"
 )
 _MONTH_WORD = lexicon.Pattern(
     r"(?<!\d)(\d{1,2})\s*(?:<date.month_word>|<date.month_word_short>)\s*(\d{1,2})\s*+"
@@ -90,7 +90,7 @@ _MONTH_WORD = lexicon.Pattern(
 )
 _NAME = r"(?:(?:[^\W\d_]|[\u0300-\u036f\u0900-\u0e7f]){3,24}|[\u0900-\u097f]{2})"
 _DAY_MONTH = lexicon.Pattern(
-    rf"(?<![\d:.])(\d{{1,2}})(?:\.|<date.ordinal>)?\s*+(?:[,\-–/.]\s*+)?"
+    rf"(?<![\d.])(?<!\d:)(\d{{1,2}})(?:\.|<date.ordinal>)?\s*+(?:[,\-–/.]\s*+)?"
     rf"(?:(?:<date.of_month>)\s+|d['’]\s?)?"
     rf"({_NAME})\.?(?:\s*/\s*{_NAME})?\s*+(?:[,\-–/.]\s*+)?"
     rf"(?:(?:<date.of_year>)\s+|d['’]\s?)?"
@@ -100,6 +100,11 @@ _MONTH_DAY = lexicon.Pattern(
     rf"({_NAME})\.?\s*(\d{{1,2}})(?:<date.ordinal_behind_month>)?(?![\d:])\s*,?\s*"
     rf"(?:\d{{1,2}}:\d{{2}}(?:\s*[ap]\.?m\.?)?\s*,?\s*)?"
     r"(?:(\d{4})(?!\d)|['’](\d{2})(?!\d))"
+)
+# Hungarian and the Baltic languages: "2026. január 26.", "2026 m. sausio 26 d.".
+_YEAR_NAMED = lexicon.Pattern(
+    r"(?<![\d./-])(?<!\d:)(\d{4})\.?(?:\s?(?:<date.behind_year>))?,?\s+"
+    rf"(?:({_NAME})\.?\s(\d{{1,2}})|(\d{{1,2}})\.\s?({_NAME}))(?![\d:])"
 )
 _RFC_SHORT_YEAR = re.compile(r"(?<!\d)(\d{1,2})[\s-]([A-Za-z]{3})[\s-](\d{2})\s+(?=\d{1,2}:\d{2})")
 _DOTNET = re.compile(
@@ -448,6 +453,15 @@ def _find_numeric(text: str, how: Rules) -> Found | None:
     return None
 
 
+def _find_year_named(text: str, how: Rules) -> Found | None:
+    """Asked last: "2025 January 5, 2026" is a year and a whole date."""
+    for m in _YEAR_NAMED.finditer(text):
+        month = _month(m[2] or m[5])
+        if month:
+            return int(m[1]), month, int(m[3] or m[4]), m.start(), m.end()
+    return None
+
+
 #: In the order in which they are asked.
 _FINDERS = (
     _find_east,
@@ -456,6 +470,7 @@ _FINDERS = (
     _find_named,
     _find_american,
     _find_numeric,
+    _find_year_named,
 )
 
 

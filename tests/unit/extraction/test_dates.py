@@ -236,3 +236,42 @@ def test_days_ahead_of_the_fetch_are_no_publication(days: int, is_read: bool) ->
         str(int(day.timestamp())),
     ):
         assert (dates.parse(text, SITE) is not None) == is_read, text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Datum:26. Januar 2026", "2026-01-26 00:00"),
+        ("Stand:26.01.2026", "2026-01-26 00:00"),
+        ("Published:26 January 2026", "2026-01-26 00:00"),
+        ("Publié le:26 janvier 2026", "2026-01-26 00:00"),
+        ("Ngày đăng:26/01/2026 lúc:10:20", "2026-01-26 10:20"),
+        ("Posted:26-Jan-2026 at:3:05 PM", "2026-01-26 15:05"),
+        ("10:20:26.01.2026", None),
+        ("10:20:30", None),
+    ],
+)
+def test_a_date_right_behind_the_colon_of_its_label_is_read(
+    text: str, expected: str | None
+) -> None:
+    """Two elements without a space between them; behind a number a colon is a clock's."""
+    found = dates.parse(text, SITE)
+    assert (found and f"{found.value:%Y-%m-%d %H:%M}") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026. január 26.", "2026-01-26 00:00"),
+        ("2026. március 5., 10:20", "2026-03-05 10:20"),
+        ("2026 m. sausio 26 d. 10:20", "2026-01-26 10:20"),
+        ("2026. gada 26. janvāris, 10:20", "2026-01-26 10:20"),
+        ("2026 Jan 26", "2026-01-26 00:00"),
+        ("© 2025 January 5, 2026", "2026-01-05 00:00"),
+        ("2025 5 January 2026", "2026-01-05 00:00"),
+        ("2026 people 26", None),
+    ],
+)
+def test_languages_that_begin_with_the_year(text: str, expected: str | None) -> None:
+    found = dates.parse(text, SITE)
+    assert (found and f"{found.value:%Y-%m-%d %H:%M}") == expected
