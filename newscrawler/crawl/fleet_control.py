@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from newscrawler.crawl.fleet import Teller
 from newscrawler.fleet.judgement import Fate
 from newscrawler.fleet.ledger import FleetState, JobState, Wanted
-from newscrawler.fleet.watch import ROUND_S, Look, Watch, backoff_s, crash_text, waits
+from newscrawler.fleet.watch import (
+    FULL_MARK,
+    ROUND_S,
+    Look,
+    Watch,
+    backoff_s,
+    crash_text,
+    waits,
+)
 from newscrawler.utils.numbers import is_digits
 
 #: Crashes in a row on each node that can start workers after which a command no longer waits.
@@ -178,6 +186,7 @@ class Control:
                 return look
             counts = self._tell_counts(look, counts)
             self._refuse_crashes(look)
+            _refuse_full(look)
             if time.monotonic() > end:
                 raise FleetRefused(
                     f"not reached within {self.wait_s:.0f} s ({_counts(look)}); it stays wanted:"
@@ -220,6 +229,19 @@ class Control:
                 f" longer and longer intervals (at most {backoff_s(99):.0f} s) while"
                 " `scrapy fleet watch` runs; `scrapy fleet stop` gives up"
             )
+
+
+def _refuse_full(look: Look) -> None:
+    """All that can run do: the nodes are full."""
+    said = [look.unplaced] if look.leads else look.state.said.get("messages", [])
+    text = next((one for one in said if FULL_MARK in one), "")
+    is_fresh = look.leads or look.state.said.get("at_ms", 0) > look.state.wanted.asked_ms
+    is_calm = all(job.state is JobState.RUNNING for job in look.state.jobs.values())
+    if text and is_fresh and is_calm:
+        raise FleetRefused(
+            f"{text}. It stays wanted: `scrapy fleet scale {len(look.state.jobs)}` is what there is"
+            " room for, a larger max_proc or one more node is the other way"
+        )
 
 
 def _is_complete(look: Look) -> bool:

@@ -13,6 +13,9 @@ from newscrawler.fleet.nodes import NodeView
 
 #: Ms after which scrapyd must know a job that it took: it was asked before and after.
 KNOWN_MS = 8_000
+#: A job that scrapyd keeps pending for so long while others run there meets a scrapyd that is full,
+#: ms: it polls its queue each 5 s unless its configuration says otherwise.
+FULL_MS = 20_000
 #: A job that has no process yet, or of whose process nothing is known, gets so many times less time
 #: until its first heartbeat than one that has.
 ABSENT_PART = 3
@@ -45,6 +48,8 @@ class Verdict:
     is_of_place: bool = False
     #: It waits for what others have: one of them may only have tried it before.
     is_of_waiting: bool = False
+    #: Its node runs as many as it may: the job is withdrawn, which is nobody's fault.
+    is_full: bool = False
 
     @property
     def is_over(self) -> bool:
@@ -175,6 +180,9 @@ def _not_seen(job: Job, view: NodeView, is_finished: bool, age_ms: int, start_ms
         return Verdict(Fate.NOT_STARTED, "it ended before its first heartbeat")
     if not view.error and job.id not in view.jobs and age_ms > KNOWN_MS:
         return Verdict(Fate.NOT_STARTED, "scrapyd does not know it; was it started anew?")
+    if job.id in view.pending and view.running and age_ms > FULL_MS:
+        why = f"scrapyd runs as many as max_proc allows ({len(view.running)})"
+        return Verdict(Fate.NOT_STARTED, why, is_full=True)
     # A process that is there is only slow: it compiles its modules, on a machine that is busy.
     most_ms = start_ms if job.id in view.running else start_ms // ABSENT_PART
     if age_ms <= most_ms:

@@ -132,6 +132,8 @@ class NodeState:
     crashed_ms: int = 0  # when the last of them did
     until_ms: int = 0  # no start before
     last_error: str = ""
+    places: int = 0  # workers that it ran when it was found to be full, 0 = it never was
+    places_ms: int = 0  # when
     away: str = ""  # why its scrapyd does not answer the watch, "" = it does
 
 

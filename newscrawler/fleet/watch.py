@@ -51,6 +51,13 @@ STUCK_LOOKS = 2
 WAITING_LOOKS = 15
 #: A node whose worker could not go on for a reason of the node gets none for so long, seconds.
 AVOID_S = 300.0
+#: Most jobs that a node has and has not begun yet: scrapyd does not tell how many it runs at once
+#: (max_proc), and keeps what is beyond in its queue.
+MOST_PENDING = 4
+#: A node that was full is believed to take no more than it had then for so long, seconds.
+FULL_S = 300.0
+#: In the message that the nodes are full.
+FULL_MARK = "workers cannot be placed"
 #: Seconds between two looks at the queue, and how long fewer workers must be enough before some
 #: are ended.
 DEMAND_S = 15.0
@@ -85,6 +92,8 @@ class Look:
     verdicts: dict[str, Verdict] = field(default_factory=dict)  # by job
     messages: list[str] = field(default_factory=list)
     target: int = 0
+    unplaced: str = ""  # why workers are missing though no start failed: the nodes are full
+    withdrawn: list[Job] = field(default_factory=list)  # to be taken out of scrapyd's queues
 
 
 class Watch:
@@ -221,6 +230,8 @@ class Watch:
             batch.node(node)
         if not await self.ledger.write(batch):
             return
+        for job in look.withdrawn:
+            await self._kill(job.id, job.node, "INT")
         await self._start_missing(look)
         self._tell_nodes(look)
         said = Batch()
@@ -358,20 +369,24 @@ class Watch:
         self._freed = (self._freed & silent) | fresh
         return fresh
 
-    async def _kill(self, job: str, name: str) -> None:
-        """Its process, if scrapyd still knows it: two for one would share the sites' leases."""
+    async def _kill(self, job: str, name: str, signal: str = "KILL") -> None:
+        """Its process, if scrapyd still knows it: two for one would share the sites' leases. Of one
+        that is pending its place in scrapyd's queue."""
         node = self.nodes.get(name)
         if node is None or self._view(name).error:
             return
         try:
-            if await asyncio.to_thread(node.cancel, job, "KILL"):
-                logger.info("Job is killed job=%s node=%s", job, name)
+            if was := await asyncio.to_thread(node.cancel, job, signal):
+                logger.info("Job is cancelled job=%s node=%s was=%s", job, name, was)
         except NodeError as exc:
             logger.warning("Job cannot be killed, tried again job=%s error=%s", job, exc)
 
     async def _end_again(self, look: Look, name: str, node: str) -> None:
         """A job that was given up and whose process is there still: its node did not answer when it
         was to be killed. One that signed off, or hears of it by its heartbeat, gets time to end."""
+        if name in self._view(node).pending:  # it would start only to hear that it was given up
+            await self._kill(name, node)
+            return
         ended = next((ended for ended in look.state.ended if ended.id == name), None)
         if ended is None:
             return
@@ -386,7 +401,8 @@ class Watch:
         lived_s = (state.now_ms - job.started_ms) / 1000
         why = job.why if verdict.fate is Fate.ENDED and job.why else verdict.why
         is_asked = job.state is JobState.DRAINING
-        if not is_asked:
+        how = str(Fate.ENDED if verdict.is_full else verdict.fate)
+        if not is_asked and not verdict.is_full:
             why = await self._with_log(job, why or "it ended by itself")
         ended = Ended(
             id=job.id,
@@ -394,7 +410,7 @@ class Watch:
             version=job.version,
             at_ms=state.now_ms,
             lived_s=round(lived_s),
-            how=str(verdict.fate),
+            how=how,
             why=why,
             worker=job.worker,
         )
@@ -404,7 +420,7 @@ class Watch:
         self._over.pop(job.id, None)
         self._standing.pop(job.id, None)
         logger.log(
-            logging.INFO if is_asked else logging.WARNING,
+            logging.INFO if is_asked or verdict.is_full else logging.WARNING,
             "Worker is over job=%s node=%s how=%s lived_s=%d why=%s",
             job.id,
             job.node,
@@ -412,7 +428,10 @@ class Watch:
             ended.lived_s,
             why,
         )
-        if not is_asked and not verdict.is_of_place:
+        if verdict.is_full:
+            node = state.node(job.node)
+            node.places, node.places_ms = len(self._view(job.node).running), state.now_ms
+        elif not is_asked and not verdict.is_of_place:
             self._note_crash(look, batch, job, lived_s, why)
 
     def _note_crash(self, look: Look, batch: Batch, job: Job, lived_s: float, why: str) -> None:
@@ -530,6 +549,8 @@ class Watch:
         job.state, job.since_ms, job.why = JobState.DRAINING, look.state.now_ms, why
         batch.put(job)
         batch.order(job.id, order)
+        if not job.worker and job.id not in self._view(job.node).running:
+            look.withdrawn.append(job)
         logger.info("Worker is asked to end job=%s node=%s why=%s", job.id, job.node, why)
 
     def _recycle(self, look: Look, batch: Batch) -> None:
@@ -579,7 +600,13 @@ class Watch:
         rooms = self._rooms(look, need)
         if not rooms:
             look.messages.append(f"{missing} workers are missing: no node can take one now")
-        for _ in range(missing if rooms else 0):
+        places = {room.name: self._places(look, room.name) for room in rooms}
+        for left in range(missing if rooms else 0, 0, -1):
+            full = [name for name, free in places.items() if free <= 0]
+            rooms = [room for room in rooms if room.name not in full]
+            if not rooms:
+                self._tell_full(look, left, full)
+                return
             node = placement.place(rooms, need)
             if node is None:
                 need_mib = f"{need.memory_bytes / 1024**2:,.0f} MiB"
@@ -591,10 +618,39 @@ class Watch:
                 )
                 return
             rooms = placement.taken(rooms, node, need)
+            places[node] -= 1
             if not await self._start(look, node):
                 rooms = [room for room in rooms if room.name != node]
             if not rooms or not self.ledger.leads:
                 return
+
+    def _places(self, look: Look, name: str) -> int:
+        """How many more jobs a node is handed now."""
+        state, view, node = look.state, self._view(name), look.state.node(name)
+        unstarted = sum(
+            job.node == name and job.state is JobState.STARTING and job.id not in view.running
+            for job in state.jobs.values()
+        )
+        if not self._is_known_full(look, node):
+            return MOST_PENDING - unstarted
+        return node.places - len(view.running) - unstarted
+
+    def _is_known_full(self, look: Look, node: NodeState) -> bool:
+        """What was found before the operator's last word does not count: he may have given it a
+        larger max_proc."""
+        state, is_more = look.state, len(self._view(node.name).running) > node.places
+        is_fresh = state.now_ms - node.places_ms < FULL_S * 1000
+        return is_fresh and node.places_ms >= state.wanted.asked_ms and not is_more
+
+    def _tell_full(self, look: Look, left: int, names: list[str]) -> None:
+        full = [look.state.node(name) for name in names]
+        if all(self._is_known_full(look, node) for node in full):  # else they have just got some
+            said = ", ".join(f"{node.name} {node.places}" for node in full)
+            look.unplaced = (
+                f"{left} of {look.target} {FULL_MARK}: the nodes run as many as the"
+                f" max_proc of their scrapyd allows ({said})"
+            )
+            look.messages.append(look.unplaced)
 
     def _need(self, look: Look) -> placement.Need:
         """Of one worker: what those that run have, or what the settings say."""

@@ -16,6 +16,7 @@ from scrapy.settings import Settings as ScrapySettings
 
 from newscrawler.commands.fleet import show_versions
 from newscrawler.crawl.fleet import FrontierSide, limits_of
+from newscrawler.crawl.fleet_control import Control, FleetRefused, Span
 from newscrawler.fleet import watch as watch_module
 from newscrawler.fleet.judgement import Patience
 from newscrawler.fleet.ledger import Batch, Job, JobState, Ledger, NodeState, Wanted
@@ -284,18 +285,29 @@ async def test_a_worker_over_its_memory_is_recycled_one_at_a_time(r: Any) -> Non
 
 
 class ScrapydOfJobs(http.server.BaseHTTPRequestHandler):
-    """Answers as scrapyd does, of jobs without a process; notes what it is asked to end."""
+    """Answers as scrapyd does, of jobs without a process; notes what it is asked to end. It runs
+    ``most`` at once, and has the others in its queue."""
 
     server: Any
 
     def do_GET(self) -> None:
         rows = [{"id": job, "spider": "news", "pid": 1} for job in self.server.jobs]
-        self._say(versions=["v1"], pending=[], running=rows, finished=[])
+        queue = [{"id": job, "spider": "news"} for job in self.server.pending]
+        self._say(versions=["v1"], pending=queue, running=rows, finished=[])
 
     def do_POST(self) -> None:
         asked = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-        self.server.asked.append((asked["job"][0], asked["signal"][0]))
-        self._say(prevstate="running")
+        if self.path == "/schedule.json":
+            is_free = len(self.server.jobs) < self.server.most
+            (self.server.jobs if is_free else self.server.pending).append(asked["jobid"][0])
+            self._say(jobid=asked["jobid"][0])
+            return
+        [job] = asked["job"]
+        self.server.asked.append((job, asked["signal"][0]))
+        is_pending = job in self.server.pending
+        if is_pending:
+            self.server.pending.remove(job)
+        self._say(prevstate="pending" if is_pending else "running")
 
     def _say(self, **answer: Any) -> None:
         self.send_response(200)
@@ -309,7 +321,7 @@ class ScrapydOfJobs(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def scrapyd_of_jobs() -> Iterator[Any]:
     server: Any = http.server.ThreadingHTTPServer(("127.0.0.1", 0), ScrapydOfJobs)
-    server.jobs, server.asked = [], []
+    server.jobs, server.pending, server.asked, server.most = [], [], [], 99
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()
@@ -338,6 +350,68 @@ async def test_a_worker_that_does_not_end_when_asked_is_killed_after_its_time(
     assert fleet.freed == [{"host-2-00000002"}], "what it held is fetched again"
     assert state.ended[0].how == "stuck"
     assert state.ended[0].why == "it did not end within 120 s after it was asked to"
+
+
+async def beat_all(fleet: Fleet, server: Any) -> None:
+    """Of the processes of a node."""
+    for job in (await fleet.ledger.read()).jobs.values():
+        if job.id in server.jobs:
+            job.worker = f"host-{job.id[:8]}"
+            await fleet.beat(job)
+
+
+async def older(fleet: Fleet, seconds: float) -> None:
+    """As if all of it had begun so much earlier."""
+    state = await fleet.ledger.read()
+    batch = Batch()
+    for job in state.jobs.values():
+        job.started_ms -= round(1000 * seconds)
+        batch.put(job)
+    assert await fleet.ledger.write(batch)
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_a_full_node_is_handed_no_more_and_what_it_cannot_run_is_withdrawn(
+    r: Any, scrapyd_of_jobs: Any
+) -> None:
+    scrapyd_of_jobs.most = 2
+    fleet = Fleet(r, {"a": Node(Target("a", f"http://127.0.0.1:{scrapyd_of_jobs.server_port}"))})
+    await fleet.want(least=30, most=30, version="v1")
+    await fleet.round()
+    assert len(scrapyd_of_jobs.jobs) == 2
+    assert len(scrapyd_of_jobs.pending) == watch_module.MOST_PENDING - 2
+    await beat_all(fleet, scrapyd_of_jobs)
+    await fleet.round()
+    assert len(scrapyd_of_jobs.pending) == watch_module.MOST_PENDING
+    await older(fleet, 30)
+    await beat_all(fleet, scrapyd_of_jobs)
+    look = await fleet.round()
+    assert not scrapyd_of_jobs.pending and len(scrapyd_of_jobs.jobs) == 2
+    assert look.unplaced.startswith("28 of 30 workers cannot be placed") and "a 2" in look.unplaced
+    assert {one.how for one in look.state.ended} == {"ended"}, "nobody is missed"
+    assert not watch_module.waits(look.state.node("a"), look.state)
+    await fleet.round()
+    assert not scrapyd_of_jobs.pending, "it is known to be full"
+    await beat_all(fleet, scrapyd_of_jobs)
+    with pytest.raises(FleetRefused, match=r"28 of 30 workers cannot be placed.*scale 2"):
+        await Control(fleet.watch, print, 60)._reach(lambda _: False, look.state)
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_what_is_pending_is_taken_back_when_it_is_not_wanted_any_more(
+    r: Any, scrapyd_of_jobs: Any
+) -> None:
+    scrapyd_of_jobs.most = 0
+    fleet = Fleet(r, {"a": Node(Target("a", f"http://127.0.0.1:{scrapyd_of_jobs.server_port}"))})
+    await fleet.want(least=3, most=3, version="v1")
+    await fleet.round()
+    assert len(scrapyd_of_jobs.pending) == 3
+    await Control(fleet.watch, print, 60).scale(Span(0, 0))
+    assert not scrapyd_of_jobs.pending and not (await fleet.ledger.read()).jobs
+    scrapyd_of_jobs.pending = ["99999999-fleet"]  # given up while its node was away
+    await fleet.registry.order("99999999-fleet", REPLACED)
+    await fleet.round()
+    assert not scrapyd_of_jobs.pending
 
 
 async def test_a_node_whose_scrapyd_is_gone_is_noted_for_the_monitor(
