@@ -25,7 +25,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from newscrawler import metrics
-from newscrawler.cli import pipes
+from newscrawler.cli import mistyped, pipes
 from newscrawler.utils.display import json_shown, line_shown, shown, url_shown
 
 __all__ = [
@@ -58,7 +58,29 @@ INTERRUPTED = 128 + signal.SIGINT
 NOT_BEGUN = "Stopped before the crawl began."
 
 
-class Command(ScrapyCommand):
+class KnownOptions(ScrapyCommand):
+    """Before any command: an argument that begins with a dash and is no option of the command is
+    refused, where Scrapy takes it for an argument (a backup was made in a folder ``--rwa``)."""
+
+    #: The arguments are a query, in which a dash alone excludes a word.
+    takes_query: ClassVar[bool] = False
+    _options: argparse.ArgumentParser | None = None
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        self._options = parser
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        if self._options is not None:
+            text = mistyped.unknown_option(args, self._options, is_query=self.takes_query)
+            if text:
+                raise UsageError(text, print_help=False)
+        if "--" in args:  # argparse leaves the sign that no option follows among the words
+            args.remove("--")
+        super().process_options(args, opts)
+
+
+class Command(KnownOptions):
     """The base class of every command of this project."""
 
     #: Settings of this command. Scrapy's own ``default_settings`` have the priority "command",
@@ -68,8 +90,6 @@ class Command(ScrapyCommand):
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
         assert self.settings is not None
-        if "--" in args:  # argparse leaves the sign that no option follows among the words
-            args.remove("--")
         begin(self.settings)
         set_own(self.settings, self.own_settings)
 
@@ -223,7 +243,7 @@ def set_own(settings: BaseSettings, own: Mapping[str, Any]) -> None:
             settings.set(name, value, priority="cmdline")
 
 
-class OnePage(ScrapyCommand):
+class OnePage(KnownOptions):
     """Before a command of Scrapy's that fetches a page for a person: with ``--spider=news``
     it needs no queue."""
 

@@ -11,7 +11,7 @@ from scrapy.settings import default_settings
 from newscrawler import cli
 
 
-class Command(ScrapysCommand):
+class Command(cli.KnownOptions, ScrapysCommand):
     """Scrapy's own. `make bench` measures this project's pipeline."""
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:

@@ -23,7 +23,7 @@ from newscrawler.store.base import StoreUnavailable
 logger = logging.getLogger(__name__)
 
 
-class Command(CrawlCommand):
+class Command(cli.KnownOptions, CrawlCommand):
     def short_desc(self) -> str:
         return "Crawl: news [-a sites=a.vn,b.vn] [-a urls=https://...] [-a since=3d]"
 
@@ -42,8 +42,6 @@ class Command(CrawlCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         for arg in args:
-            if arg.startswith("-"):
-                raise cli.UsageError(f"unknown option {arg}", print_help=False)
             if self.crawler_process is None:
                 continue
             known = sorted(self.crawler_process.spider_loader.list())

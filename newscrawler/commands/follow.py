@@ -40,6 +40,7 @@ class Command(cli.Command):
     requires_project = True
     requires_crawler_process = False
     own_settings = {"LOG_LEVEL": "WARNING"}
+    takes_query = True
 
     def syntax(self) -> str:
         return "list | add NAME QUERY [options] | remove NAME | test NAME"

@@ -162,8 +162,6 @@ class Command(cli.Command):
 
 
 def _refuse_arguments(args: list[str]) -> None:
-    if args and args[0].startswith("-"):
-        raise cli.UsageError(f"unknown option {args[0]}", print_help=False)
     if args:
         raise cli.UsageError(
             f"unexpected argument: {args[0]} (sites are given as --sites {args[0]})",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import re
-import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, get_args
 
@@ -59,6 +57,7 @@ class Command(cli.Command):
     requires_project = True
     requires_crawler_process = False
     own_settings = {"LOG_ENABLED": False}
+    takes_query = True
 
     def syntax(self) -> str:
         return "[options] QUERY"
@@ -124,7 +123,6 @@ class Command(cli.Command):
                 'a query is needed: scrapy search "thời tiết" ("" lists the newest)',
                 print_help=False,
             )
-        _refuse_options(args)
         try:
             zone = zone_of(self.settings["READER_ZONE"])
             query = Query(
@@ -152,18 +150,6 @@ class Command(cli.Command):
             cli.note("No article is stored yet: crawl first (is DATA_DIR right?)")
         else:
             _print(result, query, opts.as_json)
-
-
-def _refuse_options(args: list[str]) -> None:
-    """Scrapy hands over options that it does not know among the words; -word is a word that must
-    not be there."""
-    if "--" in sys.argv:
-        return
-    for arg in args:
-        if re.match(r"--[A-Za-z]", arg):
-            raise cli.UsageError(
-                f"unknown option {arg}; a query with such a word goes after --", print_help=False
-            )
 
 
 def _print(result: SearchResult, query: Query, as_json: bool) -> None:

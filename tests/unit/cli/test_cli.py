@@ -212,6 +212,30 @@ def test_a_mistyped_option_of_search_is_no_word(tmp_path: Path, option: str) -> 
     assert "unknown option" not in meant.stderr
 
 
+@pytest.mark.parametrize("name", [*COMMANDS, "crawl"])
+def test_a_mistyped_option_is_no_argument_of_any_command(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Once: `scrapy backup --rwa` made a backup in a folder of this name."""
+    monkeypatch.setenv("DATA_DIR", str(tmp_path / "data"))
+    with pytest.raises(
+        cli.UsageError, match=r"^unknown option --logfiel; did you mean --logfile\?"
+    ) as e:
+        started(name, "--logfiel", "x")
+    assert not e.value.print_help and not (tmp_path / "data").exists()
+    with pytest.raises(cli.UsageError, match=r"^unknown option --zzqqxx=3(; a query.*)?$"):
+        started(name, "a", "--zzqqxx=3")
+
+
+def test_a_backup_with_a_mistyped_option_makes_nothing(tmp_path: Path) -> None:
+    env = environment(tmp_path)
+    done = warm.run(["backup", "--rwa"], env=env, text=True, timeout=60)
+    assert done.returncode == 2 and not (ROOT / "--rwa").exists()
+    assert list(tmp_path.iterdir()) == []
+    (line,) = done.stderr.strip().splitlines()[-1:]
+    assert line.endswith("unknown option --rwa; did you mean --raw?"), done.stderr
+
+
 def test_what_stands_behind_the_two_dashes_is_the_query(filled_folder: Path) -> None:
     def said(*words: str) -> str:
         environ = {**environment(filled_folder), "DATA_DIR": str(filled_folder)}
