@@ -189,10 +189,13 @@ def fetched(url: str) -> str:
 
 
 def routes(base: str) -> Iterator[tuple[str, str]]:
-    """(name, path) of every GET route without a parameter, and of the searches of QUERIES."""
+    """(name, path) of every GET route without a parameter and with an end, and of the searches of
+    QUERIES."""
     paths = json.loads(fetched(f"{base}/openapi.json").partition("\n")[2])["paths"]
     for path, methods in sorted(paths.items()):
-        if "get" in methods and "{" not in path and path not in ("/metrics", "/api/search"):
+        if "get" not in methods or "{" in path or path in ("/metrics", "/api/search"):
+            continue
+        if "text/event-stream" not in methods["get"]["responses"]["200"].get("content", {}):
             yield path.strip("/").replace("/", "-"), path
     for number, query in enumerate(QUERIES):
         quoted = urllib.parse.quote(query)

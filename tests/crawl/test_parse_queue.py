@@ -31,6 +31,7 @@ from tests.crawl.harness import Running, Scrapy, until
 from tests.crawl.small import QUIET, Queue, crawler, stored
 from tests.crawl.test_reparse import NOON, Bench, page, url
 from tests.fixtures_newsweb import StartNewsweb
+from tests.fixtures_redis import until as soon
 
 LEASE_MS = 300
 
@@ -128,8 +129,7 @@ async def test_chunk_of_a_silent_worker_goes_to_another_and_counts_once(
     first = await queue.take("dead")
     assert first is not None and await queue.take("other") is None
     assert await queue.renew("dead", first)
-    await asyncio.sleep(LEASE_MS / 1000 * 1.5)
-    second = await queue.take("other")
+    second = await soon(lambda: queue.take("other"), "the chunk of the silent worker")
     assert second == first
     assert not await queue.renew("dead", first)
     assert await queue.done(second, ReparseReport(pages=1, new=1))

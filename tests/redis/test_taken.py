@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import replace
 from typing import Any
@@ -13,7 +12,7 @@ from newscrawler.frontier import keys
 from newscrawler.frontier.queue import DomainPolicy, FrontierRefused
 from newscrawler.frontier.taken import DOMAIN, URL, Entry, Taken
 from newscrawler.items import Outcome
-from tests.redis.helpers import check, done, ended, frontier, link, links
+from tests.redis.helpers import check, done, ended, frontier, link, links, run_out
 
 HOW = Entry("https://a.vn/x", "2026-11-22", "me", "asked")
 
@@ -73,7 +72,7 @@ async def test_a_leased_url_never_comes_back_whatever_its_visit_says(
 async def test_a_leased_url_never_comes_back_when_its_visit_came_to_nothing(
     r: Any, end: str
 ) -> None:
-    f = await frontier(r, lease_ms=1_000 if end == "it ran out" else 60_000)
+    f = await frontier(r)
     one, other = links(2, "a.vn")
     await f.add([one, other])
     (lease,) = (await f.step(1)).leases
@@ -84,7 +83,7 @@ async def test_a_leased_url_never_comes_back_when_its_visit_came_to_nothing(
     elif end == "its worker is dead":
         assert await survivor.free_dead(lambda worker: worker == "w1") == 1
     else:
-        await asyncio.sleep(1.05)
+        await run_out(r, lease)
     (rest,) = (await survivor.step(2)).leases
     assert rest.url_id != lease.url_id
     counts = await f.counts()

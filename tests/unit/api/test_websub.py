@@ -37,6 +37,7 @@ from newscrawler.fetch.client import FetchRules, HttpClient
 from newscrawler.fleet.registry import Registry
 from newscrawler.frontier.types import FrontierError
 from newscrawler.store import open_store
+from tests.fixtures_redis import until
 from tests.patience import Deadline
 from tests.unit.api.test_schema import crawl_settings
 from tests.websub_hub import Hub
@@ -434,8 +435,8 @@ async def test_a_work_beside_the_page_that_fails_is_told_at_once(
     run, end = _together(fails, None, lasts), asyncio.Event()
     assert run is not None
     running = asyncio.ensure_future(run(end))
-    await asyncio.sleep(0.05)
-    assert "no disk" in caplog.text and not running.done()
+    await until(lambda: "no disk" in caplog.text, "the failure is told")
+    assert not running.done()
     end.set()
     await running
 

@@ -121,7 +121,7 @@ async def test_a_crawl_waits_for_a_daemon_that_is_away_and_stores_nothing_unscan
     scan, counts = scan_of(ClamAV(str(daemon.socket), 20), passes=False)
     pages = [PAGE % EICAR, CLEAN, CLEAN]
     asked = [asyncio.ensure_future(scan.refusal("https://a.vn/1", page)) for page in pages]
-    await asyncio.sleep(1)
+    await until(lambda: "Waiting for the virus scanner" in caplog.text, "the crawl to say so")
     assert not any(one.done() for one in asked) and not counts
     assert scan._waits.is_failing(SCANNER), "the lease loop takes nothing meanwhile"
     assert caplog.text.count("Waiting for the virus scanner") == 1, "one line"
