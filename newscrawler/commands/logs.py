@@ -56,15 +56,7 @@ class Command(cli.Command):
         folder = Path(opts.dir) if opts.dir else opening.json_log_dir(self.settings)
         if not opts.follow and not (folder.is_dir() and files(folder)):
             cli.fail(f"{folder}: no JSON log is there; LOG_JSON=1 makes workers write one")
-        address = (opts.url or "").strip()
-        wanted = Wanted(
-            urls=frozenset(filter(None, (address, urls.canonicalize(address)))),
-            domain=(opts.domain or "").strip().lower(),
-            since=cli.since(opts.since) if opts.since else None,
-            reason=(opts.reason or "").strip(),
-            request=(opts.request or "").strip(),
-        )
-        faults, count = Faults(), 0
+        wanted, faults, count = _wanted(opts), Faults(), 0
         read = follow if opts.follow else search
         with cli.interruptible("Stopped."):
             try:
@@ -78,6 +70,17 @@ class Command(cli.Command):
                     cli.note(f"{name}: {number} x {why}")
         if not count:
             cli.note("No line of the log has that.")
+
+
+def _wanted(opts: argparse.Namespace) -> Wanted:
+    address = (opts.url or "").strip()
+    return Wanted(
+        urls=frozenset(filter(None, (address, urls.canonicalize(address)))),
+        domain=(opts.domain or "").strip().lower(),
+        since=cli.since(opts.since) if opts.since else None,
+        reason=(opts.reason or "").strip(),
+        request=(opts.request or "").strip(),
+    )
 
 
 def _show(line: Line, as_json: bool) -> None:

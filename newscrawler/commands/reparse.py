@@ -76,20 +76,12 @@ class Command(cli.Command):
         assert self.settings is not None
         if args:
             raise cli.UsageError(f"unknown argument: {args[0]}", print_help=False)
-        if opts.chunk < 1:
-            raise cli.UsageError(f"--chunk {opts.chunk}: must be 1 or more", print_help=False)
-        if opts.limit is not None and opts.limit < 1:
-            raise cli.UsageError(f"--limit {opts.limit}: must be 1 or more", print_help=False)
-        choice = Choice(
-            opts.site,
-            cli.since(opts.since) if opts.since else None,
-            cli.since(opts.until) if opts.until else None,
-            opts.limit,
-        )
-        if (opts.queue or opts.status or opts.cancel) and opts.dry_run:
+        choice = _choice(opts)
+        is_of_queue = opts.queue or opts.status or opts.cancel
+        if is_of_queue and opts.dry_run:
             raise cli.UsageError("--dry-run goes with no queue", print_help=False)
         try:
-            if opts.queue or opts.status or opts.cancel:
+            if is_of_queue:
                 asyncio.run(_queue(self.settings, choice, opts))
                 return
             report = asyncio.run(_reparse(self.settings, choice, opts.dry_run))
@@ -98,6 +90,14 @@ class Command(cli.Command):
         except (StoreError, RawStoreUnavailable, RawNotFound, FrontierError) as exc:
             cli.fail(f"reparse failed: {exc}")
         _print(report, opts.dry_run, opts.as_json)
+
+
+def _choice(opts: argparse.Namespace) -> Choice:
+    for name, number in (("chunk", opts.chunk), ("limit", opts.limit)):
+        if number is not None and number < 1:
+            raise cli.UsageError(f"--{name} {number}: must be 1 or more", print_help=False)
+    since, until = (cli.since(text) if text else None for text in (opts.since, opts.until))
+    return Choice(opts.site, since, until, opts.limit)
 
 
 async def _queue(settings: BaseSettings, choice: Choice, opts: argparse.Namespace) -> None:

@@ -121,23 +121,28 @@ def foreign(
 
     A name that ``allow`` finds too does not count ("author-share").
     """
-    one: LexborNode | None = node
-    for level in range(_LEVELS):
-        if one is None or one.mem_id in parts.headline or one.tag in _TOP_TAGS:
-            return False
+    for level, one in enumerate(islice(_below_headline(node, parts), _LEVELS)):
         attributes = one.attributes
         words = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
         if level and one.tag == "article":
             return one.mem_id in parts.teasers or bool(_COMMENT.search(words))
         if level and _POST.search(words):
             return False
-        if allow is None or not allow.search(words):
-            if len(words) < 300 and names.search(_STYLING.sub(" ", words)):
-                return not _is_meta_line(one, words, parts)
-            if one.tag in tags and not _is_part_of_article(one, words):
-                return True
-        one = one.parent
+        if allow is not None and allow.search(words):
+            continue
+        if len(words) < 300 and names.search(_STYLING.sub(" ", words)):
+            return not _is_meta_line(one, words, parts)
+        if one.tag in tags and not _is_part_of_article(one, words):
+            return True
     return False
+
+
+def _below_headline(node: LexborNode, parts: Parts) -> Iterator[LexborNode]:
+    """The node and the elements above it, up to the one that also holds the headline."""
+    one: LexborNode | None = node
+    while one is not None and one.mem_id not in parts.headline and one.tag not in _TOP_TAGS:
+        yield one
+        one = one.parent
 
 
 def _is_meta_line(node: LexborNode, words: str, parts: Parts) -> bool:
