@@ -96,7 +96,8 @@ def _choice(opts: argparse.Namespace) -> Choice:
     for name, number in (("chunk", opts.chunk), ("limit", opts.limit)):
         if number is not None and number < 1:
             raise cli.UsageError(f"--{name} {number}: must be 1 or more", print_help=False)
-    since, until = (cli.since(text) if text else None for text in (opts.since, opts.until))
+    since = cli.since(opts.since) if opts.since else None
+    until = cli.since(opts.until) if opts.until else None
     return Choice(opts.site, since, until, opts.limit)
 
 

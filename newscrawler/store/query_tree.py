@@ -377,9 +377,10 @@ def unquoted(text: str) -> str:
     """The query with the words of its phrases for themselves; those of a field, of an alternative
     and of what must not be there stay."""
     tree = read(text).tree
-    parts = tree.parts if isinstance(tree, And) else () if tree is None else (tree,)
+    if tree is None:
+        return ""
     loose: list[Node] = []
-    for part in parts:
+    for part in tree.parts if isinstance(tree, And) else (tree,):
         if isinstance(part, Leaf) and part.is_quoted and not part.field:
             loose += map(Leaf, part.text.split())
         else:
