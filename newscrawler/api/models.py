@@ -90,8 +90,8 @@ class Meaning(_Exact):
     """What part meaning had in an answer."""
 
     model: str
-    words: float = Field(description="weight of the order by words where the two were joined")
-    vectors: float = Field(description="weight of the order by meaning")
+    words: float = Field(description="weight of what an article has of the words")
+    vectors: float = Field(description="weight of how near it is in meaning")
     why_not: str = Field(description="why meaning was not asked; empty: it was")
     found: int = Field(description="of the total: articles that no word has found")
 

@@ -143,7 +143,7 @@ class MeaningUsed:
     """What part meaning had in an answer."""
 
     model: str
-    words: float  # weights of the two orders, where they were joined
+    words: float  # weights of both, where they were joined
     vectors: float
     why_not: str = ""  # why it was not asked, "" = it was
     found: int = 0  # of the total: articles that no word has found

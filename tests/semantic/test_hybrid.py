@@ -3,18 +3,19 @@ the answer says."""
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
-from elasticsearch import AsyncElasticsearch
 
 from newscrawler.crawl.store_check import Check
 from newscrawler.store.base import ArticleStore, Query, QueryError, SearchResult, StoreUnavailable
 from newscrawler.store.elasticsearch.article_store import ElasticStore
+from newscrawler.store.ladder import corrected
+from newscrawler.store.query_language import parse
 from newscrawler.store.semantic import fusion
 from newscrawler.store.semantic.embedder import EmbedderError
 from newscrawler.store.semantic.fusion import fused
@@ -90,18 +91,28 @@ async def made(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 
 # ------------------------------------------------------------------ pure
-def test_ranks_are_joined_by_their_weights() -> None:
-    order = [n for n, _ in fused([1, 2, 3], [9, 2, 1], 1_000)]
-    assert order[0] in (1, 2) and set(order[:2]) == {1, 2}
-    assert order.index(9) < order.index(3), "a vector counts twice"
-    assert fused([], [], 0) == [] and [n for n, _ in fused([4, 5], [], 9)] == [4, 5]
+def test_words_count_by_what_they_weigh() -> None:
+    near = [(9, 0.6), (2, 0.5), (1, 0.4)]
+    order = [n for n, _ in fused([3, 1, 2], near, {1: 0.1, 2: 0.3, 3: 0.1})]
+    assert order == [2, 9, 3, 1], "a third of the words outweighs a tenth of a cosine, not a rank"
+    assert next(n for n, _ in fused([3], near, {3: 0.9})) == 3, (
+        "most of the words, whatever is near"
+    )
+    assert fused([], [], {}) == [] and [n for n, _ in fused([4, 5], [], {5: 0.2})] == [5, 4]
 
 
-def test_being_near_says_nothing_where_every_article_is() -> None:
-    """The ninth of ten nearest has a word: of a thousand articles that is much, of ten chance."""
-    near = list(range(10, 20))
-    assert next(n for n, _ in fused([18], near, 1_000)) == 18
-    assert [n for n, _ in fused([18], near, 10)] == near
+def test_what_all_articles_of_a_small_store_share_is_no_nearness() -> None:
+    assert fusion.apart([(1, 0.9), (2, 0.8), (3, 0.7)]) == [
+        (1, pytest.approx(0.5)), (2, pytest.approx(0)), (3, pytest.approx(-0.5)),
+    ]  # fmt: skip
+    many = [(n, 0.9 - n / 1_000) for n in range(fusion.DEPTH)]
+    assert fusion.apart(many) == many and fusion.apart([]) == []
+
+
+def test_words_are_those_that_were_corrected() -> None:
+    typed = parse(Query("giá vnàg giá covid-19"))
+    settled = corrected(typed, {"vnag": "vang"})
+    assert fusion.words_of(settled, typed) == ("gia", "vang", "covid", "19")
 
 
 # ------------------------------------------------------------------ joined
@@ -113,7 +124,7 @@ async def test_few_hits_by_words_come_first_and_those_near_follow(made: Made) ->
     assert [hit.by_meaning for hit in result.hits[:3]] == [False, False, True]
     assert result.mode == "hybrid" and result.meaning is not None
     assert result.total == 2 + result.meaning.found
-    assert (result.meaning.words, result.meaning.vectors) == (1.0, 2.0)
+    assert (result.meaning.words, result.meaning.vectors) == (fusion.WORDS, fusion.VECTORS)
     assert "thesaurus 1" in result.meaning.model and not result.meaning.why_not
 
 
@@ -126,37 +137,24 @@ async def test_enough_hits_by_words_are_untouched(made: Made) -> None:
     assert both.meaning is not None and "enough" in both.meaning.why_not
 
 
-async def test_a_search_does_not_count_the_vectors(
-    elasticsearch_server: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """How many there are comes with their mean, which is kept; a new vector is counted at once."""
-    counts = 0
-    count = AsyncElasticsearch.count
-
-    async def counted(self: AsyncElasticsearch, **more: Any) -> Any:
-        nonlocal counts
-        counts += 1
-        return await count(self, **more)
-
-    index = f"t{uuid.uuid4().hex[:12]}"
-    embedder = Thesaurus()
-    store = ElasticStore(elasticsearch_server, index=index, embedder=embedder, query_s=30.0)
-    try:
-        await fill(store)
-        meaning = store._meaning
-        assert meaning is not None
-        monkeypatch.setattr(AsyncElasticsearch, "count", counted)
-        for text in ("bullion price skyrocketing tomorrow", "typhoon skyrocketing loan"):
-            assert (await store.search(Query(text))).mode == "hybrid"
-        assert (counts, meaning.vectors.found) == (0, len(ARTICLES))
-        vector = embedder.vector("gold")
-        document = meaning.vectors.document(vector, "one more")
-        await meaning.vectors.put({"f" * 32: document}, [])
-        assert await meaning.vectors.count() == len(ARTICLES) + 1
-        await store.search(Query("bullion price skyrocketing tomorrow"))
-        assert meaning.vectors.found == len(ARTICLES) + 1
-    finally:
-        await store.close()
+async def test_both_stores_weigh_the_words_alike(made: Made) -> None:
+    """Of 20 articles two have "storm", one "roofs", none "zzzz"; fifteen are about something else."""
+    result = await made.search("zzzz storm roofs", size=50)
+    assert result.mode == "hybrid" and result.relaxed == "any"
+    scores = {hit.article.title: hit.score for hit in result.hits}
+    vector = (await made.search("zzzz storm roofs", size=50, mode="semantic")).hits
+    cosines = {hit.article.title: hit.score for hit in vector}
+    apart = dict(fusion.apart(list(cosines.items())))
+    gained = {
+        title: (scores[title] - fusion.VECTORS * apart[title]) / fusion.WORDS
+        for title in scores
+        if title in apart
+    }
+    weights = [math.log1p((20 - having + 0.5) / (having + 0.5)) for having in (0, 3, 2)]
+    share = [round(weight / sum(weights), 2) for weight in weights]
+    assert gained["Storm warning for fishermen"] == pytest.approx(share[1], abs=0.03)
+    assert gained["Typhoon nears the coast"] == pytest.approx(share[1] + share[2], abs=0.03)
+    assert gained["Flood after heavy rain"] == pytest.approx(0, abs=0.03)
 
 
 async def test_where_words_had_to_be_given_up_both_orders_count(made: Made) -> None:
@@ -321,7 +319,7 @@ async def test_related_articles_are_near_and_no_copies(made: Made) -> None:
 
 
 async def test_the_depth_is_what_the_docs_say() -> None:
-    assert (fusion.DEPTH, fusion.WORDS, fusion.VECTORS, fusion.RANK) == (100, 1.0, 2.0, 60)
+    assert (fusion.DEPTH, fusion.WORDS, fusion.VECTORS) == (100, 0.4, 1.0)
 
 
 # ------------------------------------------------------------------ store check

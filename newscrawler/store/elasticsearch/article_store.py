@@ -575,6 +575,13 @@ class ElasticStore:
             key: of["doc_count"] for key, of in found["aggregations"]["with"]["buckets"].items()
         }
 
+    async def coverage(self, words: Sequence[str], ids: Sequence[str]) -> dict[str, float]:
+        """See fulltext.search.Search.coverage."""
+        if not words or not ids:
+            return {}
+        found = await self._server.search(dsl.coverage_body(words, list(dict.fromkeys(ids))))
+        return dsl.coverage_of(words, found)
+
     async def _moved(self, plan: Plan) -> dict[int, str]:
         """Place -> id of the newest articles about a subject that stand further down."""
         best, latest = (
@@ -830,7 +837,7 @@ class _ByWords:
     def __init__(self, store: ElasticStore, first: Plan) -> None:
         self._store, self._first = store, first
         self.among, self.clusters = store.among, store.clusters
-        self.hits = store.hits_of
+        self.hits, self.coverage = store.hits_of, store.coverage
 
     async def page(self, plan: Plan, query: Query) -> SearchResult:
         return await self._store.page(plan, query, self._first)

@@ -48,6 +48,9 @@ class Words(Protocol):
         self, scored: Sequence[tuple[str, float]], plan: Plan, only_near: set[str], collapse: bool
     ) -> list[Hit]: ...
     async def frequency(self, plan: Plan) -> Frequency: ...
+    async def coverage(self, words: Sequence[str], ids: Sequence[str]) -> dict[str, float]:
+        """See fulltext.search.Search.coverage."""
+        ...
 
 
 @dataclass(slots=True)
@@ -119,9 +122,10 @@ class Hybrid:
         top = await self.words.ids(plan, self.query, max(DEPTH, end))
         passed = {one for one, _ in only}
         passed |= await self.words.among(plan, [one for one, _ in near])
-        order = fusion.fused(
-            top[:DEPTH], [one for one, _ in near if one in passed], self.meaning.vectors.found
-        )
+        near = [hit for hit in fusion.apart(near) if hit[0] in passed]
+        words = fusion.words_of(plan, self.first)
+        coverage = await self.words.coverage(words, [*top[:DEPTH], *(one for one, _ in near)])
+        order = fusion.fused(top[:DEPTH], near, coverage)
         seen = {one for one, _ in order}
         order += [(one, 0.0) for one in top[DEPTH:] if one not in seen]
         if self.query.collapse:

@@ -7,6 +7,7 @@ stores find the same: the server only has to cut at white space.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
 from itertools import pairwise
@@ -444,6 +445,40 @@ def word_frequencies_body(words: Sequence[str]) -> dict[str, Any]:
         "query": {"term": {"gone": False}},
         "aggs": {"with": {"filters": {"filters": asked}}},
     }
+
+
+def coverage_body(words: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
+    """Which of the words, folded, some articles have, and how many articles have each."""
+    having = {word: _one_of([_in(name, (word,)) for name in ("ft", "fb")]) for word in words}
+    named = [{"bool": {**one["bool"], "_name": word}} for word, one in having.items()]
+    counted = {
+        "filter": {"term": {"gone": False}},
+        "aggs": {"with": {"filters": {"filters": having}}},
+    }
+    return {
+        "size": len(ids),
+        "_source": False,
+        "track_total_hits": False,
+        "query": {"bool": {"filter": [{"ids": {"values": list(ids)}}], "should": named}},
+        "aggs": {"every": {"global": {}, "aggs": {"there": counted}}},
+    }
+
+
+def coverage_of(words: Sequence[str], found: dict[str, Any]) -> dict[str, float]:
+    """Id -> share of the words, each weighing as much as it is rare."""
+    there = found["aggregations"]["every"]["there"]
+    articles, having = there["doc_count"], there["with"]["buckets"]
+    weights = {word: _idf(articles, having[word]["doc_count"]) for word in words}
+    every = sum(weights.values())
+    return {
+        hit["_id"]: sum(weights[word] for word in hit.get("matched_queries", ())) / every
+        for hit in found["hits"]["hits"]
+    }
+
+
+def _idf(articles: int, having: int) -> float:
+    """As BM25 has it."""
+    return math.log1p((max(0, articles - having) + 0.5) / (having + 0.5))
 
 
 def among_body(plan: Plan, ids: Sequence[str]) -> dict[str, Any]:

@@ -91,7 +91,7 @@ class Vectors:
         self._server, self._model = server, model
         self.index = index_of(server, model)
         self._is_made = False
-        self._mean: tuple[float, int, Any] | None = None  # when, how many there were, the mean
+        self._mean: tuple[float, int, Any] | None = None  # when, of how many, the mean
 
     async def make(self) -> None:
         if not self._is_made:
@@ -103,12 +103,6 @@ class Vectors:
         await self._server.ask(lambda es: es.indices.refresh(index=self.index))
         found = await self._server.ask(lambda es: es.count(index=self.index))
         return int(found["count"])
-
-    @property
-    def found(self) -> int:
-        """How many there were when the mean was last read, which each search needs: exact to some
-        seconds, of a thousand and more to ten minutes."""
-        return 0 if self._mean is None else self._mean[1]
 
     async def kept(self, ids: Sequence[str]) -> dict[str, tuple[str, Any]]:
         """Digest of the text and vector of those that have one."""
@@ -124,8 +118,6 @@ class Vectors:
 
     async def put(self, docs: dict[str, dict[str, Any]], gone: Sequence[str]) -> None:
         """:raises EmbedderError: the index refuses a vector"""
-        if self.found < _SAMPLE:
-            self._mean = None  # one more moves the mean of few, and how many are near
         names = list(docs)
         for start in range(0, len(names), BATCH):  # a large request blocks the loop
             operations: list[dict[str, Any]] = []
@@ -178,13 +170,13 @@ class Vectors:
                 return mean
         await self.make()
         chance: dict[str, Any] = {"function_score": {"random_score": {}}}
-        body = {"size": _SAMPLE, "_source": ["data"], "query": chance, "track_total_hits": True}
+        body = {"size": _SAMPLE, "_source": ["data"], "query": chance}
         found = await self._server.ask(lambda es: es.search(index=self.index, body=body))
         rows = [_read(hit["_source"]["data"]) for hit in found["hits"]["hits"]]
         if not rows:
             return None
         mean = mean_of(np.stack(rows))
-        self._mean = (now, found["hits"]["total"]["value"], mean)
+        self._mean = (now, len(rows), mean)
         return mean
 
 

@@ -131,6 +131,15 @@ class Queries:
         some = self._numbered(among)
         return [(self._all_of([some, query]), gain) for query, gain in asked]
 
+    def coverage(self, words: Sequence[str], among: Sequence[int]) -> Any:
+        """Some articles, whose score is the share of the words that each has, by weight."""
+        weights = [self._idf_of(word) for word in words]
+        found = [
+            self._silent(self._in("fa", (word,)), weight / sum(weights))
+            for word, weight in zip(words, weights, strict=True)
+        ]
+        return self._both([self._numbered(among)], [], found)
+
     def _numbered(self, numbers: Sequence[int]) -> Any:
         some = [self._q.term_query(self._schema, "n", n) for n in numbers]
         return self._silent(self._any_of(some)) if some else self._q.empty_query()

@@ -194,6 +194,17 @@ class Search:
         hits = self._view.best(self._queries.among(plan, numbers), len(numbers))
         return set(self._view.values("n", [place for _, place in hits]))
 
+    def coverage(self, words: Sequence[str], numbers: Sequence[int]) -> dict[int, float]:
+        """Of these articles the share (0..1) of the words, folded, that each has, a word weighing
+        as much as it is rare; one that no article has as the rarest."""
+        self._check_time()
+        if not words or not numbers:
+            return {}
+        query = self._queries.coverage(words, list(dict.fromkeys(numbers)))
+        hits = self._view.best(query, len(numbers))
+        there = self._view.values("n", [place for _, place in hits])
+        return dict(zip(there, (float(score) for score, _ in hits), strict=True))
+
     def _top_score(self, plan: Plan) -> float:
         self._check_time()
         hits = self._ranked(plan, None, 0, 1)

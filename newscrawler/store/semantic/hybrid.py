@@ -89,11 +89,11 @@ class Hybrid:
         top = self.search.page(plan, replace(self.query, page=0, size=most), self.first).hits
         only = self._only_near(plan, near)
         passed = {n for n, _ in only} | self.search.among(plan, [n for n, _ in near])
-        order = fusion.fused(
-            [n for n, _ in top[:DEPTH]],
-            [n for n, _ in near if n in passed],
-            len(self.meaning.matrix()),
-        )
+        first = [n for n, _ in top[:DEPTH]]
+        near = [hit for hit in fusion.apart(near) if hit[0] in passed]
+        words = fusion.words_of(plan, self.first)
+        coverage = self.search.coverage(words, [*first, *(n for n, _ in near)])
+        order = fusion.fused(first, near, coverage)
         seen = {n for n, _ in order}
         order += [hit for hit in top[DEPTH:] if hit[0] not in seen]
         if self.query.collapse:
