@@ -89,7 +89,7 @@ class Command(cli.Command):
 
         assert self.settings is not None
         try:
-            page = asyncio.run(fetch_polite(url, self.settings))
+            page = asyncio.run(fetch_polite(url, self.settings, say=cli.note))
         except (ValueError, FetchError, FrontierError) as exc:
             cli.fail(str(exc))
         if page.status != 200:

@@ -302,7 +302,7 @@ def _examined(settings: BaseSettings, url: str) -> tuple[FetchedPage, Document, 
     from newscrawler.fetch.client import FetchError
 
     try:
-        page = asyncio.run(fetch_polite(url, settings))
+        page = asyncio.run(fetch_polite(url, settings, say=cli.note))
         sitemaps = _robots_sitemaps(settings, urls.domain_of(page.url))
     except (FetchError, FrontierError, opening.StartRefused, ValueError) as exc:
         cli.fail(f"{url} was not fetched: {exc}")
@@ -322,7 +322,7 @@ def _read_indexes(settings: BaseSettings, found: onboarding.Found) -> None:
 
     for url in found.indexes:
         try:
-            page = asyncio.run(fetch_polite(url, settings))
+            page = asyncio.run(fetch_polite(url, settings, say=cli.note))
         except (FetchError, FrontierError, opening.StartRefused, ValueError) as exc:
             cli.note(f"{url} was not read: {exc}")
             continue

@@ -354,10 +354,9 @@ async def check_address(settings: BaseSettings, domain: str) -> None:
 
     rules = FetchRules.from_settings(settings)
     host, port = address_guard.split_host(domain)
-    hint = "the crawler does not connect to it; see ALLOWED_PRIVATE_NETWORKS"
     if address_guard.is_literal(host):
         if why := rules.refusal(host):
-            raise CrawlRefused(f"{host} is a {why} address: {hint}")
+            raise CrawlRefused(f"{host} is not fetched: {why} address{rules.way_in(host)}")
         return
     if rules.proxy_for(f"https://{domain}/") is not None:
         return  # names are the proxy's to look up
@@ -365,7 +364,7 @@ async def check_address(settings: BaseSettings, domain: str) -> None:
         async with asyncio.timeout(ADDRESS_S):
             await GuardedResolver(rules).resolve(host, port or 0)
     except AddressRefused as exc:
-        raise CrawlRefused(f"{exc}: {hint}") from exc
+        raise CrawlRefused(str(exc)) from exc
     except (OSError, UnicodeError, TimeoutError) as exc:
         raise CrawlRefused(f"{host} has no address: {exc or 'no answer'}") from exc
 

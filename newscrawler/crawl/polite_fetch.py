@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,10 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # needs no back-off.
 _NOT_ASKED = frozenset({"ssrf", "scheme"})
 _ANSWERED = frozenset({"size", "bad_encoding"})
+# Of a robots.txt that failed: another try within the patience of a person would end the same.
+_AWAY = frozenset({"connect", "dns", "tls"})
+#: Seconds of a wait from which on it is told of: more than the delay of most sites.
+_TOLD_WAIT_S = 3.0
 
 
 @dataclass(slots=True)
@@ -69,18 +74,23 @@ class FetchedPage:
 
 
 async def fetch_polite(
-    url: str, settings: BaseSettings, *, patience_s: float = 180.0
+    url: str,
+    settings: BaseSettings,
+    *,
+    patience_s: float = 180.0,
+    say: Callable[[str], object] | None = None,
 ) -> FetchedPage:
     """Fetches one page now, or as soon as the whole fleet's gate of its host lets it.
 
     :param patience_s: how long to wait for turns, in all
+    :param say: is told of a wait that a person would notice, and of its length
     :raises ValueError: not an http(s) URL, or a setting that no crawl would start with
     :raises FetchError: refused (``reason`` robots, ssrf, size …) or failed
     :raises newscrawler.frontier.queue.FrontierError: the queue is away, or its
         operator has closed the host
     """
     _check(url)  # before anything is started for it
-    async with PoliteFetcher(settings) as fetcher:
+    async with PoliteFetcher(settings, say) as fetcher:
         return await fetcher.get(url, patience_s=patience_s)
 
 
@@ -95,13 +105,14 @@ class PoliteFetcher:
     :raises ValueError: a setting that no crawl would start with
     """
 
-    def __init__(self, settings: BaseSettings) -> None:
+    def __init__(self, settings: BaseSettings, say: Callable[[str], object] | None = None) -> None:
         if not (settings.get("USER_AGENT") or "").strip():
             raise ValueError(
                 "USER_AGENT is empty: a site that is annoyed must be able to reach you; put a"
                 " contact in"
             )
         self._settings = settings
+        self._say = say
         self._rules = rules = FetchRules.from_settings(settings)
         self._client = HttpClient(rules)
         self.frontier = Frontier(
@@ -194,7 +205,10 @@ class PoliteFetcher:
 
     async def _turn(self, domain: str, url: str, deadline: float) -> Lease:
         """Waits for the domain's gate; fetches robots.txt on the way when its
-        rules are not known."""
+        rules are not known.
+
+        :raises FetchFailed: the site cannot be reached, or its turn comes too late
+        """
         cause = ""
         while True:
             got = await self._reserve(domain, url)
@@ -203,10 +217,21 @@ class PoliteFetcher:
                 if time.monotonic() + wait_s > deadline:
                     text = f"the next turn of {domain} is {wait_s:.0f} s away, gave up waiting"
                     raise FetchFailed(url, f"{cause}{text}", "gate")
+                if self._say is not None and wait_s >= _TOLD_WAIT_S:
+                    self._say(
+                        f"{cause}waiting {wait_s:.0f} s for the next turn of {domain}: delay and"
+                        " back-off hold for the whole fleet"
+                    )
                 await asyncio.sleep(wait_s)
             elif got.kind is Kind.ROBOTS:
                 failure = await self._fetch_robots(got, url)
-                cause = f"robots.txt could not be fetched ({failure}); " if failure else ""
+                if failure is None:
+                    cause = ""
+                    continue
+                why = str(failure).removesuffix(f" url={failure.url}")
+                cause = f"robots.txt of {domain} could not be fetched ({why}); "
+                if failure.reason in _AWAY:
+                    raise FetchFailed(url, cause.removesuffix("; "), failure.reason) from failure
             else:
                 return got
 
@@ -221,8 +246,8 @@ class PoliteFetcher:
                 await asyncio.wait([asked])
                 raise
 
-    async def _fetch_robots(self, lease: Lease, page_url: str) -> str:
-        """Returns why no answer came, "" = one came."""
+    async def _fetch_robots(self, lease: Lease, page_url: str) -> FetchError | None:
+        """Returns why no answer came, None = one came."""
         scheme = page_url.partition(":")[0]
         url = f"{scheme}://{lease.domain}/robots.txt"
         started = time.monotonic()
@@ -232,7 +257,7 @@ class PoliteFetcher:
             async with self._alone:
                 await self.frontier.renew([lease])  # five delays may be longer than a lease
 
-        told, outcome, failure = RobotsAnswer(status=0), Outcome.RETRY, ""
+        told, outcome, failure = RobotsAnswer(status=0), Outcome.RETRY, None
         try:
             found = await read_robots(
                 await self._fetch(url),
@@ -245,7 +270,7 @@ class PoliteFetcher:
             told = RobotsAnswer(found.status, found.body, crawl_delay_s, found.retry_after_s)
             outcome = Outcome.DONE
         except FetchError as exc:
-            failure = exc.reason
+            failure = exc
             log.info("robots.txt could not be fetched url=%s reason=%s", url, exc.reason)
         latency_ms = (time.monotonic() - started) * 1000
         fetched = Fetched(lease, latency_ms, told.status, told.retry_after_s)

@@ -181,6 +181,11 @@ class FetchRules:
             return "not loopback, and the delay is 0"
         return why
 
+    def way_in(self, ip: str) -> str:
+        """Behind what a refused address is: the setting that would let it through, "" = none."""
+        is_private = address_guard.refusal(ip, self.allowed) is not None
+        return "; ALLOWED_PRIVATE_NETWORKS does not name it" if is_private else ""
+
 
 def _proxies_of(get: Mapping[str, Any]) -> Proxies:
     """Scrapy's HTTPPROXY_ENABLED=False switches them off."""
@@ -226,7 +231,8 @@ class GuardedResolver(AbstractResolver):
         if found and not allowed:
             raise AddressRefused(
                 host,
-                f"{host} leads to {found[0][0]} ({self._rules.refusal(found[0][0])} address)",
+                f"{host} leads to {found[0][0]} ({self._rules.refusal(found[0][0])} address)"
+                f"{self._rules.way_in(found[0][0])}",
             )
         return [
             ResolveResult(
@@ -416,7 +422,9 @@ class HttpClient:
             if address_guard.is_literal(host):
                 why = self.rules.refusal(host)
                 if why is not None:
-                    raise AddressRefused(url, f"{host} is not fetched: {why} address")
+                    raise AddressRefused(
+                        url, f"{host} is not fetched: {why} address{self.rules.way_in(host)}"
+                    )
             else:
                 await self._resolver.resolve(host, parts.port or 0)
         except AddressRefused as exc:

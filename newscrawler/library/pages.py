@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from newscrawler.crawl.page_context import context_of
 from newscrawler.crawl.polite_fetch import fetch_polite
 from newscrawler.extraction import extract as extraction
 from newscrawler.extraction.document import Document
+from newscrawler.fetch.client import FetchFailed
 from newscrawler.items import Article, Link
 from newscrawler.library.background import Background
 from newscrawler.library.settings import project_settings
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
     from newscrawler.extraction.context import PageContext
     from newscrawler.extraction.selectors import SelectorSet
+
+log = logging.getLogger(__name__)
 
 _URL = re.compile(r"https?://[^\s<>\"]+", re.IGNORECASE)
 
@@ -35,6 +39,16 @@ class NotAnArticle(ValueError):
         super().__init__(f"not an article: {reason} url={url or '-'}")
         self.url = url
         self.reason = reason
+
+
+class StatusFailed(FetchFailed, ValueError):
+    """The address answered with another ``status`` than 200."""
+
+    reason = "status"
+
+    def __init__(self, url: str, status: int) -> None:
+        super().__init__(url, f"status {status}")
+        self.status = status
 
 
 def extract(
@@ -50,12 +64,11 @@ def extract(
         links are joined to it
     :param settings: changes to ``newscrawler/settings.py``, e.g. ``{"DATA_DIR": "/srv/news"}``
     :raises NotAnArticle: the page is none
-    :raises newscrawler.FetchError: it was not fetched; ``reason`` is robots,
-        ssrf, timeout, size ...
+    :raises newscrawler.FetchError: it was not fetched, or answered another status than 200;
+        ``reason`` is robots, ssrf, connect, timeout, size, status ...
     :raises newscrawler.frontier.queue.FrontierError: the queue is away, or its
         operator has closed the host
-    :raises ValueError: an address or a setting is wrong, or the address answered
-        another status than 200
+    :raises ValueError: an address or a setting is wrong
     """
     own = project_settings(settings)
     doc = _document(page, url, own)
@@ -91,9 +104,9 @@ def _document(page: str | bytes, url: str, settings: BaseSettings) -> Document:
     if url:
         raise ValueError("url= is for HTML; the page is an address itself")
     with Background("newscrawler-extract") as background:
-        answer = background.run(fetch_polite(page.strip(), settings))
+        answer = background.run(fetch_polite(page.strip(), settings, say=log.warning))
     if answer.status != 200:
-        raise ValueError(f"status {answer.status} from {answer.url}")
+        raise StatusFailed(answer.url, answer.status)
     return Document(answer.body, answer.url, answer.header("content-type"))
 
 

@@ -114,6 +114,28 @@ async def test_a_robots_that_fails_means_no_fetch(server: FaultServer, settings:
     assert [path for path, _ in server.times] == ["/robots.txt"]
 
 
+async def test_a_site_that_is_away_is_said_at_once_with_its_cause(settings: Settings) -> None:
+    """Once: 165 seconds of silence, and then when the next turn would be."""
+    waits: list[str] = []
+    with pytest.raises(FetchFailed) as caught:
+        await fetch_polite("http://127.0.2.9:9/x", settings, say=waits.append)
+    assert caught.value.reason == "connect"
+    said = str(caught.value)
+    assert "robots.txt of 127.0.2.9:9 could not be fetched (connection failed: " in said, said
+    assert said.endswith("url=http://127.0.2.9:9/x") and not waits
+
+
+async def test_a_wait_that_a_person_would_notice_is_told(
+    server: FaultServer, settings: Settings
+) -> None:
+    settings.set("DOWNLOAD_DELAY", 3.2, priority="cmdline")
+    waits: list[str] = []
+    page = await fetch_polite(url(server, "/ok"), settings, say=waits.append)
+    assert page.status == 200, "robots.txt, a delay, the page"
+    [line] = waits
+    assert line.startswith(f"waiting 3 s for the next turn of 127.0.2.1:{server.ports['one']}:")
+
+
 async def test_redirects_of_robots_keep_the_delay_and_lead_to_the_rules(
     server: FaultServer, settings: Settings
 ) -> None:
@@ -223,7 +245,7 @@ async def test_a_turn_waits_for_the_crawls_own_fetch_and_frees_what_it_took(
     [
         ("https://no-such-name.invalid/", "dns", "name not found: no-such-name.invalid"),
         ("http://10.0.0.1/", "ssrf", "10.0.0.1 is not fetched: private address"),
-        ("http://[::1]/", "ssrf", "::1 is not fetched: loopback address"),
+        ("http://[::1]/", "ssrf", "::1 is not fetched: loopback address; ALLOWED_PRIVATE_NETWORKS"),
         ("http://inside.test/", "ssrf", "inside.test leads to 192.168.1.9 (private address)"),
     ],
 )

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -292,7 +293,7 @@ def test_the_example_says_that_nothing_is_stored(tmp_path: Path, ends: str, prin
     ("url", "overrides", "reason", "said"),
     [
         ("https://nobody.invalid/a-4954454.html", "", "dns", "nobody.invalid"),
-        ("https://vnexpress.net/a-4954454.html", "*=127.0.0.1:9", "gate", "robots.txt could not be fetched (connect)"),
+        ("https://vnexpress.net/a-4954454.html", "*=127.0.0.1:9", "connect", "robots.txt of vnexpress.net could not be fetched (connection failed"),
     ],
 )  # fmt: skip
 def test_a_fetch_that_fails_is_the_error_that_is_exported(
@@ -362,6 +363,18 @@ def test_an_address_is_fetched_behind_robots_and_gate(
         extract(refused[0], settings=settings)
     assert caught.value.reason == "robots"
     assert all(hit["path"].startswith("/robots") for hit in web.hits())
+
+
+def test_an_address_that_answers_404_is_a_fetch_that_failed(
+    newsweb: StartNewsweb, tmp_path: Path
+) -> None:
+    web = newsweb("ip", articles=6, sites=1, **QUIET)
+    home = urlsplit(web.articles()[0]["url"])
+    with pytest.raises(FetchError) as caught:
+        extract(f"{home.scheme}://{home.netloc}/status/404", settings=settings_of(web, tmp_path))
+    error: Any = caught.value
+    assert (error.reason, error.status) == ("status", 404) and isinstance(error, ValueError)
+    assert "status 404 url=http" in str(error)
 
 
 def test_a_search_goes_through_all_pages_of_hits(tmp_path: Path) -> None:
