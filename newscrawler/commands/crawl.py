@@ -96,10 +96,14 @@ def check(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
         RawStoreUnavailable,
         opening.StartRefused,
     ) as exc:
-        if opening.is_scrapyd_job():
-            logger.critical(
-                "Start refused reason=%s", exc
-            )  # stderr is scrapyd's own log, not the job's
+        _log_refusal(exc)
         cli.fail(str(exc))
     except (SitesError, ValueError) as exc:
+        _log_refusal(exc)
         raise cli.UsageError(str(exc), print_help=False) from exc
+
+
+def _log_refusal(exc: Exception) -> None:
+    """In the log of a job of scrapyd, whose stderr is scrapyd's own log."""
+    if opening.is_scrapyd_job():
+        logger.critical("Start refused reason=%s", exc)

@@ -14,7 +14,7 @@ from typing import Any
 from scrapy.utils.conf import closest_scrapy_cfg
 
 from newscrawler import cli
-from newscrawler.crawl import fleet, opening, preflight
+from newscrawler.crawl import fleet, opening, preflight, site_choice
 from newscrawler.crawl.fleet_control import (
     PATIENCE_S,
     Control,
@@ -22,6 +22,7 @@ from newscrawler.crawl.fleet_control import (
     span_of,
     with_args,
 )
+from newscrawler.discovery.sites import SitesError
 from newscrawler.fleet import deploy as deploying
 from newscrawler.fleet import status as tables
 from newscrawler.fleet.nodes import Node, NodeError, NodeView, TargetError
@@ -133,7 +134,7 @@ class Command(cli.Command):
             return _logs(_node(nodes, rest[0]), rest[1], opts)
         if verb == "watch":
             return asyncio.run(_watch(settings, nodes))
-        work = _work(verb, rest, opts, nodes)
+        work = _work(verb, rest, opts, nodes, settings)
 
         async def run() -> int:
             async with fleet.open_watch(settings, nodes) as watch:
@@ -174,9 +175,11 @@ def _node(nodes: dict[str, Node], name: str) -> Node:
     return nodes[name]
 
 
-def _work(verb: str, rest: list[str], opts: argparse.Namespace, nodes: dict[str, Node]) -> Work:
+def _work(
+    verb: str, rest: list[str], opts: argparse.Namespace, nodes: dict[str, Node], settings: Any
+) -> Work:
     if verb == "start":
-        return _start(rest[0], opts)
+        return _start(rest[0], opts, settings)
     if verb == "scale":
         return _scale(rest[0], opts)
     if verb == "drain":
@@ -200,7 +203,7 @@ def _work(verb: str, rest: list[str], opts: argparse.Namespace, nodes: dict[str,
 
 
 # ---------------------------------------------------------------- verbs
-def _start(text: str, opts: argparse.Namespace) -> Work:
+def _start(text: str, opts: argparse.Namespace, settings: Any) -> Work:
     if not whole_number(text, MOST_WORKERS):
         raise cli.UsageError(
             f"{text!r}: a number of workers from 1 to {MOST_WORKERS:,}", print_help=False
@@ -215,11 +218,29 @@ def _start(text: str, opts: argparse.Namespace) -> Work:
                 print_help=False,
             )
         given.append([name, value])
+    _check_choice(settings, {name: value for name, value in given if name != "setting"})
 
     async def work(watch: Watch, control: Control) -> int:
-        return _done(await control.start(int(text), with_args(given) if given else []), opts)
+        return _done(await control.start(int(text), with_args(given)), opts)
 
     return work
+
+
+def _check_choice(settings: Any, spider_args: dict[str, str]) -> None:
+    """What each worker would refuse at its start, as far as this machine has the file of sites.
+
+    :raises cli.UsageError: a site is unknown, an address is none
+    """
+    if not spider_args:
+        return
+    try:
+        site_choice.all_sites(settings)
+    except (SitesError, OSError):
+        return  # it may be on the nodes alone
+    try:
+        preflight.chosen_sites(settings, spider_args)
+    except SitesError as exc:
+        raise cli.UsageError(str(exc), print_help=False) from exc
 
 
 def _scale(text: str, opts: argparse.Namespace) -> Work:

@@ -55,6 +55,7 @@ class Control:
 
     # ------------------------------------------------------------ verbs
     async def start(self, more: int, args: list[list[str]]) -> Look:
+        """:param args: of with_args. What workers were started with before is forgotten"""
         look = await self.watch.look(PATIENCE_S)
         wanted = look.state.wanted
         span = Span(wanted.least + more, wanted.most + more)
@@ -69,7 +70,11 @@ class Control:
             wanted.version = self._version(look)
             self._refuse_mix(look, wanted.version)
         wanted.least, wanted.most = span.least, span.most
-        wanted.args = args or wanted.args or [["setting", "CRAWL_FOREVER=True"]]
+        args = args or wanted.args or with_args([])
+        if look.state.jobs and (left := [arg for arg in wanted.args if arg not in args]):
+            said = " ".join(f"-s {b}" if a == "setting" else f"-a {a}={b}" for a, b in left)
+            self.tell(f"workers are started without {said} from now on")
+        wanted.args = args
         await self.watch.ledger.want(wanted, look.state.now_ms)
         return await self._reach(_is_complete, look.state)
 
@@ -77,6 +82,7 @@ class Control:
         look = await self.watch.look(PATIENCE_S)
         wanted = look.state.wanted
         wanted.least = wanted.most = 0
+        wanted.args = []
         await self.watch.ledger.want(wanted, look.state.now_ms)
         return await self._reach(lambda now: not now.state.jobs, look.state)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import redis
@@ -67,6 +68,23 @@ def _refuse_unknown(spider_args: dict[str, Any]) -> None:
         )
 
 
+def chosen_sites(settings: BaseSettings, spider_args: Mapping[str, Any]) -> Sites:
+    """Of the arguments of the spider.
+
+    :raises newscrawler.discovery.sites.SitesError, ValueError: an argument or the file is wrong
+    :raises StartRefused: all of them are disabled
+    """
+    article_revisits.max_age_s(spider_args.get("since"), settings.getfloat("ARTICLE_MAX_AGE_DAYS"))
+    sites = site_choice.load_sites(
+        settings, only=spider_args.get("sites"), urls=spider_args.get("urls")
+    )
+    if not sites.enabled():
+        raise opening.StartRefused(
+            "no site is enabled; see `scrapy sites list`, then `scrapy sites enable SITE`"
+        )
+    return sites
+
+
 def check(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
     """Everything that would make a crawl fail at once, looked at before the reactor starts.
 
@@ -90,7 +108,6 @@ def check(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
     plugins.check(settings)
     opening.event_sinks_by_settings(settings)
     _refuse_unknown(spider_args)
-    article_revisits.max_age_s(spider_args.get("since"), settings.getfloat("ARTICLE_MAX_AGE_DAYS"))
     from newscrawler.crawl.virus_scan import scanner_of
     from newscrawler.fetch.client import FetchRules  # aiohttp, which `scrapy search` does not need
     from newscrawler.fetch.render import RenderRules
@@ -98,13 +115,7 @@ def check(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
     scanner_of(settings)
     RenderRules.from_settings(settings)
     FetchRules.from_settings(settings)  # a wrong setting of the guard is named before anything runs
-    sites = site_choice.load_sites(
-        settings, only=spider_args.get("sites"), urls=spider_args.get("urls")
-    )
-    if not sites.enabled():
-        raise opening.StartRefused(
-            "no site is enabled; see `scrapy sites list`, then `scrapy sites enable SITE`"
-        )
+    sites = chosen_sites(settings, spider_args)
     if settings.getfloat("DOWNLOAD_DELAY") <= 0 and not site_choice.all_loopback(sites, settings):
         raise opening.StartRefused(
             f"DOWNLOAD_DELAY is {settings.getfloat('DOWNLOAD_DELAY'):g}, which is accepted only"

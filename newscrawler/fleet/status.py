@@ -29,6 +29,8 @@ WORKER_COLUMNS = (
 )
 #: Characters of an error in the table; --json has all.
 ERROR_MOST = 60
+#: The same of a node, where it is why no worker starts.
+NODE_ERROR_MOST = 160
 
 _WORDS = {
     Fate.STARTING: "starting",
@@ -174,7 +176,7 @@ def shown_node(row: Mapping[str, Any], version: str | None) -> dict[str, Any]:
         "cpu_free": _of(row["free_cores"], row["cores"], 1, ""),
         "memory_free": _of(row["free_memory_bytes"], row["memory_bytes"], 1024**3, " GiB"),
         "version": version if version in row["versions"] else has,
-        "last_error": _cut(row["last_error"]),
+        "last_error": _cut(row["last_error"], NODE_ERROR_MOST),
     }
 
 
@@ -219,7 +221,7 @@ def _of(free: float | None, size: float | None, unit: float, word: str) -> str |
     return f"{free / unit:.1f} of {size / unit:.1f}{word}"
 
 
-def _cut(text: str | None) -> str | None:
-    if text is None or len(text) <= ERROR_MOST:
+def _cut(text: str | None, most: int = ERROR_MOST) -> str | None:
+    if text is None or len(text) <= most:
         return text
-    return text[: ERROR_MOST - 3] + "..."
+    return text[: most - 3] + "..."

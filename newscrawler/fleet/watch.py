@@ -65,6 +65,8 @@ CALM_S = 60.0
 #: A worker that runs for less has not reached its load yet, ms: what it will need is taken off
 #: what its node has free.
 SETTLED_MS = 30_000
+#: Begins the record in the log of a worker that refused to start; what follows is the reason.
+REFUSED = "Start refused reason="
 #: The end of a job that the fleet started: a job of that name which the ledger has lost is taken
 #: over, any other belongs to somebody else.
 JOB_MARK = "-fleet"
@@ -460,6 +462,8 @@ class Watch:
         except NodeError:
             return f"{why}; it left no log, see scrapyd's own on node {job.node}"
         error = last_error(text.decode("utf-8", "replace"))
+        if error.startswith(REFUSED):
+            return f"{why}: {error.removeprefix(REFUSED)}"
         return f"{why}; its last error: {error}" if error else why
 
     # ------------------------------------------------------------ what runs

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from newscrawler.fleet.ledger import LEADER
+from newscrawler.fleet.watch import REFUSED, last_error
 from tests import warm
 
 
@@ -34,6 +35,9 @@ def scrapy(*args: str, **variables: str) -> subprocess.CompletedProcess[str]:
         (("start", "x"), "'x': a number of workers"),
         (("start", "0"), "'0': a number of workers"),
         (("start", "2", "-a", "colour=red"), "-a colour=red: the spider takes sites, urls, since"),
+        (("start", "2", "-a", "sites=nope.example"), "nope.example: unknown site"),
+        (("start", "2", "-a", "urls=ftp://a.vn/"), "'ftp://a.vn/' is not an http(s) address"),
+        (("start", "2", "-a", "since=soon"), "soon"),
         (("scale", "5-2"), "the least number is larger"),
         (("scale", "many"), "'many' is no number of workers"),
         (("drain",), "fleet drain takes NODE"),
@@ -49,6 +53,16 @@ def test_a_wrong_command_line_is_said(args: tuple[str, ...], said: str) -> None:
     done = scrapy("fleet", *args)
     assert done.returncode == 2, done.stderr
     assert said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_worker_of_scrapyd_leaves_in_its_log_why_it_did_not_start(tmp_path: Path) -> None:
+    """Its stderr is in scrapyd's own log: the watch and `fleet logs` read the job's."""
+    log = tmp_path / "job.log"
+    args = ("crawl", "news", "-a", "sites=nope.example", "-s", f"LOG_FILE={log}")
+    done = scrapy(*args, SCRAPY_PROJECT="default", DATA_DIR=str(tmp_path))
+    assert done.returncode == 2, done.stderr
+    assert REFUSED in last_error(log.read_text())
+    assert last_error(log.read_text()).endswith("unknown site; see `scrapy sites list`")
 
 
 def test_a_redis_that_is_away_is_said() -> None:

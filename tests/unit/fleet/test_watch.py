@@ -16,7 +16,7 @@ from scrapy.settings import Settings as ScrapySettings
 
 from newscrawler.commands.fleet import show_versions
 from newscrawler.crawl.fleet import FrontierSide, limits_of
-from newscrawler.crawl.fleet_control import Control, FleetRefused, Span
+from newscrawler.crawl.fleet_control import Control, FleetRefused, Span, with_args
 from newscrawler.fleet import watch as watch_module
 from newscrawler.fleet.judgement import Patience
 from newscrawler.fleet.ledger import Batch, Job, JobState, Ledger, NodeState, Wanted
@@ -31,7 +31,7 @@ from newscrawler.fleet.registry import (
     worker_key,
 )
 from newscrawler.fleet.scaling import Demand
-from newscrawler.fleet.status import headline, shown_worker, status_of
+from newscrawler.fleet.status import headline, shown_node, shown_worker, status_of
 from newscrawler.fleet.watch import Look, Watch, WatchLimits, backoff_s, last_error
 from tests.redis.helpers import frontier, links
 
@@ -290,10 +290,25 @@ class ScrapydOfJobs(http.server.BaseHTTPRequestHandler):
 
     server: Any
 
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
     def do_GET(self) -> None:
+        if self.path.startswith("/logs/"):
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(self.server.log)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(self.server.log)
+            return
         rows = [{"id": job, "spider": "news", "pid": 1} for job in self.server.jobs]
         queue = [{"id": job, "spider": "news"} for job in self.server.pending]
-        self._say(versions=["v1"], pending=queue, running=rows, finished=[])
+        self._say(
+            versions=["v1"],
+            pending=queue,
+            running=rows,
+            finished=[{"id": job} for job in self.server.over],
+        )
 
     def do_POST(self) -> None:
         asked = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
@@ -322,6 +337,7 @@ class ScrapydOfJobs(http.server.BaseHTTPRequestHandler):
 def scrapyd_of_jobs() -> Iterator[Any]:
     server: Any = http.server.ThreadingHTTPServer(("127.0.0.1", 0), ScrapydOfJobs)
     server.jobs, server.pending, server.asked, server.most = [], [], [], 99
+    server.log, server.over = b"", []
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()
@@ -395,6 +411,46 @@ async def test_a_full_node_is_handed_no_more_and_what_it_cannot_run_is_withdrawn
     await beat_all(fleet, scrapyd_of_jobs)
     with pytest.raises(FleetRefused, match=r"28 of 30 workers cannot be placed.*scale 2"):
         await Control(fleet.watch, print, 60)._reach(lambda _: False, look.state)
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_why_a_worker_refused_to_start_is_shown(r: Any, scrapyd_of_jobs: Any) -> None:
+    fleet = Fleet(r, {"a": Node(Target("a", f"http://127.0.0.1:{scrapyd_of_jobs.server_port}"))})
+    await fleet.want(least=1, most=1, version="v1")
+    await fleet.round()
+    scrapyd_of_jobs.log = (
+        b"2026-11-23 19:00:00 [newscrawler.commands.crawl] CRITICAL: Start refused reason=sites:"
+        b" site nope.example: unknown site; see `scrapy sites list`\n"
+    )
+    scrapyd_of_jobs.over, scrapyd_of_jobs.jobs = scrapyd_of_jobs.jobs, []
+    rows = status_of(await fleet.round())["nodes"]
+    assert "it ended before its first heartbeat: sites: site nope.example: unknown site" in str(
+        shown_node(rows[0], "v1")["last_error"]
+    )
+
+
+async def test_a_start_says_anew_with_what_workers_start_and_a_stop_forgets_it(
+    r: Any, scrapyd_of_jobs: Any
+) -> None:
+    fleet = Fleet(r, {"a": Node(Target("a", f"http://127.0.0.1:{scrapyd_of_jobs.server_port}"))})
+    said: list[str] = []
+    control = Control(fleet.watch, said.append, 0)
+
+    async def args() -> list[list[str]]:
+        return (await fleet.ledger.read()).wanted.args
+
+    first, of_all = ["setting", "CRAWL_FOREVER=True"], ["setting", "X=1"]
+    await control.start(1, with_args([["sites", "a.vn"], of_all]))
+    await control.scale(Span(2, 2))
+    assert await args() == [first, ["sites", "a.vn"], of_all], "scale keeps it"
+    await control.start(1, with_args([]))
+    assert await args() == [first]
+    assert "workers are started without -a sites=a.vn -s X=1 from now on" in said
+    await control.start(1, with_args([of_all]))
+    await control.stop()
+    assert await args() == []
+    await control.scale(Span(1, 1))
+    assert await args() == [first]
 
 
 @pytest.mark.usefixtures("no_grace")
