@@ -188,6 +188,12 @@ def site_families(sums: dict[str, SiteSums]) -> Iterator[Metric]:
     return iter([visits, new, updated, duplicates, timeouts, fetched, newest, *lags.values()])
 
 
+def frontier_families(counts: dict[str, int]) -> Iterator[Metric]:
+    """:param counts: of frontier.types.Counts; none where Redis is away"""
+    for name, value in counts.items():
+        yield _gauge(f"frontier_{name}", f"{name} in the whole frontier", value)
+
+
 def worker_families(workers: list[dict[str, Any]]) -> Iterator[Metric]:
     alive = [w for w in workers if w["alive"]]
     yield _gauge("workers", "workers that sent a heartbeat lately", len(alive))
@@ -220,7 +226,7 @@ def worker_families(workers: list[dict[str, Any]]) -> Iterator[Metric]:
                 families[stat] = GaugeMetricFamily(name_of(stat), text, labels=("worker",))
             families[stat].add_metric([worker["id"]], value)
     # The same for all workers: asked of the frontier itself.
-    of_fleet = (metrics.FRONTIER_QUEUED, metrics.FRONTIER_LEASED)
+    of_fleet = (metrics.FRONTIER_QUEUED, metrics.FRONTIER_LEASED, metrics.FRONTIER_WAITING)
     yield from (family for stat, family in families.items() if stat not in of_fleet)
 
 
@@ -243,8 +249,7 @@ async def exposition(reader: DataReader) -> bytes:
     ):
         if isinstance(stored.get(name), int):
             families.append(_gauge(f"store_{name}", text, stored[name]))
-    for name, value in counts.items():
-        families.append(_gauge(f"frontier_{name}", f"{name} in the whole frontier", value))
+    families += frontier_families(counts)
     totals = await reader.totals()
     families += fleet_counters(totals)
     families += fleet_histograms(totals)

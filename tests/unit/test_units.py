@@ -165,8 +165,27 @@ def test_the_commands_of_the_manual_are_shell() -> None:
     assert done.returncode == 0 and not done.stderr, done.stderr
 
 
-def test_cron_is_told_where_scrapy_is() -> None:
-    """It has no activated shell."""
+def test_files_of_variables_can_be_read_by_a_shell() -> None:
+    """By systemd and docker as well; an unquoted USER_AGENT has a parenthesis."""
+    texts = [manual(), (ROOT / "docs/containers.md").read_text(encoding="utf-8")]
+    found = [
+        lines
+        for text in texts
+        for lines in re.findall(r"<<'?END'?\n((?:[A-Z_]+=.*\n)+)END\n", text)
+    ]
+    assert len(found) >= 3 and sum("USER_AGENT=" in lines for lines in found) >= 2
+    for lines in found:
+        done = subprocess.run(
+            ["sh", "-c", f"set -eua; worker=w; word() {{ echo x; }}\n{lines}\nprintenv USER_AGENT"],
+            capture_output=True, text=True, timeout=30,
+        )  # fmt: skip
+        assert not done.stderr, done.stderr
+        assert ("(+https://" in done.stdout) == ("USER_AGENT=" in lines)
+
+
+def test_cron_is_told_where_scrapy_is_and_with_which_variables() -> None:
+    """It has no activated shell. Without the fleet's SITES_FILE a refresh would queue the shipped
+    sites for workers that crawl others."""
     texts = [ROOT / "deploy/crontab", ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     lines = [
         line
@@ -177,3 +196,7 @@ def test_cron_is_told_where_scrapy_is() -> None:
     assert len(lines) >= 6
     bare = [line for line in lines if re.search(r"(?<!\.venv/bin/)\bscrapy\b", line)]
     assert not bare, bare
+    alone = [
+        line for line in lines if "scrapy" in line and ". /etc/newscrawler/environment" not in line
+    ]
+    assert not alone, alone

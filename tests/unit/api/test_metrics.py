@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections import Counter
+from dataclasses import asdict
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -18,10 +19,12 @@ from newscrawler.api.exposition import (
     _Families,
     fleet_counters,
     fleet_histograms,
+    frontier_families,
     site_families,
     worker_families,
 )
 from newscrawler.fleet.registry import SiteSums
+from newscrawler.frontier.types import Counts
 
 TOTALS = {
     "page/outcome/DONE": 7,
@@ -39,7 +42,9 @@ SITES = {
 WORKERS = [
     {
         **{"id": "w1", "alive": True, "cpu_s": 12.5, "memory_bytes": 1, "pages_per_s": 0.5},
-        **{"leases": 2, "in_flight": 1, "gauges": {metrics.CHILDREN_PEAK: 9.0}},
+        **{"leases": 2, "in_flight": 1},
+        # Each gauge that a worker may tell: a family must not come twice (see exposition()).
+        "gauges": {s.name: 9.0 for s in metrics.STATS.values() if s.kind == "gauge"},
     },
     {"id": "w2", "alive": False},
 ]
@@ -49,6 +54,7 @@ WORKERS = [
 def text() -> str:
     registry = CollectorRegistry()
     made = [
+        *frontier_families(asdict(Counts(queued=5, leased=1, waiting=7))),
         *fleet_counters(TOTALS),
         *fleet_histograms(TOTALS),
         *site_families(SITES),
