@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from redis.exceptions import ReadOnlyError, RedisError
+
 from newscrawler.crawl import opening, rendering, site_choice, virus_scan
 from newscrawler.fetch import clamav
 from newscrawler.fetch.address_guard import is_literal, parse_overrides, split_host
@@ -153,25 +155,59 @@ async def _redis(settings: BaseSettings) -> AsyncIterator[tuple[Any, str]]:
             embedded.stop_if_last(opening.data_dir(settings))
 
 
+#: What is written to see whether it can be: a key that a worker may write to, gone in a moment.
+PROBE_KEY, PROBE_MS = "newscrawler:doctor", 5_000
+_REDIS_TODO = (
+    ("WRONGPASS", "correct the user and the password in REDIS_URL"),
+    ("invalid username-password", "correct the user and the password in REDIS_URL"),
+    ("invalid password", "correct the password in REDIS_URL"),
+    ("Authentication required", "put the password into REDIS_URL"),
+    ("wants a password", "put the password into REDIS_URL"),
+    ("refuses the password", "correct the password in REDIS_URL"),
+    ("DB index is out of range", "correct the number of the database in REDIS_URL"),
+    ("certificate", "ssl_ca_certs in REDIS_URL must name the CA of that Redis (docs/securing.md)"),
+    ("SSL", "use rediss:// for a Redis with TLS, redis:// for one without (docs/securing.md)"),
+    ("No such file", "a file that REDIS_URL names, such as ssl_ca_certs or a socket, is not there"),
+)
+
+
+def _redis_todo(settings: BaseSettings, fault: str) -> str:
+    if not settings.get("REDIS_URL"):
+        return f"see {opening.data_dir(settings) / 'redis' / 'redis.log'}"
+    start = "start that Redis, or correct REDIS_URL"
+    return next((todo for sign, todo in _REDIS_TODO if sign in fault), start)
+
+
+async def _redis_writes(client: Any) -> Finding:
+    """A crawl needs more than an answer: a full Redis and a user that may only read give one."""
+    check = "redis writes"
+    try:
+        await client.set(PROBE_KEY, "1", px=PROBE_MS)
+    except RedisError as exc:
+        fault = f"{type(exc).__name__}: {exc}"
+        if "no permissions" in fault.lower() or "NOPERM" in fault:
+            todo = "a crawl needs a user that may write (deploy/redis-users.acl: worker)"
+        elif isinstance(exc, ReadOnlyError):
+            todo = "point REDIS_URL at the primary: this is a replica"
+        elif "OutOfMemory" in fault or "OOM" in fault:
+            todo = "give it memory (maxmemory), or purge a domain: workers wait meanwhile"
+        else:
+            todo = "see its log: workers wait until it can be written"
+        return Finding(check, "fail", str(exc), todo)
+    return Finding(check, "ok", "yes")
+
+
 async def redis(settings: BaseSettings) -> list[Finding]:
-    """Reachable, new enough, append-only, never evicting; and its clock beside ours."""
+    """Reachable, new enough, takes writes, append-only, never evicting; its clock beside ours."""
     try:
         async with _redis(settings) as (client, where):
             info = await client.info()
             seconds, micros = await client.time()
+            writes = await _redis_writes(client)
     except Exception as exc:  # FrontierUnavailable, StartRefused, RedisError: each says what to do
-        todo = "start that Redis, or leave REDIS_URL empty for the embedded one"
-        return [
-            Finding(
-                "redis",
-                "fail",
-                str(exc),
-                todo
-                if settings.get("REDIS_URL")
-                else f"see {opening.data_dir(settings) / 'redis' / 'redis.log'}",
-            )
-        ]
-    findings = [_redis_version(info, where)]
+        fault = str(exc)
+        return [Finding("redis", "fail", fault, _redis_todo(settings, fault))]
+    findings = [_redis_version(info, where), writes]
     if not info.get("aof_enabled"):
         todo = (
             "CONFIG SET appendonly yes, and in redis.conf: without it a restart forgets the queue"

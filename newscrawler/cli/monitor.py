@@ -12,11 +12,16 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli
-from newscrawler.crawl import monitoring
+from newscrawler.crawl import monitoring, opening
 from newscrawler.crawl.monitoring import MonitorReport
 from newscrawler.utils.display import number_of
 
 COLUMNS = ("since", "severity", "kind", "subject", "reason")
+
+NO_FLEET = (
+    "REDIS_URL is not set, so the Redis of {folder} was looked at, and no crawl has ever used it:"
+    " nothing is watched like this"
+)
 
 
 async def look(settings: BaseSettings, opts: argparse.Namespace) -> int:
@@ -24,6 +29,10 @@ async def look(settings: BaseSettings, opts: argparse.Namespace) -> int:
         if opts.every is None:
             report = await monitor.round()
             show(report, opts.as_json)
+            if report.is_unused and not settings.get("REDIS_URL"):
+                # A cron job that lost its variables would be content for ever.
+                cli.note(NO_FLEET.format(folder=opening.data_dir(settings)))
+                return 1
             return 0 if report.is_well else 1
         end = asyncio.Event()
         loop = asyncio.get_running_loop()

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+import redis
 from scrapy.settings import Settings
 
 from newscrawler.cli import UsageError
 from newscrawler.commands.serve import Command
+from newscrawler.frontier import redis_server as embedded
 from tests.crawl.harness import Running, Scrapy, until
 
 SECRET = "0123456789abcdef" * 2
@@ -258,7 +260,6 @@ def test_what_is_wrong_fails_and_says_what_to_do(
 
 
 async def test_a_redis_that_evicts_or_forgets_is_noticed(r: object, redis_server: str) -> None:
-    from scrapy.settings import Settings
 
     from newscrawler.cli import doctor
 
@@ -282,14 +283,47 @@ async def test_a_redis_that_evicts_or_forgets_is_noticed(r: object, redis_server
 
 
 @pytest.mark.parametrize(
+    ("user", "set_up", "todo"),
+    [
+        ("", ["CONFIG SET maxmemory 1"], "memory"),
+        ("reader:pw@", ["ACL SETUSER reader on >pw ~* +@read +@connection +info +time"], "user"),
+        ("", [], ""),
+    ],
+    ids=["full", "may read only", "well"],
+)
+async def test_a_redis_that_cannot_be_written_is_no_good_one(
+    tmp_path: Path, user: str, set_up: list[str], todo: str
+) -> None:
+
+    from newscrawler.cli import doctor
+
+    url = embedded.ensure(tmp_path)
+    path = url.removeprefix("unix://")
+    try:
+        with redis.Redis.from_url(url) as client:
+            client.execute_command("ACL", "SETUSER", "other", "on", ">pw", "allkeys", "+@all")
+            for command in set_up:
+                client.execute_command(*command.split())
+        found = {
+            f.check: f for f in await doctor.redis(Settings({"REDIS_URL": f"unix://{user}{path}"}))
+        }
+        assert found["redis"].state == "ok"
+        assert found["redis writes"].state == ("fail" if todo else "ok")
+        assert todo in found["redis writes"].todo
+        wrong = Settings({"REDIS_URL": f"unix://other:wrong@{path}"})
+        [refused] = await doctor.redis(wrong)
+        assert "password" in refused.todo and "embedded" not in refused.todo
+    finally:
+        embedded.stop(tmp_path)
+
+
+@pytest.mark.parametrize(
     ("free", "state"), [(499, "fail"), (500, "warn"), (4999, "warn"), (5000, "ok")]
 )
 async def test_the_disk_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, state: str
 ) -> None:
     import shutil
-
-    from scrapy.settings import Settings
 
     from newscrawler.cli import doctor
 

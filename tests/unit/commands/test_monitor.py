@@ -59,6 +59,12 @@ def test_a_look_says_what_is_wrong_and_what_explains_it(monitor: Run, webhook: R
     assert len(webhook.alerts) == 1, "one incident, one alert"
 
 
+def test_a_look_that_lost_its_redis_is_no_content_one(monitor: Run) -> None:
+    """As by cron, which has no variables: an embedded Redis that nobody uses is always well."""
+    lost = monitor(REDIS_URL="")
+    assert lost.returncode == 1 and "REDIS_URL is not set" in lost.stderr, lost.stderr
+
+
 def test_a_redis_that_is_away_is_exit_code_1(monitor: Run, webhook: Receiver) -> None:
     done = monitor(REDIS_URL="redis://127.0.0.1:1/0")
     assert done.returncode == 1 and "away" in done.stdout and "Traceback" not in done.stderr
