@@ -36,6 +36,7 @@ from newscrawler.frontier.found import FoundSeeds
 from newscrawler.frontier.queue import Frontier, FrontierError, Record
 from newscrawler.items import Kind, Link, Outcome
 from newscrawler.store.base import StoreError
+from newscrawler.utils.display import number_of
 from newscrawler.web import urls
 from newscrawler.web.robots import RobotsRules
 
@@ -61,6 +62,9 @@ EXAMPLES = """\
   scrapy seeds add https://example.vn/
   scrapy seeds add https://example.vn/rss/tin-moi.rss
   scrapy seeds refresh --site example.vn --every 5m"""
+#: Seconds that an address to be added is waited for; statuses that none of a seed may have.
+_LOOK_S = 60.0
+_NO_SEED = frozenset({400, 401, 403, 404, 405, 406, 410, 451})
 KINDS = {"feed": Kind.FEED, "sitemap": Kind.SITEMAP, "section": Kind.SECTION}
 
 
@@ -105,7 +109,9 @@ class Command(cli.Command):
             "--kind", choices=tuple(KINDS), help="add: what the URL is; default: by its look"
         )
         parser.add_argument(
-            "--yes", action="store_true", help="add: take everything that a known home page names"
+            "--yes",
+            action="store_true",
+            help="add: take everything that a known home page names, or an address unseen",
         )
         parser.add_argument(
             "--site",
@@ -197,7 +203,8 @@ def add(settings: BaseSettings, sites: Sites, url: str, opts: argparse.Namespace
         link = Sites([replace(known, enabled=True)]).identify(url, kind=kind or Kind.SECTION)
         if isinstance(link, Refusal):
             cli.fail(f"{url} is not taken: {link.reason}")
-        _store(settings, known, {link.url: link.kind}, opts.as_json)
+        is_feed = not opts.yes and _is_feed(settings, link.url) and kind is None
+        _store(settings, known, {link.url: Kind.FEED if is_feed else link.kind}, opts.as_json)
         return
     page, document, found = _examined(settings, url)
     if site is None:
@@ -214,6 +221,28 @@ def add(settings: BaseSettings, sites: Sites, url: str, opts: argparse.Namespace
         _store(settings, site, new, opts.as_json)
     else:
         _show_new(site, new, url, opts.as_json)
+
+
+def _is_feed(settings: BaseSettings, url: str) -> bool:
+    """Looks at an address that is to be a seed: exit 1 where it would never bring anything. A site
+    that is away now, or a queue that is, says nothing of the address."""
+    from newscrawler.crawl.polite_fetch import fetch_polite  # aiohttp
+    from newscrawler.fetch.client import FetchError, FetchRefused
+
+    anyway = "--yes takes it all the same"
+    try:
+        page = asyncio.run(fetch_polite(url, settings, patience_s=_LOOK_S, say=cli.note))
+    except (FetchRefused, ValueError) as exc:
+        cli.fail(f"{url} is not taken: {exc}; {anyway}")
+    except (FetchError, FrontierError, opening.StartRefused) as exc:
+        cli.note(f"{url} was not looked at: {exc}")
+        return False
+    if page.status in _NO_SEED:
+        cli.fail(f"{url} is not taken: it answered {page.status}; {anyway}")
+    if page.status != 200:
+        cli.note(f"{url} answered {page.status}")
+        return False
+    return bool(parse_feed(page.body, page.url, page.header("content-type")).entries)
 
 
 def _show_new(site: Site, new: dict[str, Kind], url: str, as_json: bool) -> None:
@@ -243,8 +272,9 @@ def _propose(
     else:
         cli.print_rows(_proposal_rows(entry), ("what", "value"), as_json=False)
     what = (
-        f"{page.url}: {len(found.feeds)} feeds, {len(found.sitemaps)} sitemaps,"
-        f" {len(found.sections)} sections. "
+        f"{page.url}: {number_of(len(found.feeds), 'feed')},"
+        f" {number_of(len(found.sitemaps), 'sitemap')},"
+        f" {number_of(len(found.sections), 'section')}. "
     )
     if not keep:
         cli.note(
@@ -361,6 +391,7 @@ def _store(settings: BaseSettings, site: Site, added: dict[str, Kind], as_json: 
         cli.fail(str(exc))
     rows = [{"site": site.id, "kind": str(kind), "url": url} for url, kind in added.items()]
     cli.print_rows(rows, ("site", "kind", "url"), as_json)
+    cli.note(f"{number_of(len(added), 'seed')} added to {site.id}, visited from the next start on.")
     if not site.enabled:
         cli.note(f"{site.id} is switched off: `scrapy sites enable {site.id}`")
 
@@ -381,6 +412,7 @@ def remove(settings: BaseSettings, sites: Sites, url: str, as_json: bool) -> Non
     except (SitesError, OSError) as exc:
         cli.fail(str(exc))
     cli.print_rows([row], ("site", "kind", "url"), as_json)
+    cli.note(f"1 seed removed from {site.id}.")
 
 
 # ---------------------------------------------------------------- refresh

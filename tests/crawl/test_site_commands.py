@@ -113,7 +113,7 @@ def test_a_site_that_is_switched_stays_so(scrapy: Scrapy) -> None:
         (("seeds", "refresh", "--site", "bao.vn,nope"), "unknown site 'nope'"),
         (
             ("seeds", "refresh", "--every", "5 minutes"),
-            "5 minutes: must be like 30s, 5m or 1h",
+            "5 minutes: must be a span of time like 90s, 5m",
         ),
     ],
 )
@@ -162,6 +162,34 @@ def test_seeds_are_added_and_removed(scrapy: Scrapy) -> None:
     assert "http://127.0.9.1/thoi-su" not in urls_of(scrapy, "bao.vn", "section")
     assert scrapy.run("seeds", "add", "http://127.0.9.1/thoi-su").returncode == 0  # and comes back
     assert "http://127.0.9.1/thoi-su" in urls_of(scrapy, "bao.vn", "section")
+
+
+def test_an_address_that_is_not_there_is_no_seed_unless_told(
+    fleet: Scrapy, web: FaultServer
+) -> None:
+    base = f"http://127.0.9.9:{web.ports['new']}"
+    known = {"id": "moi.vn", "home": f"{base}/"}
+    (fleet.folder / "sites.json").write_text(json.dumps({"sites": [known]}), encoding="utf-8")
+    feed = b"<rss><channel><item><title>a</title><link>/a-1.html</link></item></channel></rss>"
+    web._answers["/nope.xml"] = whole(b"gone", status="404 Not Found")
+    web._answers["/tin-moi.xml"] = whole(feed, kind="text/xml")
+    done = fleet.run("seeds", "add", f"{base}/nope.xml")
+    assert done.returncode == 1 and "it answered 404; --yes takes it" in done.stderr, done.stderr
+    assert not (fleet.data / overlay.STATE_FILE).exists()
+    done = fleet.run("seeds", "add", f"{base}/tin-moi.xml")
+    assert done.returncode == 0 and "1 seed added to moi.vn" in done.stderr, done.stderr
+    assert urls_of(fleet, "moi.vn", "feed") == [f"{base}/tin-moi.xml"], "by what it holds"
+    asked = len(web.times)
+    assert fleet.run("seeds", "add", f"{base}/nope.xml", "--yes").returncode == 0
+    assert len(web.times) == asked and urls_of(fleet, "moi.vn", "section") == [f"{base}/nope.xml"]
+    done = fleet.run("seeds", "remove", f"{base}/nope.xml")
+    assert "1 seed removed from moi.vn" in done.stderr
+
+
+def test_a_private_address_of_a_seed_names_the_setting(fleet: Scrapy) -> None:
+    fleet.settings["ALLOWED_PRIVATE_NETWORKS"] = "10.0.0.0/8"
+    done = fleet.run("seeds", "add", "http://127.0.9.1/x.rss")
+    assert done.returncode == 1 and "ALLOWED_PRIVATE_NETWORKS does not name it" in done.stderr
 
 
 def test_what_is_no_seed_cannot_be_removed(scrapy: Scrapy) -> None:
