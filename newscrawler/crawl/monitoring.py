@@ -52,7 +52,7 @@ from newscrawler.fleet.history import (
 from newscrawler.fleet.incidents import GIVEN_UP_MS, Incident, Incidents, Waiting
 from newscrawler.fleet.ledger import Ledger, replaced
 from newscrawler.fleet.registry import Registry, RegistryUnavailable
-from newscrawler.fleet.watch import GRACE_S
+from newscrawler.fleet.watch import GRACE_S, failing_text
 from newscrawler.frontier import connect
 from newscrawler.frontier.operator import Operator
 from newscrawler.frontier.state_text import open_from
@@ -233,9 +233,11 @@ class Monitor:
         state = await self._ledger.read()
         facts.wanted = state.wanted.least if state.wanted.asked_ms else None
         facts.ended = [one for one in state.ended if state.now_ms - one.at_ms < HOUR_MS]
-        facts.replaced = replaced(facts.ended, state.jobs.values())
+        target = state.said.get("target", state.wanted.least)
+        facts.replaced = replaced(facts.ended, state.jobs.values(), target)
         if state.now_ms - state.said.get("at_ms", 0) < _WATCHED_MS:
             facts.nodes = {name: node.away for name, node in state.nodes.items()}
+            facts.failing = {name: failing_text(node) for name, node in state.nodes.items()}
         shift_ms = facts.now_ms - state.now_ms  # the frontier's clock may be a simulated one
         for one in facts.ended:
             one.at_ms += shift_ms

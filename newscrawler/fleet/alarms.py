@@ -21,6 +21,8 @@ from newscrawler.fleet.usual import FLOOD_TIMES, Site, above, below
 
 #: A job that was lost so long ago is no news, ms, also if no other works in its place.
 _ENDED_MS = 600_000
+#: A worker that lived shorter is a start that failed, ms (fleet/watch.py: YOUNG_S).
+_YOUNG_MS = 60_000
 #: Visits without one answer from which on it is said that nothing can be fetched: the first ones of
 #: a crawl may meet a site that is away.
 _FRUITLESS_VISITS = 3
@@ -58,6 +60,10 @@ KINDS: dict[str, Kind] = {
     "worker_gone": Kind(
         "warning", "a worker is gone", "scrapy fleet status; scrapy fleet logs NODE JOB", 2,
         calm_s=0, is_listed=True,
+    ),
+    "no_start": Kind(
+        "warning", "workers do not start on a node",
+        "scrapy fleet status; scrapy fleet logs NODE JOB", 2, calm_s=0, is_listed=True,
     ),
     "node_gone": Kind(
         "warning", "a node's scrapyd does not answer", "scrapy fleet status; docs/fleet.md", 2,
@@ -169,6 +175,8 @@ class Facts:
     ended: list[Ended] = field(default_factory=list)
     #: Nodes of a fleet that is kept -> why they do not answer, "" = they do; None = nobody watches.
     nodes: Mapping[str, str] | None = None
+    #: Nodes -> why the last workers there ended soon after their start, "" = they stay up.
+    failing: Mapping[str, str] | None = None
     replaced: set[str] = field(default_factory=set)  # jobs that were lost, and another one works
     due: int | None = None  # domains that have something to fetch now
     quarantined: int | None = None
@@ -225,6 +233,7 @@ def listed(facts: Facts) -> set[str]:
     asked = {
         "worker_gone": facts.workers,
         "node_gone": facts.nodes,
+        "no_start": facts.failing,
         "drift": facts.drifting,
         "monitor": facts.own,
     }
@@ -271,7 +280,10 @@ def worker_gone(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
                 f"no heartbeat for {row['age_s']:.0f} s, and it did not sign off",
             )  # fmt: skip
     told_ms = 60_000 * KINDS["worker_gone"].within
+    failing = {node for node, why in (facts.failing or {}).items() if why}
     for ended in facts.ended:
+        if ended.is_failed_start or (ended.node in failing and 1000 * ended.lived_s < _YOUNG_MS):
+            continue  # no_start tells of its node, once
         # One whose successor works already is told all the same, by the next look.
         lasts_ms = told_ms if ended.id in facts.replaced else _ENDED_MS
         if ended.is_lost and facts.now_ms - ended.at_ms < lasts_ms:
@@ -279,6 +291,12 @@ def worker_gone(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
             # By the id that its silence was told with: one death is one incident.
             subject = ended.worker or ended.id
             yield Verdict("worker_gone", subject, f"{where}: {ended.how}: {ended.why}")
+
+
+def no_start(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
+    """One fault of a node, however often a start is tried there."""
+    for node, why in (facts.failing or {}).items():
+        yield Verdict("no_start", node, "" if facts.is_stopped else why)
 
 
 def node_gone(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
@@ -586,6 +604,6 @@ def size_text(value: float, unit: str) -> str:
 
 _FIRST: tuple[Judge, ...] = (away, full)
 _NUMBERS: tuple[Judge, ...] = (
-    no_worker, worker_gone, node_gone, no_data, no_answer, site_flood, slow, errors, challenges,
-    duplicates, field_falls, drift, quarantine, model_budget, slow_node, own,
+    no_worker, worker_gone, no_start, node_gone, no_data, no_answer, site_flood, slow, errors,
+    challenges, duplicates, field_falls, drift, quarantine, model_budget, slow_node, own,
 )  # fmt: skip

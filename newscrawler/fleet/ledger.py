@@ -116,6 +116,11 @@ class Ended:
     def is_lost(self) -> bool:
         return self.how != "ended"
 
+    @property
+    def is_failed_start(self) -> bool:
+        """It was never heard: nothing is lost with it, its node is at fault."""
+        return self.how == "not started"
+
 
 @dataclass(slots=True)
 class NodeState:
@@ -160,18 +165,24 @@ def _made(kind: type[T], text: bytes | str) -> T:
     return kind(**{name: value for name, value in json.loads(text).items() if name in known})
 
 
-def replaced(ended: Iterable[Ended], jobs: Iterable[Job]) -> set[str]:
-    """Ids of jobs that were lost and in whose place another one works, or did.
+def replaced(ended: Iterable[Ended], jobs: Iterable[Job], target: int | None = None) -> set[str]:
+    """Ids of jobs that were lost and in whose place another one works, or did, or none is wanted.
 
     :param ended: what is over; the place of one that ended as it was asked to is not looked for
     :param jobs: what is not over
+    :param target: workers that are wanted now: where as many run, nobody's place is free, whatever
+        was lost before a `stop` or a `scale`; None = not known
     """
-    over = list(ended)
+    over, jobs = list(ended), list(jobs)
+    run = sum(bool(job.worker) and job.state is not JobState.DRAINING for job in jobs)
+    if target is not None and run >= target:
+        return {one.id for one in over if one.is_lost}
     came = [job.started_ms for job in jobs if job.worker]
     came += [one.at_ms - 1000 * one.lived_s for one in over if one.worker]
     came.sort()
     found = set()
-    for lost in sorted((one for one in over if one.is_lost), key=lambda one: one.at_ms):
+    gone = (one for one in over if one.is_lost and not one.is_failed_start)
+    for lost in sorted(gone, key=lambda one: one.at_ms):
         # A second more: how long one lived is known in whole seconds.
         at = next((at for at, began in enumerate(came) if began + 1000 > lost.at_ms), None)
         if at is not None:

@@ -434,9 +434,12 @@ class Watch:
             node = state.node(job.node)
             node.places, node.places_ms = len(self._view(job.node).running), state.now_ms
         elif not is_asked and not verdict.is_of_place:
-            self._note_crash(look, batch, job, lived_s, why)
+            # One that was waited for in vain was never up, however long that took.
+            up_s = 0.0 if verdict.fate is Fate.NOT_STARTED else lived_s
+            self._note_crash(look, batch, job, up_s, why)
 
     def _note_crash(self, look: Look, batch: Batch, job: Job, lived_s: float, why: str) -> None:
+        """:param lived_s: after it was started, 0 = it was never heard"""
         node = look.state.node(job.node)
         node.last_error = why
         is_forgiven = node.crashed_ms < look.state.wanted.asked_ms
@@ -479,11 +482,18 @@ class Watch:
             if wanted.previous and job.version == wanted.version:
                 wanted.previous, wanted.failed = "", 0  # it comes up: nothing to go back to
                 batch.wanted(wanted)
-            node = state.node(job.node)
-            if node.crashes and state.now_ms - job.started_ms > YOUNG_S * 1000:
-                node.crashes, node.until_ms = 0, 0
+            self._note_up(look, job)
         if wanted.previous and wanted.failed >= MOST_FAILED:
             self._roll_back(look, batch)
+
+    def _note_up(self, look: Look, job: Job) -> None:
+        """A worker that stayed up says that its node is well; one that was there before the last
+        crash only where no more are wanted: the next start may fail as the last one did."""
+        state, node = look.state, look.state.node(job.node)
+        is_later = job.started_ms >= node.crashed_ms or len(state.jobs) >= state.wanted.least
+        up_ms = state.now_ms - max(job.started_ms, node.crashed_ms)
+        if node.crashes and is_later and up_ms > YOUNG_S * 1000:
+            node.crashes, node.until_ms = 0, 0
 
     def _roll_back(self, look: Look, batch: Batch) -> None:
         wanted = look.state.wanted
@@ -755,6 +765,17 @@ def waits(node: NodeState, state: FleetState) -> bool:
     """Nothing is started there for a while. What crashed before the operator's last word does not
     count: he may have mended it."""
     return node.until_ms > state.now_ms and node.crashed_ms >= state.wanted.asked_ms
+
+
+def failing_text(node: NodeState) -> str:
+    """Why no worker stays up there; "" = they do. One that ended soon is started again at once, and
+    a worker that was lost is told by itself."""
+    if node.crashes < 2:
+        return ""
+    return (
+        f"{node.crashes} workers in a row ended within {YOUNG_S:.0f} s of their start, or did not"
+        f" start; the last: {node.last_error}"
+    )
 
 
 def crash_text(node: NodeState, now_ms: int) -> str:

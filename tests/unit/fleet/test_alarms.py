@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from newscrawler.fleet.alarms import AlarmThresholds, Facts, node_gone, worker_gone
-from newscrawler.fleet.ledger import Ended, Job, replaced
+from newscrawler.fleet.alarms import (
+    AlarmThresholds,
+    Facts,
+    listed,
+    no_start,
+    node_gone,
+    worker_gone,
+)
+from newscrawler.fleet.ledger import Ended, Job, JobState, NodeState, replaced
+from newscrawler.fleet.watch import failing_text
 
 NOW = 1_790_000_000_000
 MINUTE = 60_000
@@ -53,7 +61,43 @@ def test_a_successor_that_was_lost_as_well_has_one_of_its_own() -> None:
     assert told([second, first], []) == ["host-x"]
     assert told([second, first], [job("y", NOW - 3 * MINUTE)]) == []
     never = lost("x", NOW - 4 * MINUTE, lived_s=200, how="not started", beat=False)
-    assert told([never, first], []) == ["x", "host-w"], "none of both works"
+    assert told([never, first], []) == ["host-w"], "none of both works; nothing was lost with x"
+    assert told([never, first], [job("y", NOW - 3 * MINUTE)]) == [], "x takes nobody's successor"
+
+
+def test_a_place_that_is_not_wanted_any_more_waits_for_nobody() -> None:
+    """After a `stop` or a `scale` the successors of later losses were taken by earlier ones."""
+    gone = [lost("w", NOW - 5 * MINUTE), lost("x", NOW - 4 * MINUTE)]
+    one = job("y", NOW - 3 * MINUTE)
+    one.state = JobState.RUNNING
+    assert replaced(gone, [one], 2) == {"w"}
+    assert replaced(gone, [one], 1) == {"w", "x"} == replaced(gone, [], 0)
+    one.state = JobState.DRAINING
+    assert replaced(gone, [one], 1) == {"w"}
+
+
+def test_starts_that_fail_on_a_node_are_one_incident() -> None:
+    """One after the other, each with another name."""
+    loop = [lost(f"n{n}", NOW - n * 9000, lived_s=3, how="not started", beat=False)
+            for n in range(41)]  # fmt: skip
+    young = lost("y", NOW - 9000, lived_s=20)
+    old = lost("o", NOW - 9000)
+    node = NodeState("a", crashes=42, last_error="it ended: unknown site")
+    why = failing_text(node)
+    assert why.startswith("42 workers in a row ended") and why.endswith(
+        "the last: " + node.last_error
+    )
+
+    def said(failing: dict[str, str], **more: Any) -> list[tuple[str, str]]:
+        facts = Facts(NOW, workers=[], ended=[*loop, young, old], failing=failing, **more)
+        found = [*worker_gone(facts, AlarmThresholds()), *no_start(facts, AlarmThresholds())]
+        assert {"no_start", "worker_gone"} <= listed(facts)
+        return [(verdict.kind, verdict.subject) for verdict in found if verdict.reason]
+
+    assert said({"a": why, "b": ""}) == [("worker_gone", "host-o"), ("no_start", "a")]
+    assert said({"a": "", "b": ""}) == [("worker_gone", "host-y"), ("worker_gone", "host-o")]
+    assert ("no_start", "a") not in said({"a": why}, wanted=0), "the fleet was stopped"
+    assert failing_text(NodeState("a", crashes=1, last_error="x")) == "", "started again at once"
 
 
 def test_who_ended_as_asked_is_not_missed() -> None:

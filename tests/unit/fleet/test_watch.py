@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from collections.abc import AsyncIterator, Collection, Iterator
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -427,6 +428,22 @@ async def test_why_a_worker_refused_to_start_is_shown(r: Any, scrapyd_of_jobs: A
     assert "it ended before its first heartbeat: sites: site nope.example: unknown site" in str(
         shown_node(rows[0], "v1")["last_error"]
     )
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_a_worker_that_stayed_up_since_ends_the_crashes_of_its_node(r: Any) -> None:
+    """One that was there before says nothing of the next start while more are wanted."""
+    fleet = Fleet(r)
+    await fleet.want(least=2, most=2, version="v1")
+    old = await fleet.start(1)
+    await fleet.beat(old)
+    now_ms = (await fleet.ledger.read()).now_ms
+    node = NodeState("a", crashes=3, crashed_ms=now_ms - 90_000, last_error="no memory")
+    await r.hset("{fleet}:nodes", "a", json.dumps(asdict(node)))
+    assert (await fleet.round()).state.node("a").crashes == 3
+    new = await fleet.start(2, started_ms=now_ms - 70_000)
+    await fleet.beat(old, new)
+    assert (await fleet.round()).state.node("a").crashes == 0
 
 
 async def test_a_start_says_anew_with_what_workers_start_and_a_stop_forgets_it(
