@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from newscrawler.crawl.decision import HtmlRead, ListRead
 from newscrawler.crawl.link_learning import LinkLearning, split
-from newscrawler.crawl.page_parser import _may_be_article
+from newscrawler.crawl.page_parser import read_if
 from newscrawler.crawl.parse_process import Html, Task, read
 from newscrawler.discovery import sitefile
 from newscrawler.discovery.link_classes import LinkClass
@@ -122,11 +122,14 @@ class Reader:
         )  # fmt: skip
         task = Task(body, link.url, link.kind, language="vi")
         task.headlines = page.is_list and self.learning.wants_headlines(self.site)
-        if _may_be_article(page):
+        if not page.is_list:
+            known = self.learning.class_of(self.site, link.url)
+            task.read_if = read_if(link.kind, known, has_pattern=False)
             task.context = PageContext(
                 site_name=self.web.name, language="vi", zone="Asia/Ho_Chi_Minh",
                 url_is_article=link.kind is Kind.ARTICLE or None,
                 needs_evidence=link.kind is not Kind.ARTICLE,
+                others_are_articles=known is LinkClass.ARTICLE,
             )  # fmt: skip
         answer = read(task)
         parent, now_ms = link.url_id, self.now_ms

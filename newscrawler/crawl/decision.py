@@ -28,6 +28,9 @@ from newscrawler.items import VERSIONED, Article, Kind, Link, Outcome, Visit
 #: Redirects that may follow one another before a URL is given up (RFC 9110 15.4 leaves it
 #: to the client).
 MAX_REDIRECTS = 5
+#: Seconds until a text that did not show that it is an article is looked at again, once, if nothing
+#: was known of its site's addresses: feeds, lists and some dozen other pages have spoken by then.
+SECOND_LOOK_S = 3600.0
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,7 @@ class HtmlRead:
     robots: frozenset[str] = frozenset()
     extraction: Extraction | None = None
     form: str | None = None  # of a page that was not read as an article (teasers.form)
+    is_open: bool = False  # its site has not taught yet what such addresses lead to
     in_menu: bool = False  # a menu of the site names it, though it looks like an article's address
     announced: list[Link] = field(default_factory=list)
 
@@ -130,6 +134,8 @@ def class_of(result: HtmlRead) -> LinkClass | None:
         return None if result.form is None else _FORMS.get(result.form)
     if result.extraction.is_article:
         return LinkClass.ARTICLE
+    if result.extraction.reason == "page" and result.form == "text":
+        return None  # it may be an article that shows no date
     return _REASONS.get(result.extraction.reason)
 
 
@@ -275,6 +281,10 @@ def _html(page: Page, result: HtmlRead, rules: VisitRules) -> Visit:
         return _visit(page, Outcome.REFUSED, "noindex", **read)
     if is_section(result):  # it comes again, as sections do
         read["next_visit_ms"] = page.now_ms + round(1000 * list_revisits.FIRST_S[Kind.SECTION])
+    if _may_prove_one(page, result):
+        # no digest, no ETag: the same bytes are to be read once more
+        read |= {"digest": b"", "etag": None, "last_modified": None}
+        read["next_visit_ms"] = page.now_ms + round(1000 * SECOND_LOOK_S)
     if extraction is None:
         return _visit(page, Outcome.NOT_ARTICLE, "page", **read)
     if not extraction.is_article:
@@ -295,6 +305,13 @@ def _html(page: Page, result: HtmlRead, rules: VisitRules) -> Visit:
         keep_raw="noarchive" not in result.robots,
         **read,
     )
+
+
+def _may_prove_one(page: Page, result: HtmlRead) -> bool:
+    """A text at an address of which nothing is known yet: once more, when more is."""
+    reason = "page" if result.extraction is None else result.extraction.reason
+    is_first = not page.lease.last_visit_ms
+    return is_first and result.is_open and result.form == "text" and reason == "page"
 
 
 def _is_too_old(page: Page, extraction: Extraction, rules: VisitRules) -> bool:

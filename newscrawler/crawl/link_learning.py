@@ -19,7 +19,7 @@ from zlib import crc32
 from redis.asyncio import Redis
 
 from newscrawler.crawl.decision import HtmlRead, ListRead, class_of
-from newscrawler.discovery import second_addresses
+from newscrawler.discovery import articles, second_addresses
 from newscrawler.discovery.link_classes import (
     OWN,
     SECOND,
@@ -67,6 +67,9 @@ SAMPLE, SAMPLE_FROM = 8, 60
 #: Addresses of one site whose look and whose place in a menu say two things; and sites that have
 #: some. The oldest are forgotten: their pages were read long ago, or never will be.
 MOST_DOUBTFUL, MOST_DOUBTFUL_SITES = 100, 5_000
+#: Entries of feeds that a page had linked to before, under addresses that do not look like an
+#: article's: what feeds say of them. Of all sites.
+MOST_NAMED = 5_000
 #: Pages of a shape of which nothing is known that are read early.
 EXPLORED = 3
 
@@ -96,6 +99,7 @@ class LinkLearning:
         self._contrary: dict[tuple[str, str], int] = {}  # site and shape -> pages in a row
         self._doubtful: OrderedDict[str, dict[str, None]] = OrderedDict()
         self._explored: dict[tuple[str, str], set[str]] = {}
+        self._named: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._next = 0.0
 
     # ------------------------------------------------------------------ asked
@@ -174,10 +178,29 @@ class LinkLearning:
             chosen.add(link.url)
         return link.url in chosen
 
+    def class_of(self, site: Site, url: str) -> LinkClass | None:
+        """By its page, the menu or others of its shape. None: too little is known, or sites.json
+        has a pattern of articles, which decides."""
+        verdict = None if site.article_pattern else self.of(site.id).judge(*split(url))
+        return verdict.class_ if verdict is not None else None
+
     def is_list(self, site: Site, url: str) -> bool:
         """Whether it is known to be one, by its page or by others of its shape."""
         verdict = self.of(site.id).judge(*split(url))
         return verdict is not None and verdict.class_ is LinkClass.LIST
+
+    def named(self, url: str) -> dict[str, Any] | None:
+        """Title and time that a feed gave an address which had been queued as another page before.
+        Known to the worker that read the feed."""
+        return self._named.get(url)
+
+    def kind_now(self, site: Site, url: str, kind: Kind) -> Kind:
+        """What a page that waits has turned out to be since it was queued."""
+        if kind is not Kind.PAGE:
+            return kind
+        if self.names_section(site, url):
+            return Kind.SECTION
+        return Kind.ARTICLE if url in self._named else kind
 
     def wants_headlines(self, site: Site) -> bool:
         return not site.article_pattern and self.of(site.id).pages < TAUGHT_PAGES
@@ -265,15 +288,31 @@ class LinkLearning:
             return
         site = page.site.id
         if page.kind in (Kind.FEED, Kind.SITEMAP):
-            for link in result.found.links:
-                if (link.hint or {}).get("title") and (link.hint or {}).get("published"):
+            # When a list is read first, its entries may be known from a page: they teach, too.
+            is_first = not page.lease.content_state
+            for link in result.found.admitted if is_first else result.found.links:
+                if _is_named(link):
                     self._add(site, Source.NAMED, LinkClass.ARTICLE, shapes(*split(link.url))[0])
+            self._note_named(result.found.admitted)
         else:
             for url in headlines:
                 if not self.is_list(page.site, url):
                     self._add(site, Source.TEASER, LinkClass.ARTICLE, shapes(*split(url))[0])
         if (result.found.links or headlines) and self.of(site).pages < TAUGHT_PAGES:
             self._changed(site)
+
+    def _note_named(self, links: Iterable[Link]) -> None:
+        for link in links:
+            path, query = split(link.url)
+            if (
+                link.kind is Kind.ARTICLE
+                and _is_named(link)
+                and articles.path_score(path, query) < articles.ARTICLE_SCORE
+            ):
+                self._named[link.url] = dict(link.hint or {})
+                self._named.move_to_end(link.url)
+        while len(self._named) > MOST_NAMED:
+            self._named.popitem(last=False)
 
     def is_doubtful(self, site: str, url: str) -> bool:
         return url in self._doubtful.get(site, ())
@@ -395,6 +434,12 @@ def _make_smaller(pipe: Any, site: str, counts: dict[str, int]) -> None:
         pipe.hdel(key(site), *gone)
     if left := {name: count for name, count in counts.items() if count}:
         pipe.hset(key(site), mapping=left)
+
+
+def _is_named(link: Link) -> bool:
+    """With title and time, as a feed or news sitemap does."""
+    hint = link.hint or {}
+    return bool(hint.get("title") and hint.get("published"))
 
 
 def _is_read(classes: SiteClasses, url: str) -> bool:

@@ -7,7 +7,6 @@ What comes out is a result for newscrawler.crawl.decision; what it means is deci
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,10 +21,11 @@ from newscrawler.crawl.decision import (
 )  # fmt: skip
 from newscrawler.crawl.page import Page
 from newscrawler.crawl.page_context import context_of
-from newscrawler.crawl.parse_process import Html, Task, Unreadable
+from newscrawler.crawl.parse_process import Html, ReadIf, Task, Unreadable
 from newscrawler.crawl.services import Services
 from newscrawler.crawl.websub import Subscriptions
 from newscrawler.discovery.feeds import Feed, header_links
+from newscrawler.discovery.link_classes import LinkClass
 from newscrawler.discovery.links import FoundLinks, LinkFinder
 from newscrawler.discovery.sitemaps import Sitemap, SitemapEntry
 from newscrawler.extraction.context import PageContext
@@ -85,20 +85,24 @@ class PageParser:
             headlines=page.is_list and services.link_learning.wants_headlines(page.site),
             may_be_section=services.link_learning.is_doubtful(page.site.id, page.lease.url),
         )
-        if _may_be_article(page):
-            task.context = self._context(page)
+        if not page.is_list:
+            known = services.link_learning.class_of(page.site, page.lease.url)
+            task.context = self._context(page, known)
+            kind = Kind.ARTICLE if _is_asked_for(page) else page.kind
+            task.read_if = read_if(kind, known, has_pattern=bool(page.site.article_pattern))
             selectors = services.selectors.active(page.lease.site)
             task.selectors = services.reader.packed(selectors) if selectors else None
         return task
 
-    def _context(self, page: Page) -> PageContext:
+    def _context(self, page: Page, known: LinkClass | None) -> PageContext:
         is_article = page.kind is Kind.ARTICLE
         return context_of(
             page.site,
             fetched=page.fetched,
-            hint=page.lease.hint,
+            hint=page.lease.hint or self._services.link_learning.named(page.lease.url),
             url_is_article=(is_article and not _is_asked_for(page)) or None,
             needs_evidence=not is_article and not _is_asked_for(page),
+            others_are_articles=known is LinkClass.ARTICLE,
             rules=self._services.metadata_rules,
         )
 
@@ -193,7 +197,14 @@ class PageParser:
         services, lease = self._services, page.lease
         learning = services.link_learning
         in_menu = services.has_frontier and learning.is_doubtful(page.site.id, lease.url)
-        result = HtmlRead(found, read.robots, read.extraction, read.form, in_menu=in_menu)
+        is_open = (
+            page.kind is Kind.PAGE
+            and not page.site.article_pattern
+            and learning.class_of(page.site, lease.url) is None
+        )
+        result = HtmlRead(
+            found, read.robots, read.extraction, read.form, is_open=is_open, in_menu=in_menu
+        )
         learning.note_page(page, result)
         if is_section(result):
             learning.note_menu(page.site.id, [lease.url])
@@ -209,17 +220,13 @@ def _is_asked_for(page: Page) -> bool:
     return bool((page.lease.hint or {}).get("asked"))
 
 
-#: What a page that says of itself that it is an article has somewhere in its bytes: a type of
-#: schema.org, or OpenGraph's.
-_CLAIMS = re.compile(rb"(?:News|\W)Article\b|BlogPosting|content=[\"']?article\b", re.I)
+def read_if(kind: Kind, known: LinkClass | None, *, has_pattern: bool) -> ReadIf:
+    """Where the site has taught that such an address is none of an article, or sites.json has a
+    pattern of articles, the page's text is not looked at.
 
-
-def _may_be_article(page: Page) -> bool:
-    """Whether it is worth reading the page as an article. One whose address is none's then has to
-    show that it is one: the words that are looked for stand in the teasers of lists and on every
-    page of some vendors, too."""
-    if page.is_list:
-        return False
-    return (
-        page.kind is not Kind.PAGE or _is_asked_for(page) or _CLAIMS.search(page.body) is not None
-    )
+    :param known: what the site taught of such addresses
+    """
+    if kind is not Kind.PAGE:
+        return ReadIf.ALWAYS
+    is_open = not has_pattern and known in (None, LinkClass.ARTICLE)
+    return ReadIf.TEXT if is_open else ReadIf.CLAIMED

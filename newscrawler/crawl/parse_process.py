@@ -13,6 +13,7 @@ import pickle
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
@@ -25,6 +26,7 @@ from newscrawler.extraction import teasers
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import Extraction, extract
+from newscrawler.extraction.kinds import claims_article
 from newscrawler.extraction.selectors import SelectorSet
 from newscrawler.items import Kind
 
@@ -45,10 +47,20 @@ _AHEAD = 2
 _LOOK_S = 1.0
 
 
+class ReadIf(StrEnum):
+    """When a page is read as an article, which costs twenty times what its links cost.
+    ``CLAIMED``: it says somewhere that it is one. ``TEXT``: it says so, or has a text of its own
+    (teasers.form)."""
+
+    ALWAYS = "always"
+    CLAIMED = "claimed"
+    TEXT = "text"
+
+
 @dataclass(slots=True)
 class Task:
-    """``context`` None: links only. ``robots``: directives of the answer's header. ``selectors``:
-    from :meth:`ParseProcesses.packed`.
+    """``context`` None: links only. ``read_if``: of a page with a context. ``robots``: directives
+    of the answer's header. ``selectors``: from :meth:`ParseProcesses.packed`.
 
     ``headlines``: of a home or section page, tell which links are those of headlines.
     ``may_be_section``: tell the feeds of a page of another kind, too.
@@ -64,6 +76,7 @@ class Task:
     language: str | None = None
     robots: frozenset[str] = frozenset()
     context: PageContext | None = None
+    read_if: ReadIf = ReadIf.ALWAYS
     selectors: bytes | None = None
     headlines: bool = False
     may_be_section: bool = False
@@ -82,9 +95,9 @@ class Html:
     :ivar menu: of such a page, what its menus link to
     :ivar doubtful: in its menus too, but these addresses look like an article's
     :ivar headlines: links of headlines, where they were asked for
-    :ivar form: what a page that was not read as an article is by its teasers (teasers.form);
-        None = not looked at
-    :ivar extraction: None: not asked for, or noindex
+    :ivar form: what a page that says nowhere that it is an article is by its teasers
+        (teasers.form); None = not looked at
+    :ivar extraction: None: not asked for, no such page by ``read_if``, or noindex
     """
 
     robots: frozenset[str]
@@ -125,15 +138,24 @@ def read(task: Task) -> Html | Feed | Sitemap:
             )
             if task.headlines:
                 found.headlines = teasers.headline_hrefs(doc)
-        elif task.kind is Kind.PAGE and task.context is None:
-            found.form = teasers.form(doc)
         if task.may_be_section:
             found.feeds = onboarding.announced_feeds(doc)
-    if task.context is not None and "noindex" not in robots:
+    is_to_be_read = _is_to_be_read(task, doc)
+    if task.kind is Kind.PAGE and not is_to_be_read:
+        found.form = teasers.form(doc)
+        is_to_be_read = task.read_if is ReadIf.TEXT and found.form == "text"
+    if task.context is not None and is_to_be_read and "noindex" not in robots:
         found.extraction = extract(
             doc, task.context, _unpacked(task.selectors) if task.selectors else None
         )
     return found
+
+
+def _is_to_be_read(task: Task, doc: Document) -> bool:
+    """As an article, as far as the page's words say."""
+    if task.context is None:
+        return False
+    return task.read_if is ReadIf.ALWAYS or claims_article(doc)
 
 
 @lru_cache(maxsize=512)

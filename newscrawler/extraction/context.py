@@ -18,8 +18,9 @@ class PageContext:
     from. ``hint`` is what a feed, news sitemap or list said: ``title``, ``published`` (ISO),
     ``authors``. ``url_is_article``: True or False when the site's own article pattern decided, None
     when nothing did. ``needs_evidence``: neither the address nor a person calls the page an
-    article, so that it has to show that it is one (kinds.py). ``rules``: what they state comes
-    behind a selector set and before all else.
+    article, so that it has to show that it is one (kinds.py). ``others_are_articles``: of such a
+    page, that its site taught that others of its address's shape are. ``rules``: what they state
+    comes behind a selector set and before all else.
     """
 
     site_name: str | None = None
@@ -29,6 +30,7 @@ class PageContext:
     hint: dict[str, Any] | None = None
     url_is_article: bool | None = None
     needs_evidence: bool = False
+    others_are_articles: bool = False
     rules: tuple[MetadataRule, ...] = ()
 
     @property

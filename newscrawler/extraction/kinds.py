@@ -2,8 +2,8 @@
 
 "challenge" (asks for proof of a browser, or for consent first), "missing" (says that it is not
 there), "no title", "no content", "video" (a film with a sentence or two), "listing" (a home or
-section page), "stub" (too little text), "page" (nothing but a vendor's tag says that it is an
-article, and nobody else does).
+section page), "stub" (too little text), "page" (nobody calls it an
+article, it states no date of one, and shows none over a text).
 """
 
 from __future__ import annotations
@@ -39,6 +39,13 @@ _FEW_TEASERS_SHARE = 0.8
 # A list's own text is a line or two of what it is about; a short article whose teasers were taken
 # for text has more.
 _OWN_CHARS = 400
+# Characters from which a page that states nothing of itself is an article by what readers see.
+_PLAIN_CHARS = 400
+# Where dates come from that readers see.
+_SHOWN = frozenset({"text", "time"})
+# What a page that says of itself that it is an article has somewhere: a type of schema.org, or
+# OpenGraph's.
+_CLAIMS = re.compile(r"(?:News|\W)Article\b|BlogPosting|content=[\"']?article\b", re.I | re.A)
 # Where a site links to its sections and service pages; what it calls them is short.
 _MENUS = (
     "nav a[href], header a[href], footer a[href], [role=navigation] a[href], [class*=menu] a[href]"
@@ -92,9 +99,10 @@ def _not_one_article(
     in_menu = context.needs_evidence and _is_in_own_menu(doc, out.title.value)
     if _is_listing(out, doc, context, seen) or _is_teasers(out, doc, context, in_menu):
         return "listing"
-    if context.needs_evidence and (in_menu or not _states_an_article(out, doc, seen)):
-        return "page"
-    return ""
+    if not context.needs_evidence:
+        return ""
+    is_one = _states_an_article(out, doc, seen) or _shows_an_article(out, context)
+    return "page" if in_menu or not is_one else ""
 
 
 def _says_missing(out: Extraction, seen: page_metadata.PageMetadata) -> bool:
@@ -241,13 +249,31 @@ def _states_an_article(out: Extraction, doc: Document, seen: page_metadata.PageM
     if out.published.origin.startswith(("meta:", "itemprop")) and out.published.confidence >= 0.85:
         return True
     is_tagged = seen.has_article or (doc.meta_first("og:type") or "").lower() == "article"
-    return is_tagged and out.published.confidence >= 0.6 and out.published.origin != "url"
+    return is_tagged and _has_date(out)
+
+
+def _shows_an_article(out: Extraction, context: PageContext) -> bool:
+    """Of a page that states nothing of itself: a headline, a text of some length, and a date that
+    readers see, or the site's word that such addresses are those of its articles."""
+    if not _has_visible_title(out) or len(out.content.value or "") < _PLAIN_CHARS:
+        return False
+    return context.others_are_articles or (_has_date(out) and out.published.origin in _SHOWN)
+
+
+def _has_date(out: Extraction) -> bool:
+    return out.published.confidence >= 0.6 and out.published.origin != "url"
+
+
+def claims_article(doc: Document) -> bool:
+    """Whether the page says somewhere that it is an article. Cheap, and no proof: the words stand
+    in the teasers of lists and on every page of some vendors, too."""
+    return _CLAIMS.search(doc.text_html) is not None
 
 
 def _is_front(out: Extraction, doc: Document) -> bool:
     """A front or section page at an article's address: nothing on it says of what day it is, and
     which heading is its own."""
-    if out.published.confidence >= 0.6 and out.published.origin != "url":
+    if _has_date(out):
         return False
     linked = len(doc.tree.css(_LINKED_HEADINGS))
     if not _has_visible_title(out):

@@ -22,6 +22,8 @@ _TEASER_CHARS = 700
 _LINE_SHARE = 0.7
 #: A list shows so many; a page with so much text in paragraphs of this length is none.
 _LEAST_TEASERS, _OWN_CHARS, _PARAGRAPH_CHARS = 3, 400, 80
+#: Some sites set paragraphs in these.
+_PARAGRAPHS = "p,div,td,section"
 #: Links that are looked at, and how far a teaser's block is sought above its link.
 _MOST_LINKS = 1_000
 _MOST_LEVELS = 12
@@ -93,7 +95,9 @@ def form(doc: Document) -> str:
     blocks = teasers(doc)
     joined = "\n".join(blocks)
     own = 0
-    for node in doc.tree.css("p"):
+    for node in doc.tree.css(_PARAGRAPHS):
+        if node.tag != "p" and any(child.tag in _LINES for child in node.iter()):
+            continue  # it holds paragraphs
         text = _text(node)
         if len(text) >= _PARAGRAPH_CHARS and text not in joined:
             own += len(text)

@@ -335,8 +335,7 @@ class NewsSpider(Spider):
         count(metrics.labelled(metrics.PAGE_STATUS, str(response.status)))
         services, now_ms, kind = self.services, self._now_ms(), Kind(lease.kind)
         site = services.site_of(lease)
-        if kind is Kind.PAGE and services.link_learning.names_section(site, lease.url):
-            kind = Kind.SECTION
+        kind = services.link_learning.kind_now(site, lease.url, kind)
         is_planned = kind in LIST_KINDS and self.has_frontier
         rhythm = services.rhythms.of(site.id, now_ms) if is_planned else None
         return page_of(response, lease, site, self.leads, now_ms, kind=kind, rhythm=rhythm)

@@ -177,6 +177,7 @@ def forms(truth: Iterable[Row]) -> list[Form]:
         "one page in four fails": having("fails"),
         "lists with an article's tags": having("vendor_tag"),
         "signed at the end, an organisation stated": having("signature"),
+        "articles that state nothing": having("is_plain"),
     }
     found = [Form(name, hosts, bool(hosts)) for name, hosts in of.items()]
     every = f"sections of {len(shapes)} of {len(SECTION_SHAPES)} shapes"

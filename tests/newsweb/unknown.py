@@ -4,9 +4,10 @@ look. Drawn by seed.
 Feeds are announced by home and section pages, by one of them, or not at all; sitemaps stand where
 they usually do, named by robots.txt or not; the sections of the menu have addresses of every shape,
 and so have the articles; a vendor's tag of an article stands on every page of some sites; "About
-us" and "Contact" have such a tag too, and the menu names a tag page. Some sites sign their articles
-at the end of the text and state an organisation where the author belongs; of some every fourth page
-fails when it is asked for first.
+us" and "Contact" have such a tag too, and the menu names a tag page. One in six is plain: its
+articles state nothing of themselves and their addresses are too short to be taken for one's. Some
+sites sign their articles at the end of the text and state an organisation where the author belongs;
+of some every fourth page fails when it is asked for first.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ ARTICLE_SHAPES = (
     ("/bai/{id}", "seq"),
     ("/{slug}", "slug"),
 )
+#: The address of an article of a site that states nothing, and the least of its ids: too short to
+#: be taken for one.
+PLAIN_SHAPE, PLAIN_FIRST_ID = "/tin/{id}", 1000
+#: One site in so many is such a one.
+PLAIN_ONE_IN = 6
 #: The last paragraph of an article that its writer signs.
 SIGNATURES = (
     "p[style=text-align:right] strong",
@@ -78,6 +84,7 @@ class Unknown:
     topics: str = TOPICS[0]
     twin: str = ""  # what second addresses of its articles have at their end
     section_shapes: tuple[str, ...] = ()  # of SECTION_SHAPES, those of its sections
+    is_plain: bool = False  # its articles state nothing of themselves
 
     @property
     def sitemap_path(self) -> str:
@@ -93,6 +100,9 @@ class Unknown:
         """The template with the addresses and the signatures that were drawn."""
         if self.shape:
             own = replace(own, shape=self.shape, ids=self.ids, twin="")
+        if self.is_plain:
+            own = replace(own, first_id=PLAIN_FIRST_ID)
+            return replace(own, own_markup=_bare(own.markup))
         return replace(own, own_markup=self._signed(own.markup)) if self.signature else own
 
     def _signed(self, markup: Markup) -> Markup:
@@ -115,7 +125,14 @@ class Unknown:
             "fails": self.fails,
             "topics": self.topics,
             "twin": self.twin,
+            "is_plain": self.is_plain,
         }
+
+
+def _bare(markup: Markup) -> Markup:
+    return replace(
+        markup, jsonld="", metas=(), author_meta=False, date_attr="", wrap="div.main-content"
+    )
 
 
 def drawn(seed: int, key: str, number: int) -> Unknown:
@@ -130,18 +147,23 @@ def drawn(seed: int, key: str, number: int) -> Unknown:
         sections.append((path, label))
         shapes.append(shape)
     shape, ids = ARTICLE_SHAPES[(first + number) % len(ARTICLE_SHAPES)]
+    is_plain = (first // 13 + number) % PLAIN_ONE_IN == 0
+    if is_plain:
+        shape, ids = PLAIN_SHAPE, "seq"
+    signature = rng.choice(SIGNATURES) if (first // 7 + number) % 3 == 0 else ""
     return Unknown(
         tuple(sections),
         FEEDS[(first + number) % len(FEEDS)],
         SITEMAPS[(first // 3 + number) % len(SITEMAPS)],
-        vendor_tag=(first // 5 + number) % 2 == 0,
+        vendor_tag=not is_plain and (first // 5 + number) % 2 == 0,
         shape=shape,
         ids=ids,
-        signature=rng.choice(SIGNATURES) if (first // 7 + number) % 3 == 0 else "",
+        signature=signature if not is_plain else "",
         fails=(first // 9 + number) % 4 == 0,
         topics=rng.choice(TOPICS),
         twin=TWINS[(first // 11 + number) % len(TWINS)],
         section_shapes=tuple(shapes),
+        is_plain=is_plain,
     )
 
 

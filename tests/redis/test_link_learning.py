@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from newscrawler.crawl import link_learning
-from newscrawler.crawl.decision import HtmlRead
+from newscrawler.crawl.decision import HtmlRead, ListRead
 from newscrawler.crawl.link_learning import LinkLearning
 from newscrawler.discovery import sitefile
 from newscrawler.discovery.link_classes import LinkClass
 from newscrawler.discovery.links import FoundLinks, LinkFinder
 from newscrawler.discovery.sitefile import Site
 from newscrawler.discovery.sites import Sites
+from newscrawler.extraction.result import Extraction
 from newscrawler.items import Kind, Link
 from newscrawler.spiders.news import NothingSeen
 
@@ -113,11 +114,35 @@ def test_pages_say_what_they_are_once() -> None:
     lease = SimpleNamespace(url=f"{HOME}/t/a-b", content_state=b"", kind=Kind.PAGE)
     page: Any = SimpleNamespace(site=site, lease=lease, kind=Kind.PAGE)
     learning.note_page(page, HtmlRead(FoundLinks(), form="text"))
+    unproved = Extraction(reason="page")
+    learning.note_page(page, HtmlRead(FoundLinks(), extraction=unproved, form="text"))
     assert learning.of(site.id).pages == 0, "a text that was not read says nothing"
     learning.note_page(page, HtmlRead(FoundLinks(), form="list"))
     lease.content_state = b"x"
     learning.note_page(page, HtmlRead(FoundLinks(), form="list"))
     assert learning.of(site.id).pages == 1
+
+
+def test_a_feed_teaches_of_pages_that_were_linked_to_before() -> None:
+    """Home pages are read before the feeds that they announce."""
+    known, site = sites()
+    learning = LinkLearning(None)
+    entries = FoundLinks()
+    for number in range(3):
+        entry = link(f"/news?id={number}", known)
+        assert entry.kind is Kind.PAGE
+        entry.kind, entry.hint = Kind.ARTICLE, {"title": "t", "published": "2026-11-20T08:00:00Z"}
+        entries.admitted.append(entry)  # not in links: they are known
+    lease = SimpleNamespace(url=f"{HOME}/rss.xml", content_state=b"", kind=Kind.FEED)
+    learning.note_list(
+        SimpleNamespace(site=site, lease=lease, kind=Kind.FEED),  # type: ignore[arg-type]
+        ListRead(entries),
+        (),
+    )
+    assert learning.kind_now(site, f"{HOME}/news?id=1", Kind.PAGE) is Kind.ARTICLE
+    assert (learning.named(f"{HOME}/news?id=1") or {})["title"] == "t"
+    assert learning.class_of(site, f"{HOME}/news?id=77") is LinkClass.ARTICLE
+    assert learning.kind_now(site, f"{HOME}/impressum", Kind.PAGE) is Kind.PAGE
 
 
 async def test_second_addresses_are_asked_for_no_more(r: Any) -> None:

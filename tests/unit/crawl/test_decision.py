@@ -13,6 +13,7 @@ from scrapy.http import HtmlResponse, Request
 
 from newscrawler.crawl.decision import (
     MAX_REDIRECTS,
+    SECOND_LOOK_S,
     HtmlRead,
     ListRead,
     NoAnswer,
@@ -216,6 +217,14 @@ ROWS = [
         HtmlRead(found(), extraction=extraction(is_article=False, reason="no content")), N, "no content", {"keep_raw": True}),
     Row("no article, and none was expected", page(Kind.PAGE),
         HtmlRead(found(), extraction=extraction(is_article=False, reason="list")), N, "list", {"keep_raw": False}),
+    Row("a text of which nothing says what it is, looked at again", page(Kind.PAGE, headers={"ETag": "x"}),
+        HtmlRead(found(1), extraction=extraction(is_article=False, reason="page"), form="text", is_open=True), N, "page",
+        {"next_visit_ms": NOW_MS + round(SECOND_LOOK_S * 1000), "digest": b"", "etag": None}),
+    Row("but once", page(Kind.PAGE, last_visit_ms=NOW_MS - 4_000_000),
+        HtmlRead(found(1), extraction=extraction(is_article=False, reason="page"), form="text", is_open=True), N, "page",
+        {"next_visit_ms": None, "digest": READ}),
+    Row("a text where the site has taught what it is", page(Kind.PAGE), HtmlRead(found(1), form="text"), N, "page",
+        {"next_visit_ms": None, "digest": READ}),
     Row("no article, and a menu names it", page(),
         HtmlRead(found(1), form="list", in_menu=True, announced=[link(7, Kind.FEED)]), N, "page",
         {"links": [link(1), link(7, Kind.FEED)], "next_visit_ms": SECTION_MS}),

@@ -8,6 +8,8 @@ import pytest
 from newscrawler.extraction.context import PageContext
 from newscrawler.extraction.document import Document
 from newscrawler.extraction.extract import Extraction, extract
+from newscrawler.extraction.kinds import claims_article
+from newscrawler.extraction.teasers import form
 
 HEAD = "Thành phố thông xe cầu mới qua sông sau ba năm thi công"
 URL = "https://www.example.vn/thoi-su/cau-moi-qua-song-20260815.htm"
@@ -366,3 +368,57 @@ def test_an_article_s_link_to_itself_under_another_name_takes_nothing_from_it(na
     url = "https://www.example.vn/cau-moi"
     body = f'<header><a href="{url}">{name}</a></header><h1>{HEAD}</h1>{text(6)}<div>{teasers_of(12)}</div>'
     assert asked_to_show(body, VENDOR, url).is_article
+
+
+PLAIN = "https://www.example.vn/news?id=1"
+DATE = "<div>15/08/2026 07:30</div>"
+
+
+@pytest.mark.parametrize(
+    ("date", "head", "is_article"),
+    [
+        (DATE, "", True),
+        ("", "", False),
+        ("", '<meta name="date" content="2026-08-15T07:30:00+07:00">', False),
+        ("", '<script type="application/ld+json">{"@type":"WebPage","datePublished":"2026-08-15"}</script>', False),
+    ],
+)  # fmt: skip
+def test_a_page_that_states_nothing_is_an_article_by_a_date_that_readers_see(
+    date: str, head: str, is_article: bool
+) -> None:
+    found = asked_to_show(f"<h1>{HEAD}</h1>{date}<div>{text(6)}</div>", head, PLAIN)
+    assert (found.is_article, found.reason) == (is_article, "" if is_article else "page")
+    in_menu = f'<nav><a href="{PLAIN}">{HEAD[:20]}</a></nav>'
+    body = f"{in_menu}<h1>{HEAD}</h1>{date}<div>{text(6)}</div>"
+    assert asked_to_show(body, head, PLAIN).reason == "page", "its menu names it"
+
+
+def test_a_page_without_a_date_is_one_where_others_of_its_shape_are() -> None:
+    context = PageContext(language="vi", needs_evidence=True, others_are_articles=True)
+
+    def read(body: str) -> Extraction:
+        html = f"<html lang=vi><head><title>{HEAD}</title></head><body>{body}</body></html>"
+        return extract(Document(html.encode(), PLAIN), context)
+
+    assert read(f"<h1>{HEAD}</h1><div>{text(6)}</div>").is_article
+    assert not read(f"<h1>{HEAD}</h1><div>{text(1)}</div>").is_article, "too short"
+    assert not read(f"<div>{text(6)}</div>").is_article, "no headline"
+    assert read(f"<h1>Chủ đề</h1><div>{teasers_of(12)}</div>").reason == "listing"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-32"])
+def test_what_a_page_claims_is_read_whatever_its_encoding(encoding: str) -> None:
+    for claim, is_claimed in (('<meta property="og:type" content="article">', True), ("", False)):
+        html = f"<html><head>{claim}</head><body><h1>{HEAD}</h1></body></html>"
+        doc = Document(html.encode(encoding), PLAIN, f"text/html; charset={encoding}")
+        assert claims_article(doc) is is_claimed
+
+
+@pytest.mark.parametrize("tag", ["p", "div", "td", "section"])
+def test_a_text_is_one_whatever_its_paragraphs_are_set_in(tag: str) -> None:
+    paragraphs = "".join(f"<{tag}>{n} {HEAD} {HEAD}.</{tag}>" for n in range(8))
+    body = f"<table><tr>{paragraphs}</tr></table>" if tag == "td" else f"<div>{paragraphs}</div>"
+    doc = Document(f"<html><body><h1>{HEAD}</h1>{body}</body></html>".encode(), PLAIN)
+    assert form(doc) == "text"
+    lists = Document(f"<html><body>{teasers_of(9)}</body></html>".encode(), PLAIN)
+    assert form(lists) == "list"
