@@ -232,6 +232,7 @@ class Monitor:
         facts.workers = await self.registry.workers()
         state = await self._ledger.read()
         facts.wanted = state.wanted.least if state.wanted.asked_ms else None
+        facts.is_watched = bool(state.leader) if state.wanted.most else None
         facts.ended = [one for one in state.ended if state.now_ms - one.at_ms < HOUR_MS]
         target = state.said.get("target", state.wanted.least)
         facts.replaced = replaced(facts.ended, state.jobs.values(), target)

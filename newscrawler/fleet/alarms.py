@@ -61,6 +61,9 @@ KINDS: dict[str, Kind] = {
         "warning", "a worker is gone", "scrapy fleet status; scrapy fleet logs NODE JOB", 2,
         calm_s=0, is_listed=True,
     ),
+    "nobody_watches": Kind(
+        "warning", "nobody watches the fleet", "scrapy fleet watch; docs/fleet.md", 3, 45, 0
+    ),
     "no_start": Kind(
         "warning", "workers do not start on a node",
         "scrapy fleet status; scrapy fleet logs NODE JOB", 2, calm_s=0, is_listed=True,
@@ -172,6 +175,7 @@ class Facts:
     rooms: list[Room] = field(default_factory=list)
     workers: list[dict[str, Any]] | None = None
     wanted: int | None = None  # workers that the operator asked for; None = no fleet is kept
+    is_watched: bool | None = None  # None = no fleet is kept, or it was stopped
     ended: list[Ended] = field(default_factory=list)
     #: Nodes of a fleet that is kept -> why they do not answer, "" = they do; None = nobody watches.
     nodes: Mapping[str, str] | None = None
@@ -291,6 +295,16 @@ def worker_gone(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
             # By the id that its silence was told with: one death is one incident.
             subject = ended.worker or ended.id
             yield Verdict("worker_gone", subject, f"{where}: {ended.how}: {ended.why}")
+
+
+def nobody_watches(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
+    """The lock of the one that leads ran out, and nobody took it."""
+    if facts.is_watched is not None:
+        text = (
+            "workers are wanted and no `scrapy fleet watch` runs: one that dies is not replaced,"
+            " and a node that is gone is not noticed"
+        )
+        yield Verdict("nobody_watches", ALL, "" if facts.is_watched else text)
 
 
 def no_start(facts: Facts, limits: AlarmThresholds) -> Iterator[Verdict]:
@@ -604,6 +618,7 @@ def size_text(value: float, unit: str) -> str:
 
 _FIRST: tuple[Judge, ...] = (away, full)
 _NUMBERS: tuple[Judge, ...] = (
-    no_worker, worker_gone, no_start, node_gone, no_data, no_answer, site_flood, slow, errors,
-    challenges, duplicates, field_falls, drift, quarantine, model_budget, slow_node, own,
+    no_worker, nobody_watches, worker_gone, no_start, node_gone, no_data, no_answer, site_flood,
+    slow, errors, challenges, duplicates, field_falls, drift, quarantine, model_budget, slow_node,
+    own,
 )  # fmt: skip

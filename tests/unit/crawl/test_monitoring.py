@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+import time
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -22,7 +23,8 @@ from newscrawler.crawl.alert_ways import ways_of
 from newscrawler.crawl.monitoring import AwayFile, Monitor, monitor_for_ever, preload
 from newscrawler.fleet.history import HOUR_MS, History
 from newscrawler.fleet.incidents import ALERTS, GIVEN_UP_MS
-from newscrawler.fleet.registry import Registry, SiteDelta
+from newscrawler.fleet.ledger import LEADER, Ledger, Wanted
+from newscrawler.fleet.registry import Beat, Registry, SiteDelta, worker_key
 from newscrawler.frontier import connect
 from newscrawler.items import Article
 from newscrawler.store.sqlite import LocalStore
@@ -88,6 +90,63 @@ async def test_a_fleet_that_nothing_ever_answered_is_told(
     await registry.add({}, {"b.vn": answered}, 0)
     assert (await monitor.round()).is_well
     assert told(webhook) == [("raised", "no_answer/fleet"), ("recovered", "no_answer/fleet")]
+
+
+async def test_a_fleet_that_nobody_watches_is_told(
+    r: Any, settings: Settings, webhook: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watch was killed. One that is started anew leads within seconds, and is no news."""
+    monitor, ledger = monitor_of(settings, r), Ledger(r, "watch")
+    await monitor.round()
+    assert (await monitor.facts()).is_watched is None, "no fleet is kept"
+    await ledger.want(Wanted(least=0, most=2), 1)
+    await ledger.lead()
+    assert (await monitor.facts()).is_watched
+    await r.delete(LEADER)  # its lock runs out
+    now_ms = (await monitor.round()).at_ms
+    assert told(webhook) == [], "not yet"
+    at = [now_ms + 60_000]
+
+    async def later() -> int:
+        return at[0]
+
+    monkeypatch.setattr(monitor.operator, "now_ms", later)
+    [incident] = (await monitor.round()).open
+    assert (incident.kind, incident.subject) == ("nobody_watches", "fleet")
+    assert webhook.alerts[0]["explained_by"].startswith("scrapy fleet watch")
+    await ledger.lead()
+    assert (await monitor.round()).is_well
+    assert told(webhook) == [
+        ("raised", "nobody_watches/fleet"),
+        ("recovered", "nobody_watches/fleet"),
+    ]
+    await ledger.resign()
+    await ledger.want(Wanted(), 2)
+    at[0] += 600_000
+    assert (await monitor.round()).is_well, "the operator ended it"
+
+
+async def test_silence_while_redis_refused_writes_is_no_death(
+    r: Any, settings: Settings, webhook: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitoring, "_PAUSE_S", 0.01)
+    monitor, registry = monitor_of(settings, r), Registry(r)
+    monkeypatch.setattr(monitor._ledger, "up_s", always_up)
+    await monitor.round()
+    await registry.beat(Beat("host-1", "host", 1, beat_ms=int(time.time() * 1000)))
+    await r.config_set("maxmemory", "1")
+    try:
+        assert [one.kind for one in (await monitor.round()).open] == ["away"]
+    finally:
+        await r.config_set("maxmemory", "0")
+    await r.delete(worker_key("host-1"))  # what its expiry did meanwhile
+    assert (await monitor.round()).is_well
+    monkeypatch.setattr(monitoring, "GRACE_S", 0)
+    assert [one.kind for one in (await monitor.round()).open] == ["worker_gone"]
+
+
+async def always_up() -> float:
+    return float("inf")
 
 
 async def test_a_redis_that_is_away_is_told_once_by_a_machine(
