@@ -145,7 +145,8 @@ class Command(cli.Command):
 
 
 def _note(text: str) -> None:
-    cli.note(f"{datetime.now():%H:%M:%S} {text}")
+    """With the time as Scrapy's log has it: both may go to one file."""
+    cli.note(f"{datetime.now():%Y-%m-%d %H:%M:%S} {text}")
 
 
 def _check_usage(verb: str, rest: list[str], opts: argparse.Namespace) -> None:

@@ -136,7 +136,8 @@ class NodeState:
     crashes: int = 0  # workers in a row that ended soon after their start
     crashed_ms: int = 0  # when the last of them did
     until_ms: int = 0  # no start before
-    last_error: str = ""
+    last_error: str = ""  # of the last worker there that ended unasked; "" = one stayed up since
+    error_ms: int = 0  # when that was
     places: int = 0  # workers that it ran when it was found to be full, 0 = it never was
     places_ms: int = 0  # when
     away: str = ""  # why its scrapyd does not answer the watch, "" = it does

@@ -155,9 +155,14 @@ def node_rows(look: Look, workers: list[dict[str, Any]]) -> list[dict[str, Any]]
                 "free_memory_bytes": state.free_memory_bytes if is_known else None,
                 "versions": list(view.versions),
                 "last_error": state.last_error or None,
+                "last_error_s": _age_s(look, state.error_ms) if state.last_error else None,
             }
         )
     return found
+
+
+def _age_s(look: Look, at_ms: int) -> int | None:
+    return max(0, look.state.now_ms - at_ms) // 1000 if at_ms else None
 
 
 def _node_state(look: Look, name: str, view: NodeView) -> str:
@@ -176,7 +181,7 @@ def shown_node(row: Mapping[str, Any], version: str | None) -> dict[str, Any]:
         "cpu_free": _of(row["free_cores"], row["cores"], 1, ""),
         "memory_free": _of(row["free_memory_bytes"], row["memory_bytes"], 1024**3, " GiB"),
         "version": version if version in row["versions"] else has,
-        "last_error": _cut(row["last_error"], NODE_ERROR_MOST),
+        "last_error": _cut(_with_age(row["last_error"], row["last_error_s"]), NODE_ERROR_MOST),
     }
 
 
@@ -219,6 +224,10 @@ def _of(free: float | None, size: float | None, unit: float, word: str) -> str |
     if free is None or size is None:
         return None
     return f"{free / unit:.1f} of {size / unit:.1f}{word}"
+
+
+def _with_age(text: str | None, age_s: float | None) -> str | None:
+    return text if text is None or age_s is None else f"{duration(age_s)} ago: {text}"
 
 
 def _cut(text: str | None, most: int = ERROR_MOST) -> str | None:

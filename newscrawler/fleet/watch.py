@@ -337,6 +337,7 @@ class Watch:
         if verdict.is_of_place:
             node = look.state.node(job.node)
             node.last_error, node.crashed_ms = verdict.why, look.state.now_ms
+            node.error_ms = look.state.now_ms
             node.until_ms = look.state.now_ms + round(AVOID_S * 1000)
 
     def _ask_stuck(self, look: Look, batch: Batch, job: Job) -> None:
@@ -441,7 +442,7 @@ class Watch:
     def _note_crash(self, look: Look, batch: Batch, job: Job, lived_s: float, why: str) -> None:
         """:param lived_s: after it was started, 0 = it was never heard"""
         node = look.state.node(job.node)
-        node.last_error = why
+        node.last_error, node.error_ms = why, look.state.now_ms
         is_forgiven = node.crashed_ms < look.state.wanted.asked_ms
         if lived_s >= YOUNG_S or is_forgiven:
             node.crashes, node.until_ms = 0, 0
@@ -494,6 +495,9 @@ class Watch:
         up_ms = state.now_ms - max(job.started_ms, node.crashed_ms)
         if node.crashes and is_later and up_ms > YOUNG_S * 1000:
             node.crashes, node.until_ms = 0, 0
+        up_ms = state.now_ms - max(job.started_ms, node.error_ms)
+        if not node.crashes and not waits(node, state) and up_ms > YOUNG_S * 1000:
+            node.last_error, node.error_ms = "", 0
 
     def _roll_back(self, look: Look, batch: Batch) -> None:
         wanted = look.state.wanted

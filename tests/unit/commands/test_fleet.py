@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from newscrawler.commands.fleet import _note
 from newscrawler.fleet.ledger import LEADER
 from newscrawler.fleet.watch import REFUSED, last_error
 from tests import warm
@@ -63,6 +65,11 @@ def test_a_worker_of_scrapyd_leaves_in_its_log_why_it_did_not_start(tmp_path: Pa
     assert done.returncode == 2, done.stderr
     assert REFUSED in last_error(log.read_text())
     assert last_error(log.read_text()).endswith("unknown site; see `scrapy sites list`")
+
+
+def test_times_of_the_watch_are_those_of_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    _note("leads")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d leads\n", capsys.readouterr().err)
 
 
 def test_a_redis_that_is_away_is_said() -> None:

@@ -425,9 +425,9 @@ async def test_why_a_worker_refused_to_start_is_shown(r: Any, scrapyd_of_jobs: A
     )
     scrapyd_of_jobs.over, scrapyd_of_jobs.jobs = scrapyd_of_jobs.jobs, []
     rows = status_of(await fleet.round())["nodes"]
-    assert "it ended before its first heartbeat: sites: site nope.example: unknown site" in str(
-        shown_node(rows[0], "v1")["last_error"]
-    )
+    shown = str(shown_node(rows[0], "v1")["last_error"])
+    reason = "it ended before its first heartbeat: sites: site nope.example: unknown site"
+    assert shown.startswith(f"0 s ago: {reason}")
 
 
 @pytest.mark.usefixtures("no_grace")
@@ -444,6 +444,31 @@ async def test_a_worker_that_stayed_up_since_ends_the_crashes_of_its_node(r: Any
     new = await fleet.start(2, started_ms=now_ms - 70_000)
     await fleet.beat(old, new)
     assert (await fleet.round()).state.node("a").crashes == 0
+
+
+@pytest.mark.usefixtures("no_grace")
+async def test_the_last_error_of_a_node_has_its_age_and_is_forgotten(
+    r: Any, scrapyd_of_jobs: Any
+) -> None:
+    fleet = Fleet(r, {"a": Node(Target("a", f"http://127.0.0.1:{scrapyd_of_jobs.server_port}"))})
+    await fleet.want(least=1, most=1, version="v1")
+    old = await fleet.start(1)
+    await fleet.beat(old)
+    now_ms = (await fleet.ledger.read()).now_ms
+
+    async def shown(ago_s: int, **values: Any) -> str | None:
+        at_ms = now_ms - 1000 * ago_s
+        node = NodeState("a", last_error="killed", error_ms=at_ms, crashed_ms=at_ms, **values)
+        await r.hset("{fleet}:nodes", "a", json.dumps(asdict(node)))
+        await fleet.beat(old)
+        [row] = status_of(await fleet.round())["nodes"]
+        found: str | None = shown_node(row, "v1")["last_error"]
+        return found
+
+    assert await shown(50) == "50 s ago: killed"
+    assert await shown(90) is None, "a worker has stayed up there for a minute since"
+    assert await shown(90, until_ms=now_ms + 60_000) == "2 min ago: killed", "it waits for that"
+    assert await shown(50, crashes=2) == "50 s ago: killed"
 
 
 async def test_a_start_says_anew_with_what_workers_start_and_a_stop_forgets_it(
