@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from types import FrameType, TracebackType
 from typing import Any, ClassVar, NoReturn, TextIO, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from scrapy.commands import ScrapyCommand, ScrapyHelpFormatter
 from scrapy.exceptions import UsageError
@@ -128,7 +128,20 @@ def begin(settings: BaseSettings) -> None:
     """Does what every command does before its own work."""
     install_records()
     pipes.watch()
-    url = str(settings.get("REDIS_URL") or "")
+    _refuse_redis_url(str(settings.get("REDIS_URL") or ""))
+    try:
+        port(str(settings.get("API_PORT")))
+    except argparse.ArgumentTypeError as exc:
+        refuse(f"API_PORT={exc}")
+    level = str(settings.get("LOG_LEVEL") or "").upper()
+    if level and not level.isdigit() and level not in logging.getLevelNamesMapping():
+        refuse(f"LOG_LEVEL={level}: must be DEBUG, INFO, WARNING, ERROR or CRITICAL")
+    for text in mistyped.unknown_settings(settings):
+        note(text)
+
+
+def _refuse_redis_url(url: str) -> None:
+    """Exit 2 for an address that redis-py would read otherwise than it was meant, or not at all."""
     if url and not url.startswith(REDIS_SCHEMES):
         scheme, _, rest = url.partition(
             "://"
@@ -137,17 +150,24 @@ def begin(settings: BaseSettings) -> None:
             f"REDIS_URL={f'{scheme}://' if rest else ''}... is no address of Redis; it is one of "
             "redis://host:6379/0, rediss://, unix:///path or redis+cluster://host:port,host:port"
         )
+    if "+cluster:" in url:
+        return
     try:
-        _ = urlsplit(url).port if "+cluster:" not in url else None
+        parts = urlsplit(url)
+        _ = parts.port
     except ValueError:  # its text has what was taken for the port
         refuse(
             f"REDIS_URL={url_shown(url)}: what stands for the port is no number; a password with /"
             " # or ? is written with %2F %23 %3F"
         )
-    try:
-        port(str(settings.get("API_PORT")))
-    except argparse.ArgumentTypeError as exc:
-        refuse(f"API_PORT={exc}")
+    path = "" if parts.scheme == "unix" else parts.path.strip("/")
+    database = parse_qs(parts.query).get("db", [path])[0]
+    if database and not re.fullmatch(r"[0-9]{1,5}", database):  # redis-py takes 0 then
+        # A password may stand there as well, behind a / that should have been %2F.
+        named = (
+            database if re.fullmatch(r"[\w.-]{1,20}", database) else "what stands behind the host"
+        )
+        refuse(f"REDIS_URL: {named} is no number of a database; write redis://host:6379/0")
 
 
 def since(text: str) -> datetime:

@@ -8,9 +8,16 @@ import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, default_settings
+
+from newscrawler import settings as own_settings
+
 #: An argument that was meant as an option; "-" alone and a negative number are values.
 _OPTION = re.compile(r"-(?!\d)\S.*", re.DOTALL)
 _LONG_OPTION = re.compile(r"--[A-Za-z].*", re.DOTALL)
+
+#: Of names with common prefixes (CLOSESPIDER_, DOWNLOAD_): a letter or two of a dozen.
+_NEAR_SETTING = 0.85
 
 
 def unknown_option(args: Sequence[str], parser: argparse.ArgumentParser, *, is_query: bool) -> str:
@@ -30,6 +37,19 @@ def unknown_option(args: Sequence[str], parser: argparse.ArgumentParser, *, is_q
     near = nearest(arg.partition("=")[0], known)
     text = f"unknown option {arg}" + (f"; did you mean {near}?" if near else "")
     return f"{text}; a query with such a word goes after --" if is_query else text
+
+
+def unknown_settings(settings: BaseSettings) -> list[str]:
+    """A line for each setting that the command line gave, that nobody declares and that is near a
+    known one. A name far from all known ones is a setting of somebody's own."""
+    known = [name for name in {**vars(default_settings), **vars(own_settings)} if name.isupper()]
+    given = [
+        str(name)
+        for name in settings
+        if settings.getpriority(name) == SETTINGS_PRIORITIES["cmdline"] and name not in known
+    ]
+    found = ((name, nearest(name, known, _NEAR_SETTING)) for name in given)
+    return [f"unknown setting {name}; did you mean {near}?" for name, near in found if near]
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:

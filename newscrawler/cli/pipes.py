@@ -1,17 +1,18 @@
-"""Standard output and error whose reader may go away: `scrapy search ... | head` is no error."""
+"""Standard output and error that cannot be written: a reader that goes away (`scrapy search ... |
+head`) is no error, a full disk is one line."""
 
 from __future__ import annotations
 
 import atexit
 import os
-import stat
 import sys
 from pathlib import Path
 from typing import Any
 
 
 class OpenPipe:
-    """A stream that ends the command quietly, or goes silent, when nobody reads it any more.
+    """A stream that ends the command quietly, or goes silent, when nobody reads it any more. What
+    else it cannot be written for is told.
 
     :param ends: whether the command has nothing left to do then (standard output), else it
         goes on (standard error)
@@ -24,8 +25,8 @@ class OpenPipe:
     def write(self, data: Any) -> int:
         try:
             return int(self._stream.write(data))
-        except BrokenPipeError:
-            self._closed()
+        except OSError as exc:
+            self._closed(exc)
             return len(data)
 
     def writelines(self, lines: Any) -> None:
@@ -35,8 +36,8 @@ class OpenPipe:
     def flush(self) -> None:
         try:
             self._stream.flush()
-        except BrokenPipeError:
-            self._closed()
+        except OSError as exc:
+            self._closed(exc)
 
     @property
     def buffer(self) -> OpenPipe:
@@ -55,24 +56,40 @@ class OpenPipe:
         """At the end of the process."""
         try:
             self._stream.flush()
-        except (BrokenPipeError, ValueError):
+        except ValueError:  # it is closed already
+            return
+        except BrokenPipeError:
             self.silence()
+        except OSError as exc:
+            self.silence()
+            if self._ends:
+                _tell(exc)
+                os._exit(1)  # an error of what runs at the exit changes no exit code
 
-    def _closed(self) -> None:
+    def _closed(self, exc: OSError) -> None:
         self.silence()
-        if self._ends:
+        if not self._ends:
+            return
+        if isinstance(exc, BrokenPipeError):
             raise SystemExit(0)
+        _tell(exc)
+        raise SystemExit(1)
+
+
+def _tell(exc: OSError) -> None:
+    print(f"standard output cannot be written: {exc.strerror or exc}", file=sys.stderr, flush=True)
 
 
 def watch() -> None:
-    """Where standard output and error are pipes."""
+    """Where standard output and error are pipes, files or devices, and no terminal."""
     for name, ends in (("stdout", True), ("stderr", False)):
         stream = getattr(sys, name)
         try:
-            is_pipe = stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
+            is_terminal = stream.isatty()
+            stream.fileno()
         except (AttributeError, OSError, ValueError):
             continue
-        if is_pipe and not isinstance(stream, OpenPipe):
+        if not is_terminal and not isinstance(stream, OpenPipe):
             watched = OpenPipe(stream, ends=ends)
             atexit.register(watched.last)
             setattr(sys, name, watched)

@@ -112,11 +112,14 @@ def frontier_config(settings: BaseSettings, *, loopback_only: bool) -> FrontierC
 
 
 async def try_stores(settings: BaseSettings) -> None:
-    """Opens and closes what articles and pages are written to.
+    """Opens and closes what articles and pages are written to, and sinks of other projects.
 
     :raises newscrawler.store.base.StoreUnavailable,
         newscrawler.rawstore.RawStoreUnavailable: with the reason
+    :raises ValueError: a sink cannot be made from the settings
     """
+    for sink in plugins.event_sinks(settings).values():
+        await sink.close()
     open_raw_store(settings, worker_id("start")).close()
     store = open_article_store(settings)
     try:

@@ -86,8 +86,16 @@ def _all(settings: BaseSettings, name: str) -> list[Any]:
 
 
 def _made(settings: BaseSettings, name: str, path: Any) -> Any:
+    """:raises ValueError: the class cannot be imported or made; the text names the setting"""
     cls = _imported(name, path)
-    return cls.from_settings(settings) if hasattr(cls, "from_settings") else cls()
+    try:
+        return cls.from_settings(settings) if hasattr(cls, "from_settings") else cls()
+    except Exception as exc:  # a class of another project may fail in any way
+        what = f"{type(exc).__name__}: {exc}"
+        raise ValueError(
+            f"{name}: {path} cannot be made from the settings ({what}); is one that it reads not"
+            " set?"
+        ) from exc
 
 
 def _imported(name: str, path: Any) -> Any:

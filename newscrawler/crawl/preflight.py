@@ -24,13 +24,19 @@ SPIDER_ARGS = ("sites", "urls", "since")
 
 
 def check_numbers(settings: BaseSettings) -> None:
-    """:raises ValueError: a setting whose default is a number is none, by its name"""
-    for name, default in vars(defaults).items():
+    """:raises ValueError: a setting, ours or Scrapy's, whose default is a number is none, by its
+    name; or no fetch at all is allowed"""
+    for name, default in {**vars(default_settings), **vars(defaults)}.items():
         if name.isupper() and isinstance(default, (int, float)) and not isinstance(default, bool):
             try:
                 float(settings.get(name))
             except (TypeError, ValueError):
                 raise ValueError(f'{name}="{settings.get(name)}": must be a number') from None
+    if settings.getfloat("CONCURRENT_REQUESTS") < 1:
+        raise ValueError(
+            f"CONCURRENT_REQUESTS={settings.get('CONCURRENT_REQUESTS')}: must be 1 or more, or"
+            " nothing is ever fetched"
+        )
 
 
 def refuse_to_flush(settings: BaseSettings) -> None:

@@ -121,6 +121,8 @@ class _Drained(io.RawIOBase):
 @contextmanager
 def _target(out: Path | None) -> Iterator[IO[bytes]]:
     if out is None:
+        if sys.stdout is None:  # >&-
+            raise ExportError("standard output is closed; name a file with --out")
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return

@@ -122,6 +122,11 @@ def environment(tmp_path: Path, **more: str) -> dict[str, str]:
         ("API_PORT", "²", "API_PORT=²: must be a number"),
         ("REDIS_URL", "foo://s3cret@host", "REDIS_URL=foo://... is no address of Redis"),
         ("REDIS_URL", "s3cret", "REDIS_URL=... is no address of Redis"),
+        ("REDIS_URL", "redis://h:6390/abc", "REDIS_URL: abc is no number of a database"),
+        ("REDIS_URL", "redis://h/1/2", "REDIS_URL: what stands behind the host is no number of a"),
+        ("REDIS_URL", "redis://u:1/s3cret@h", "REDIS_URL: what stands behind the host is no"),
+        ("REDIS_URL", "unix:///tmp/r?db=abc", "REDIS_URL: abc is no number of a database"),
+        ("LOG_LEVEL", "verbose", "LOG_LEVEL=VERBOSE: must be DEBUG, INFO, WARNING"),
     ],
 )
 def test_a_wrong_place_is_one_line(
@@ -134,6 +139,73 @@ def test_a_wrong_place_is_one_line(
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith(said) and "s3cret" not in line
     assert done.stdout == "" and not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://h:6390/1", "rediss://h", "redis://h/", "unix:///tmp/r?db=2"]
+)
+def test_a_database_that_is_a_number_or_none_is_taken(url: str) -> None:
+    cli.begin(Settings({"REDIS_URL": url, "API_PORT": 0}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("CLOSESPIDER_TIMEOUT", "x", 'CLOSESPIDER_TIMEOUT="x": must be a number'),
+        ("CONCURRENT_REQUESTS", "0", "CONCURRENT_REQUESTS=0: must be 1 or more, or nothing is"),
+        ("EVENT_SINKS", f"{__name__}.NeedsFile", "NeedsFile cannot be made from the settings"),
+    ],
+)
+def test_a_setting_that_no_crawl_could_run_with_is_one_line(
+    tmp_path: Path, redis_server: str, name: str, value: str, said: str
+) -> None:
+    done = warm.run(
+        ["crawl", "news", "-s", f"{name}={value}", "--nolog"],
+        env=environment(tmp_path, REDIS_URL=redis_server), text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
+    assert said in done.stderr.splitlines()[-1]
+
+
+class NeedsFile:
+    """A sink as docs/extending.md has it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> NeedsFile:
+        return cls(settings["EVENT_FILE"])
+
+    async def deliver(self, events: Any) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+def test_a_misspelt_setting_names_the_one_that_is_near(tmp_path: Path) -> None:
+    given = ("CLOSESPIDER_PAGECOUTN=5", "LOG_LEVLE=INFO", "EVENT_FILE=x", "CLOSESPIDER_TIMEOUT=5")
+    options = [part for one in given for part in ("-s", one)]
+    done = warm.run(["sites", "list", *options], env=environment(tmp_path), text=True, timeout=60)
+    assert done.returncode == 0 and sorted(done.stderr.splitlines()) == [
+        "unknown setting CLOSESPIDER_PAGECOUTN; did you mean CLOSESPIDER_PAGECOUNT?",
+        "unknown setting LOG_LEVLE; did you mean LOG_LEVEL?",
+    ]
+
+
+def test_standard_output_that_cannot_be_written_is_one_line(filled_folder: Path) -> None:
+    def ended(command: str) -> tuple[int, list[str]]:
+        done = subprocess.run(
+            ["bash", "-c", f"{sys.executable} -m scrapy {command}"],
+            env=environment(filled_folder) | {"DATA_DIR": str(filled_folder)},
+            cwd=ROOT, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        return done.returncode, done.stderr.splitlines()
+
+    full = "standard output cannot be written: No space left on device"
+    assert ended("sites list >/dev/full") == (1, [full])
+    closed = "export failed: standard output is closed; name a file with --out"
+    assert ended("export >&-") == (1, [closed])
+    assert ended("sites list >/dev/null")[0] == 0
 
 
 @pytest.mark.parametrize("port", ["99999", "-1", "65536", "http"])
