@@ -20,6 +20,9 @@ from newscrawler.api.language import say, thousands
 from newscrawler.api.plots import COLOURS, layered, nice, nice_span
 from newscrawler.api.rendering import render
 from newscrawler.api.text import span_text
+from newscrawler.crawl.alert_ways import explained
+from newscrawler.fleet.alarms import KINDS
+from newscrawler.fleet.incidents import Incident, Incidents
 from newscrawler.fleet.minutes import OTHER, Minutes, Point, steps
 from newscrawler.fleet.registry import RegistryUnavailable
 
@@ -51,6 +54,41 @@ class FleetReader:
         first = (now // step + 1) * step - 60 * hours
         return first, steps(points, now, 60 * hours, step), ""
 
+    async def incidents(self) -> list[dict[str, Any]]:
+        """Those that were told and are open, the oldest first.
+
+        :raises RegistryUnavailable: Redis does not answer
+        """
+        registry = self.reader.deps.registry
+        if registry is None:
+            raise RegistryUnavailable(self.reader.deps.redis_error or "no Redis")
+        client = registry.client
+        found = await self.reader.kept.get("incidents", Incidents(client).open)
+        return [_incident(one) for one in found]
+
+
+def _incident(one: Incident) -> dict[str, Any]:
+    known = KINDS.get(one.kind)
+    return {
+        "kind": one.kind,
+        "severity": known.severity if known else "warning",
+        "subject": one.subject,
+        "reason": one.reason,
+        "since": text.from_ms(one.since_ms),
+        "well_since": text.from_ms(one.well_ms) if one.well_ms else None,
+        "explain": explained({"explain": known.explain, "incidents": [{"subject": one.subject}]})
+        if known
+        else "",
+    }
+
+
+async def _incidents_of(fleet: FleetReader) -> list[dict[str, Any]]:
+    """For the page, which says by itself that Redis is away."""
+    try:
+        return await fleet.incidents()
+    except RegistryUnavailable:
+        return []
+
 
 def add_fleet(app: FastAPI, reader: DataReader) -> None:
     fleet = FleetReader(reader)
@@ -69,6 +107,19 @@ def add_fleet(app: FastAPI, reader: DataReader) -> None:
         step = SPANS[int(hours)]
         rows = [_row(first + at * step, one) for at, one in enumerate(found)]
         return {"hours": int(hours), "step_minutes": step, "steps": rows}
+
+    @app.get(
+        "/api/incidents",
+        summary="What the monitor has told of and is not over yet",
+        tags=["crawl"],
+        response_model=models.OpenIncidents,
+        responses=models.errors(503),
+    )
+    async def incidents() -> dict[str, Any]:
+        try:
+            return {"incidents": await fleet.incidents()}
+        except RegistryUnavailable as exc:
+            raise HTTPException(503, str(exc)) from exc
 
     @app.get("/fleet", include_in_schema=False)
     async def fleet_page(hours: Hours = "1") -> Response:
@@ -89,6 +140,10 @@ def add_fleet(app: FastAPI, reader: DataReader) -> None:
             rows=_table(found, names),
             tiles=_tiles(found),
             workers=workers,
+            incidents=[
+                {**one, "age": text.ago(one["since"], reader.now())}
+                for one in await _incidents_of(fleet)
+            ],
             status=await reader.status(),
             zone=str(reader.deps.zone),
             asked=Asked(),

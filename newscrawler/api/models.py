@@ -8,6 +8,7 @@ more than is named here; all others have exactly these fields.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -304,6 +305,22 @@ class FleetHistory(_Exact):
     hours: int
     step_minutes: int
     steps: list[FleetStep] = Field(description="the oldest first; the last one is not over yet")
+
+
+class OpenIncident(_Exact):
+    kind: str = Field(description="what is wrong, a kind of docs/operations.md")
+    severity: str = Field(description="critical, warning or info")
+    subject: str = Field(description="of what: a site, a worker, a disk; may be empty")
+    reason: str
+    since: datetime
+    well_since: datetime | None = Field(
+        description="since when it is well again; it is over when it stays so"
+    )
+    explain: str = Field(description="the command or page that explains it")
+
+
+class OpenIncidents(_Exact):
+    incidents: list[OpenIncident] = Field(description="the oldest first")
 
 
 class WhyAnswer(_Open):

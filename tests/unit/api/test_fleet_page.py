@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from newscrawler.api.deps import Deps
 from newscrawler.api.fleet_page import SPANS
 from newscrawler.api.plots import layered, nice, nice_span
 from newscrawler.api.server import start_in_thread
+from newscrawler.fleet.alarms import Verdict
+from newscrawler.fleet.incidents import Incidents
 from newscrawler.fleet.minutes import Minutes
 from newscrawler.fleet.registry import Registry
 from newscrawler.frontier import connect
@@ -139,3 +142,29 @@ def test_layers_stand_upon_one_another() -> None:
     assert [part["high"] for part in reached["bars"][0]["parts"]] == [75, 25]
     assert added["bars"][1]["is_gap"] and "no data" in added["bars"][1]["title"]
     assert [nice_span(s) for s in (1, 61, 90_000, 10**7)] == [10, 120, 172_800, 10**7]
+
+
+def incidents_of(client: httpx.Client) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.get("/api/incidents").json()["incidents"]
+    return found
+
+
+async def test_without_incidents_nothing_is_said(r: Any, client: httpx.Client) -> None:
+    assert incidents_of(client) == []
+    assert "What is wrong now" not in page_of(client, 1)
+
+
+async def test_what_the_monitor_has_told_of_is_shown_until_it_is_over(
+    r: Any, client: httpx.Client
+) -> None:
+    now_ms = round(time.time() * 1000)
+    book = Incidents(r)
+    seen = [Verdict("away", "article store", "it does not <answer>")]
+    await book.note(now_ms - 600_000, seen, ["away"])
+    await book.note(now_ms, seen, ["away"])
+    [one] = incidents_of(client)
+    assert (one["kind"], one["subject"], one["severity"]) == ("away", "article store", "critical")
+    assert one["since"] and one["well_since"] is None and "scrapy doctor" in one["explain"]
+    english, vietnamese = page_of(client, 1), page_of(client, 1, "vi")
+    assert "What is wrong now" in english and "it does not &lt;answer&gt;" in english
+    assert "Đang có sự cố" in vietnamese
