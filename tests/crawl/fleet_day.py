@@ -20,7 +20,7 @@ from newscrawler.crawl.monitoring import Monitor, MonitorReport
 from newscrawler.crawl.opening import open_article_store
 from newscrawler.fleet.freshness import STAGES, Lag
 from newscrawler.fleet.history import HOUR_MS, WHOLE, History
-from newscrawler.fleet.ledger import Batch, Ledger, NodeState
+from newscrawler.fleet.ledger import LEADER, SAID, Batch, Ledger, NodeState, Wanted
 from newscrawler.fleet.registry import Beat, Registry, SiteDelta, worker_key
 from newscrawler.fleet.rows import EndedVisit, Rows
 from newscrawler.frontier import keys
@@ -71,6 +71,8 @@ class Faults:
     dead: set[str] = field(default_factory=set)  # workers
     disk_free: float = 5e11  # of node a
     node_away: str = ""  # why node b does not answer the watch
+    crashes: int = 0  # starts in a row that failed on node b
+    is_unwatched: bool = False
 
 
 class Stats(Counter[str]):
@@ -99,6 +101,7 @@ class Fleet:
         """Four weeks are known, every site has something queued."""
         await self.clock(START)
         self.frontier = await frontier(self.r, "w-a", tuple(self.sites))
+        await self.ledger.want(Wanted(2, 2), START)
         for site in self.sites:
             await self.frontier.add(links(30, site))
         past: dict[str, dict[int, int]] = {WHOLE: {}}
@@ -166,9 +169,15 @@ class Fleet:
 
     async def _watch(self) -> None:
         """What a watch notes of its nodes."""
+        if self.faults.is_unwatched:
+            await self.r.delete(LEADER, SAID)  # they run out within seconds
+            return
         batch = Batch()
-        for node in self.workers.values():
-            batch.node(NodeState(node, away=self.faults.node_away if node == "b" else ""))
+        batch.node(NodeState("a"))
+        faults = self.faults
+        batch.node(
+            NodeState("b", away=faults.node_away, crashes=faults.crashes, last_error="refused")
+        )
         batch.say((await self.ledger.read()).now_ms, 2, [])
         await self.ledger.lead()
         assert await self.ledger.write(batch)

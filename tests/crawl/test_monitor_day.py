@@ -143,6 +143,8 @@ FAULTS = [
     Fault("a node's disk is nearly full", "full/disk of node a", *switch("disk_free", 1, 5e11)),
     Fault("the article store is gone", "away/article store", _break_store, _mend_store),
     Fault("nothing is fetched", "no_data/pages", *switch("stopped", True, False)),
+    Fault("workers do not start on a node", "no_start/b", *switch("crashes", 5, 0)),
+    Fault("the watch is killed", "nobody_watches/fleet", *switch("is_unwatched", True, False)),
 ]  # fmt: skip
 #: What follows of a fault beside its own alert: with both workers each is gone by itself; a store
 #: that is away is a part; a site that floods is one of many articles.
