@@ -277,7 +277,7 @@ def _span(seconds: float | None) -> str:
 
 
 def _day(at: str) -> str:
-    """Day and moment of ISO text in UTC."""
+    """Day and moment of ISO text."""
     return f"{at[:10]}, {_moment(at)}"
 
 
@@ -287,5 +287,5 @@ def _by(event: Mapping[str, Any]) -> str:
 
 
 def _moment(at: str) -> str:
-    """Of ISO text in UTC."""
-    return at[11:16] + " UTC"
+    """Of ISO text, with its zone: 14:05 +07:00."""
+    return f"{at[11:16]} {at[19:].replace('+00:00', 'UTC')}"

@@ -107,3 +107,9 @@ def _log_refusal(exc: Exception) -> None:
     """In the log of a job of scrapyd, whose stderr is scrapyd's own log."""
     if opening.is_scrapyd_job():
         logger.critical("Start refused reason=%s", exc)
+
+
+def _tell_job(refusal: Exception) -> None:
+    """stderr is scrapyd's own log: the job's has the refusal as well."""
+    if opening.is_scrapyd_job():
+        logger.critical("Start refused reason=%s", refusal)

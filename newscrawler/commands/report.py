@@ -60,7 +60,7 @@ class Command(cli.Command):
         parser.add_argument(
             "--day",
             metavar="DAY",
-            help="today, or 31/8/2026 or 2026-08-31, of READER_ZONE (default: yesterday)",
+            help="today, yesterday, 31/8/2026 or 2026-08-31, of READER_ZONE (default: yesterday)",
         )
         parser.add_argument(
             "-o", dest="file", metavar="FILE", help=f"written there: {', '.join(FORMS)}"
@@ -136,7 +136,8 @@ def _day(text: str | None, zone: tzinfo) -> date:
     today = datetime.now(zone).date()
     if not text:
         return today - timedelta(days=1)
-    day = today if text == "today" else read_day("--day", text, zone).astimezone(zone).date()
+    named = {"today": today, "yesterday": today - timedelta(days=1)}
+    day = named.get(text) or read_day("--day", text, zone).astimezone(zone).date()
     if day > today:
         raise QueryError(f"--day {text}: has not begun yet; today is {today}")
     return day

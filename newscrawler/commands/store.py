@@ -18,7 +18,7 @@ from newscrawler.frontier.types import FrontierError
 from newscrawler.rawstore import RawNotFound, RawStoreUnavailable
 from newscrawler.store.base import ArticleStore, StoreError, WholeStore, whole
 from newscrawler.store.copying import Copied, copy
-from newscrawler.utils.display import url_shown
+from newscrawler.utils.display import number_of, url_shown
 
 T = TypeVar("T")
 VERBS = {
@@ -28,8 +28,8 @@ VERBS = {
     "rekey": "                     seal all raw pages with the first key of RAW_KEY",
     "migrate": "                   Elasticsearch: a new index of today's schema, without a pause",
 }
-#: Findings that are printed.
-_SHOWN = 100
+#: Findings of one kind that are printed.
+_SHOWN = 3
 
 
 class Command(cli.Command):
@@ -118,14 +118,16 @@ def _print_findings(found: Findings, as_json: bool) -> None:
     if as_json:
         cli.print_object({**found.counts, "faults": found.faults})
     else:
-        for fault in found.faults[:_SHOWN]:
-            cli.show(fault)
-        if len(found.faults) > _SHOWN:
-            cli.show(f"... and {len(found.faults) - _SHOWN:,} more; --json has all")
+        for line in found.lines(_SHOWN):
+            cli.show(line)
         looked_at = ", ".join(f"{many:,} {what}" for what, many in found.counts.items())
-        cli.note(f"{looked_at} looked at: {len(found.faults) or 'no'} fault(s)")
+        cli.note(f"{looked_at} looked at: {_faults(len(found.faults))}")
     if found.faults:
         raise SystemExit(1)
+
+
+def _faults(number: int) -> str:
+    return number_of(number, "fault") if number else "no fault"
 
 
 # ---------------------------------------------------------------- prune

@@ -21,7 +21,7 @@ from newscrawler.fleet.rows import ORDINARY, STEPS
 from newscrawler.fleet.usual import Site
 from newscrawler.frontier.operator import Operator
 from newscrawler.store.base import StoreError, WholeStore
-from newscrawler.utils.display import iso_of, shown
+from newscrawler.utils.display import shown
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -38,7 +38,7 @@ class NothingKnown(Exception):
 async def day_report(
     settings: BaseSettings, client: Any, day: date, zone: tzinfo
 ) -> dict[str, Any]:
-    """All numbers of the day; times as ISO text, seconds as numbers, None = not known.
+    """All numbers of the day; times as ISO text in its zone, seconds as numbers, None = not known.
 
     :raises NothingKnown:
     :raises HistoryUnavailable, RegistryUnavailable, RedisError: Redis is away
@@ -67,7 +67,7 @@ async def day_report(
     return {
         "day": day.isoformat(),
         "zone": str(zone),
-        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "made": datetime.now(zone).isoformat(timespec="seconds"),
         "is_over": now_ms >= end_ms,
         "articles": await _articles(settings, whole, rows, start, until_ms),
         "visits": _visits(whole),
@@ -76,9 +76,9 @@ async def day_report(
         "freshness": _freshness(whole),
         "fields": _fields(whole, _sum(before.values())),
         "failures": _failures(of_day),
-        "selectors": await _selectors(settings, client, start_ms, end_ms),
+        "selectors": await _selectors(settings, client, start_ms, end_ms, zone),
         "models": _models(settings, stats),
-        "incidents": await _incidents(client, start_ms, end_ms),
+        "incidents": await _incidents(client, start_ms, end_ms, zone),
     }
 
 
@@ -293,14 +293,14 @@ def _fields(whole: Counter[str], before: Counter[str]) -> list[dict[str, Any]]:
 
 # ---------------------------------------------------------------- the rest
 async def _selectors(
-    settings: BaseSettings, client: Any, start_ms: int, end_ms: int
+    settings: BaseSettings, client: Any, start_ms: int, end_ms: int, zone: tzinfo
 ) -> list[dict[str, Any]]:
     store = opening.open_selector_store(settings, client)
     events = []
     for known in await store.known():
         for event in await store.history(known.domain):
             if start_ms <= event["at_ms"] < end_ms:
-                events.append({"domain": known.domain, **event, "at": iso_of(event["at_ms"])})
+                events.append({"domain": known.domain, **event, "at": _at(event["at_ms"], zone)})
     events.sort(key=lambda event: event["at_ms"])
     return events
 
@@ -323,13 +323,13 @@ def _models(settings: BaseSettings, stats: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-async def _incidents(client: Any, start_ms: int, end_ms: int) -> list[dict[str, Any]]:
+async def _incidents(client: Any, start_ms: int, end_ms: int, zone: tzinfo) -> list[dict[str, Any]]:
     found = []
     for alert in await Incidents(client).log(start_ms, end_ms):
         for one in alert["incidents"]:
             found.append(
                 {
-                    "at": iso_of(alert["at_ms"]),
+                    "at": _at(alert["at_ms"], zone),
                     "event": alert["event"].removeprefix("fleet."),
                     "severity": alert["severity"],
                     "kind": alert["kind"],
@@ -339,6 +339,11 @@ async def _incidents(client: Any, start_ms: int, end_ms: int) -> list[dict[str, 
                 }
             )
     return found
+
+
+def _at(ms: int, zone: tzinfo) -> str:
+    """On the clock of the report, to the second."""
+    return datetime.fromtimestamp(ms / 1000, zone).isoformat(timespec="seconds")
 
 
 def _sum(rows: Iterable[Counter[str]]) -> Counter[str]:

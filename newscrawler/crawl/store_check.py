@@ -19,6 +19,8 @@ _SAY_S = 2.0
 #: write meanwhile change one count before the other, and their vectors and index come after them.
 _LOOKS, _BETWEEN_S = 4, 0.5
 _NUMBER = re.compile(r"[0-9,]+")
+#: What differs between two faults of one kind: a file, an address, a number.
+_PLACE = re.compile(r"\S*[0-9/]\S*")
 
 
 @dataclass(slots=True)
@@ -28,8 +30,22 @@ class Findings:
     counts: dict[str, int] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
 
+    #: By what is wrong, without the places that it names: the faults of one kind.
+    kinds: dict[str, list[str]] = field(default_factory=dict)
+
     def add(self, about: str, text: str) -> None:
-        self.faults.append(f"{about}: {text}")
+        fault = f"{about}: {text}"
+        self.faults.append(fault)
+        self.kinds.setdefault(_PLACE.sub("", text), []).append(fault)
+
+    def lines(self, most: int) -> list[str]:
+        """For people: of each kind the first faults, then how many more there are."""
+        lines = []
+        for faults in self.kinds.values():
+            lines += faults[:most]
+            if len(faults) > most:
+                lines.append(f"... and {len(faults) - most:,} more of this kind; --json has all")
+        return lines
 
 
 class Check:

