@@ -169,7 +169,9 @@ def _print(result: SearchResult, query: Query, as_json: bool) -> None:
             cli.print_object({"facets": result.facets})
         return
     if result.notes or result.read_as != " ".join(query.text.split()):
-        cli.note("; ".join((f"Read as: {result.read_as}", *result.notes)))
+        read = (f"Read as: {result.read_as}",) if result.read_as else ()
+        if lines := (*read, *result.notes):
+            cli.note("; ".join(lines))
     if result.hits:
         rows = [row for hit in result.hits for row in (_row(hit), *map(_copy_row, hit.copies))]
         cli.print_rows(rows, ("published", "site", "title", "url"), False)

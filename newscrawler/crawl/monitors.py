@@ -50,6 +50,9 @@ _FIELDS = ("title", "content", "published", "authors")
 #: Standard deviations that a share may stay below its floor by chance: one healthy look in a
 #: thousand goes further.
 _DEVIATIONS = 3.0
+#: Seconds below which a crawl that was stopped need not have stored an article: robots.txt, a seed
+#: and an article are three delays of a site.
+_SHORT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,13 @@ class _NewsMonitor(Monitor):
         return metrics.nothing_was_due(self.numbers)
 
     @property
+    def was_cut_short(self) -> bool:
+        """Stopped by a person or by a limit after seconds: it had no time to store anything."""
+        reason, took_s = self.numbers.get("finish_reason"), self.numbers.get("elapsed_time_seconds")
+        is_stop = reason in self.data.crawler.settings.getlist("MONITOR_FINISH_REASONS")
+        return is_stop and reason != "finished" and took_s is not None and took_s < _SHORT_S
+
+    @property
     def _is_second_look(self) -> bool:
         """A crawl that found everything known before has no new articles, and is well."""
         return self.outcome("UNCHANGED") > 0
@@ -143,7 +153,7 @@ class _NewsMonitor(Monitor):
 class ItemsMonitor(_NewsMonitor):
     @monitors.name("pages were fetched")
     def test_pages(self) -> None:
-        if self.nothing_was_due:
+        if self.nothing_was_due or self.was_cut_short:
             return
         self.assertGreater(
             self.pages(), 0, msg="no visit ended: nothing was fetched, or nothing was counted"
@@ -154,6 +164,8 @@ class ItemsMonitor(_NewsMonitor):
         least = self.setting("MONITOR_MIN_ARTICLES")
         if self.nothing_was_due or (self._is_second_look and not self.articles()):
             return
+        if self.was_cut_short and not self.articles():
+            return
         self.assertGreaterEqual(
             self.articles(), least, msg=f"{self.articles()} articles of at least {least:g}"
         )
@@ -163,7 +175,7 @@ class ItemsMonitor(_NewsMonitor):
 class ErrorsMonitor(_NewsMonitor):
     @monitors.name("share of visits that failed")
     def test_share(self) -> None:
-        if self.nothing_was_due:
+        if self.nothing_was_due or (self.was_cut_short and not self.pages()):
             return
         pages = self.pages()
         self.assertGreater(pages, 0, msg="no visits were counted")

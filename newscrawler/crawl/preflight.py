@@ -12,12 +12,16 @@ from newscrawler import settings as defaults
 from newscrawler.crawl import ignored_settings, opening, plugins, renamed_settings, site_choice
 from newscrawler.discovery import article_revisits
 from newscrawler.discovery.sites import Sites
+from newscrawler.fetch import address_guard
 from newscrawler.fleet.registry import order_key
 from newscrawler.frontier import connect_blocking
 from newscrawler.frontier.queue import FrontierUnavailable
+from newscrawler.web import urls
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+    from newscrawler.fetch.client import FetchRules
 
 #: What `scrapy crawl news` takes after -a; scrapyd adds _job.
 SPIDER_ARGS = ("sites", "urls", "since")
@@ -91,6 +95,19 @@ def chosen_sites(settings: BaseSettings, spider_args: Mapping[str, Any]) -> Site
     return sites
 
 
+def _refuse_private(rules: FetchRules, settings: BaseSettings, given: Any) -> None:
+    """An address of -a urls= that no fetch would reach. What a name leads to is seen when it is
+    looked up."""
+    if settings.get("REPLAY_DIR"):
+        return
+    for url in site_choice.split_urls(given):
+        host, _ = address_guard.split_host(urls.domain_of(url) or "")
+        if not address_guard.is_literal(host) or rules.proxy_for(url) is not None:
+            continue
+        if why := rules.refusal(host):
+            raise ValueError(f"{url}: {host} is not fetched: {why} address{rules.way_in(host)}")
+
+
 def check(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
     """Everything that would make a crawl fail at once, looked at before the reactor starts.
 
@@ -120,7 +137,8 @@ def check(settings: BaseSettings, spider_args: dict[str, Any]) -> Sites:
 
     scanner_of(settings)
     RenderRules.from_settings(settings)
-    FetchRules.from_settings(settings)  # a wrong setting of the guard is named before anything runs
+    # A wrong setting of the guard is named before anything runs.
+    _refuse_private(FetchRules.from_settings(settings), settings, spider_args.get("urls") or "")
     sites = chosen_sites(settings, spider_args)
     if settings.getfloat("DOWNLOAD_DELAY") <= 0 and not site_choice.all_loopback(sites, settings):
         raise opening.StartRefused(

@@ -167,6 +167,19 @@ def test_a_setting_that_no_crawl_could_run_with_is_one_line(
     assert said in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize("host", ["10.0.0.1", "[::1]:8080", "127.0.0.1:8080"])
+def test_a_crawl_of_a_private_address_names_the_setting(
+    tmp_path: Path, redis_server: str, host: str
+) -> None:
+    done = warm.run(
+        ["crawl", "news", "-a", f"urls=http://{host}/tin", "--nolog"],
+        env=environment(tmp_path, REDIS_URL=redis_server), text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    said = done.stderr.splitlines()[-1]
+    assert f"http://{host}/tin: " in said and "ALLOWED_PRIVATE_NETWORKS does not name it" in said
+
+
 class NeedsFile:
     """A sink as docs/extending.md has it."""
 

@@ -96,6 +96,26 @@ def test_each_fault_raises_a_signed_alert(
     assert alert["stats"]["page/outcome/DONE"] == 90
 
 
+@pytest.mark.parametrize(
+    ("reason", "took_s", "alerts"),
+    [
+        ("closespider_timeout", 5.0, 0),
+        ("shutdown", 3.0, 0),
+        ("closespider_pagecount", 59.0, 0),
+        ("closespider_timeout", 61.0, 1),
+        ("finished", 5.0, 1),
+        ("store_away", 5.0, 1),
+    ],
+)
+@pytest.mark.parametrize("visits", [0, 2])
+def test_a_crawl_that_was_stopped_after_seconds_need_not_have_stored_anything(
+    bench: Bench, webhook: Receiver, reason: str, took_s: float, alerts: int, visits: int
+) -> None:
+    stats = {"finish_reason": reason, "elapsed_time_seconds": took_s, "page/outcome/DONE": visits}
+    bench.run(CloseSuite, stats)
+    assert len(webhook.alerts) == alerts, webhook.alerts
+
+
 def test_silence_is_an_alarm(bench: Bench, webhook: Receiver) -> None:
     bench.run(CloseSuite, {"finish_reason": "finished"})
     assert "no visit ended" in str(webhook.alerts[0]["failures"])
