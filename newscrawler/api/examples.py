@@ -262,6 +262,19 @@ EXAMPLES: dict[str, Any] = {
         "waiting": 880,
         "problems": [],
     },
+    "GET /api/incidents": {
+        "incidents": [
+            {
+                "kind": "site_silent",
+                "severity": "warning",
+                "subject": "example.vn",
+                "reason": "no new article for 5 h 20 min, where 14 are usual",
+                "since": "2026-11-21T01:30:00+00:00",
+                "well_since": None,
+                "explain": "scrapy sites check --sites example.vn; page /sites",
+            }
+        ]
+    },
     "GET /api/fleet/history": {
         "hours": 1,
         "step_minutes": 1,

@@ -89,7 +89,7 @@ def redis_with_users(
         command = [str(binary), *options(port), "--bind", "127.0.0.1", "--aclfile", "users.acl"]
         log = folder / f"redis-{port}.log"
         process = subprocess.Popen([*command, "--save", "", "--logfile", str(log)], cwd=folder)
-        until(lambda: process.poll() is not None or answers(port), "Redis")  # noqa: B023
+        until(lambda: process.poll() is not None or answers(port), "Redis")  # noqa: B023  # called before the loop goes on
         if process.poll() is None:
             break
     else:
