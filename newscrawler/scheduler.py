@@ -258,6 +258,7 @@ class Scheduler(RedisScheduler):
         visits = self.services.visits
         if visits.stores_articles:
             await self.services.ingest.note_gone(visit)
+            await self.services.ingest.note_moved(visit)
         if visits.keeps_pages:
             await self.services.ingest.keep(visit)
         visit.body = None

@@ -341,11 +341,13 @@ def _add_articles(app: FastAPI, reader: DataReader) -> None:
         "/api/articles/{article_id}",
         summary="One article, its current version",
         tags=["articles"],
-        response_model=models.ArticleAnswer,
+        response_model=models.CurrentArticle,
         responses=models.errors(404, 422, 503),
     )
     async def article(article_id: ArticleId) -> dict[str, Any]:
-        return data.article_json(await stored(article_id))
+        found = await stored(article_id)
+        moved_to = data.moved_to(found, await data.copies_of(found, store))
+        return data.article_json(found) | {"moved_to": moved_to.id if moved_to else None}
 
     @app.get(
         "/api/articles/{article_id}/versions",

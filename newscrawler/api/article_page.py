@@ -13,7 +13,7 @@ from newscrawler.api import text
 from newscrawler.api.article_picture import picture_of
 from newscrawler.api.asked import ArticleId, Asked
 from newscrawler.api.byline import byline_of
-from newscrawler.api.data import DataReader
+from newscrawler.api.data import DataReader, copies_of, moved_to
 from newscrawler.api.rendering import error_page, render
 from newscrawler.items import FIELDS, Article, unsure
 from newscrawler.rawstore import RawNotFound, RawStoreUnavailable
@@ -105,11 +105,7 @@ async def _article_page(article_id: str, reader: DataReader) -> Response:
     facts = reader.deps.sites.get(article.site)
     zone = text.zone_of(facts.zone) if facts else text.UTC
     versions = await store.versions(article.id) if article.version > 1 else [article]
-    near = (
-        [a for a in await store.cluster(article.cluster) if a.id != article.id]
-        if article.cluster
-        else []
-    )
+    near = await copies_of(article, store)
     return render(
         "article.html",
         article=article,
@@ -137,6 +133,7 @@ async def _article_page(article_id: str, reader: DataReader) -> Response:
             {"id": a.id, "title": a.title, **byline_of(a, reader)}
             for a in await store.related(article.id)
         ],
+        moved_to=moved_to(article, near),
         is_first=article.cluster == article.id,
         asked=Asked(),
     )

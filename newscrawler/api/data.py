@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, is_dataclass, replace
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from newscrawler.fleet.registry import RegistryUnavailable, SiteSums
 from newscrawler.fleet.rows import ORDINARY, STEPS, UNREACHABLE
 from newscrawler.items import FIELDS, Article, Outcome, unsure
 from newscrawler.store.base import (
+    ArticleStore,
     Hit,
     Query,
     QueryError,
@@ -74,6 +75,18 @@ def plain(value: Any) -> Any:
 def article_json(article: Article) -> dict[str, Any]:
     values: dict[str, Any] = plain(asdict(article))
     return values | {"unsure": unsure(article)}
+
+
+async def copies_of(article: Article, store: ArticleStore) -> list[Article]:
+    """The others of its group of near-duplicates, first published first."""
+    found = await store.cluster(article.cluster) if article.cluster else []
+    return [one for one in found if one.id != article.id]
+
+
+def moved_to(article: Article, copies: Iterable[Article]) -> Article | None:
+    """Of a gone article: the one that its site has of its text under another address."""
+    own = (one for one in copies if one.site == article.site and not one.gone)
+    return next(own, None) if article.gone else None
 
 
 def listed_json(article: Article) -> dict[str, Any]:

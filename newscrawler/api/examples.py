@@ -150,7 +150,7 @@ EXAMPLES: dict[str, Any] = {
             "found": 0,
         },
     },
-    "GET /api/articles/{article_id}": _ARTICLE,
+    "GET /api/articles/{article_id}": _ARTICLE | {"moved_to": None},
     "GET /api/articles/{article_id}/versions": [_ARTICLE],
     "GET /api/articles/{article_id}/related": [_LISTED],
     "GET /api/articles": {

@@ -70,6 +70,15 @@ class ArticleAnswer(_ArticleFields):
     unsure: Unsure
 
 
+class CurrentArticle(ArticleAnswer):
+    """An article as it is now."""
+
+    moved_to: str | None = Field(
+        description="of one that is gone: id of the article with its text under another address of"
+        " its site"
+    )
+
+
 class Listed(_HitFields):
     """An article in a list."""
 

@@ -225,7 +225,14 @@ def _redirected(page: Page, result: Redirect, rules: VisitRules) -> Visit:
     hint = {**(lease.hint or {}), "hops": hops}
     kind = page.kind if found.kind is Kind.PAGE else found.kind
     if moved is None:
-        return _visit(page, Outcome.REDIRECTED, links=[replace(found, hint=hint, kind=kind)])
+        # One that was stored comes again at its times: until the other address is stored, too, it
+        # is not known whether that is the same article (ingest.note_moved).
+        return _visit(
+            page,
+            Outcome.REDIRECTED,
+            links=[replace(found, hint=hint, kind=kind)],
+            next_visit_ms=_article_visit_ms(page) if lease.content_state else None,
+        )
     hint["lead"] = page.is_lead
     links = [replace(found, hint=hint, kind=kind)]
     return _list_planned(page, Outcome.REDIRECTED, "", moved, rules, links=links)

@@ -53,6 +53,8 @@ STORED_AS = {
     "unchanged": metrics.ARTICLES_UNCHANGED,
     "duplicate": metrics.ARTICLES_DUPLICATE,
 }
+#: Redirects that say that the old address is not coming back.
+_PERMANENT = frozenset({301, 308})
 #: Why an article is refused that was taken down.
 TAKEN_DOWN = "takedown"
 #: ``(name of the stat, how many)``
@@ -309,11 +311,31 @@ class Ingest:
         never was an article."""
         if visit.outcome is not Outcome.GONE or not visit.lease.digest:
             return
-        article_id = visit.lease.url_id.hex()
+        await self._tell_gone(visit.lease.url_id.hex(), visit.url)
+
+    async def note_moved(self, visit: Visit) -> None:
+        """An article whose address leads to another of its site for ever, where the same text is
+        stored: it is told as gone, as it has one address again. By the text: a redirect to the home
+        page, or to what the site calls its successor, says nothing of the article. As long as the
+        other one is not stored, the redirect is looked at again at the article's next visits."""
+        is_moved = visit.outcome is Outcome.REDIRECTED and visit.status in _PERMANENT
+        if not is_moved or not visit.lease.digest or not visit.links:
+            return
+        old = await self.store.get(visit.lease.url_id.hex())
+        new = await self.store.get(visit.links[0].url_id.hex())
+        if old is None or old.gone or new is None or new.gone or new.site != old.site:
+            return
+        if not canonical_duplicates.are_alike(old.content, new.content):
+            return
+        visit.next_visit_ms = None
+        await self._tell_gone(old.id, old.url)
+        logger.info("Article has another address url=%s stored_as=%s", old.url, new.url)
+
+    async def _tell_gone(self, article_id: str, url: str) -> None:
         if self._announcer is not None:
             await self._announcer.begin()
         if await self.store.mark_gone([article_id]) and self._announcer is not None:
-            await self._announcer.gone(article_id, visit.url)
+            await self._announcer.gone(article_id, url)
 
     # ------------------------------------------------------------------ batches
     async def drain(self) -> None:

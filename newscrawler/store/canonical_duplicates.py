@@ -36,3 +36,12 @@ def is_alike(content: str, shingles: np.ndarray, other: str) -> bool:
     from newscrawler.store import near_duplicates
 
     return near_duplicates.jaccard(shingles, near_duplicates.shingles_of(other)) >= ALIKE
+
+
+def are_alike(content: str, other: str) -> bool:
+    """Whether two texts of one site are one."""
+    if content == other:
+        return True
+    from newscrawler.store import near_duplicates
+
+    return is_alike(content, near_duplicates.shingles_of(content), other)

@@ -165,6 +165,8 @@ ROWS = [
     # ------------------------------------------------------------ redirects
     Row("moved", page(status=301), ELSEWHERE, X, "",
         {"links": [replace(link(5), hint={"hops": 1})], "next_visit_ms": None}),
+    Row("a stored article moved, looked at again", page(status=301, content_state=b"f" * 16, digest=b"d" * 16), ELSEWHERE,
+        X, "", {"next_visit_ms": SOON_MS, "digest": b"d" * 16}),
     Row("moved, the hint goes along", page(status=302, hint={"title": "t", "hops": 1}), ELSEWHERE, X, "",
         {"links": [replace(link(5), hint={"title": "t", "hops": 2})]}),
     Row("what is expected goes along", page(Kind.ARTICLE, 302), Redirect("https://bao.vn/x", link(5, Kind.PAGE)), X, "",
