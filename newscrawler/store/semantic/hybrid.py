@@ -59,6 +59,8 @@ class Hybrid:
             near = self._near(plan, DEPTH)
         except NoVectors as exc:
             return Found(page, "keyword", self._used(str(exc)))
+        if not plan.conditions and not fusion.is_any_near(near):
+            return Found(page, "keyword", self._used("nothing stored is near in meaning"))
         return self._fused(plan, page, near) if how == "fused" else self._below(plan, page, near)
 
     # ------------------------------------------------------------------ ways to join
