@@ -19,6 +19,7 @@ from newscrawler.discovery.feeds import parse_feed
 from newscrawler.discovery.sitefile import SeedUrl, Site
 from newscrawler.discovery.sitemaps import parse_sitemap
 from newscrawler.discovery.sites import Sites
+from newscrawler.extraction import teasers
 from newscrawler.extraction.document import Document
 from newscrawler.items import Kind, Link
 from newscrawler.utils.display import number_of
@@ -171,21 +172,33 @@ def _read_entries(seen: SeedSeen, page: SiteAnswer, kind: Kind, sites: Sites) ->
         is_list = error in ("", "empty", "cut off")
         seen.state, seen.detail = ("empty", error or "no entries") if is_list else ("dead", error)
         return
-    times = [when for _, when in entries if when is not None]
+    times = [entry.when for entry in entries if entry.when is not None]
     seen.newest = max(times).isoformat() if times else None
-    seen.articles = sum(_is_article(url, sites) for url, _ in entries)
+    seen.articles = sum(_is_article(e.url, sites, is_named=e.is_named) for e in entries)
     if not seen.articles:
         seen.state, seen.detail = "empty", f"{len(entries)} entries, no article of the site"
 
 
-def _entries(page: SiteAnswer, kind: Kind) -> tuple[str, list[tuple[str, datetime | None]], int]:
-    """What is wrong with the list ("" = nothing), its addresses with their times, and how many
-    sitemaps it names."""
+@dataclass(slots=True)
+class _Entry:
+    """``is_named``: with a title and a time of publication, as articles are."""
+
+    url: str
+    when: datetime | None
+    is_named: bool
+
+
+def _entries(page: SiteAnswer, kind: Kind) -> tuple[str, list[_Entry], int]:
+    """What is wrong with the list ("" = nothing), its entries, and how many sitemaps it names."""
     if kind is Kind.FEED:
         feed = parse_feed(page.body, page.url, page.content_type)
-        return feed.error, [(e.url, e.published) for e in feed.entries], 0
+        named = [_Entry(e.url, e.published, bool(e.title and e.published)) for e in feed.entries]
+        return feed.error, named, 0
     sitemap = parse_sitemap(page.body, page.url)
-    entries = [(e.url, e.published or e.lastmod) for e in sitemap.entries]
+    entries = [
+        _Entry(e.url, e.published or e.lastmod, bool(e.title and e.published))
+        for e in sitemap.entries
+    ]
     return sitemap.error, entries, len(sitemap.children)
 
 
@@ -210,22 +223,45 @@ def _bare(url: str) -> str:
     return url.partition("://")[2].rstrip("/")
 
 
-def _is_article(url: str, sites: Sites) -> bool:
+def _is_article(url: str, sites: Sites, *, is_named: bool = False) -> bool:
+    return _article(url, sites, is_named=is_named) is not None
+
+
+def _article(url: str, sites: Sites, *, is_named: bool) -> str | None:
+    """The article's address, None of another page. ``is_named``: a feed's title and time or a
+    headline say so, which counts where no pattern of the site's articles decides."""
     link = sites.identify(url)
-    return isinstance(link, Link) and link.kind is Kind.ARTICLE
+    if not isinstance(link, Link):
+        return None
+    if link.kind is Kind.ARTICLE:
+        return link.url
+    site = sites.by_host(link.domain)
+    is_believed = is_named and site is not None and not site.article_pattern
+    return link.url if is_believed and link.kind is Kind.PAGE else None
 
 
 def article_links(page: SiteAnswer, sites: Sites) -> list[str]:
     """Articles of the site that a page or feed leads to, each once, in its order."""
     if (page.content_type and "xml" in page.content_type) or page.body.lstrip()[:5] == b"<?xml":
-        feed = parse_feed(page.body, page.url, page.content_type)
-        found = [entry.url for entry in feed.entries]
-    else:
-        document = Document(page.body, page.url, page.content_type)
-        base = urls.Base(document.base_url)
-        found = [joined for href, _ in document.links() if (joined := urls.join(base, href))]
-    links = [link for url in found if isinstance(link := sites.identify(url), Link)]
-    return list(dict.fromkeys(link.url for link in links if link.kind is Kind.ARTICLE))
+        entries = _entries(page, Kind.FEED)[1]
+        return _each_once(_article(e.url, sites, is_named=e.is_named) for e in entries)
+    document = Document(page.body, page.url, page.content_type)
+    base = urls.Base(document.base_url)
+    hrefs = [href for href, _ in document.links()]
+    found = _each_once(_article(u, sites, is_named=False) for u in _joined(base, hrefs))
+    if len(found) >= LEAST_LINKS:
+        return found
+    # The look of its addresses says nothing: what stands under headlines does.
+    headlines = _joined(base, teasers.headline_hrefs(document))
+    return _each_once([*found, *(_article(u, sites, is_named=True) for u in headlines)])
+
+
+def _joined(base: urls.Base, hrefs: Iterable[str]) -> list[str]:
+    return [joined for href in hrefs if (joined := urls.join(base, href))]
+
+
+def _each_once(found: Iterable[str | None]) -> list[str]:
+    return list(dict.fromkeys(url for url in found if url is not None))
 
 
 def judge_home(page: SiteAnswer, site: Site) -> tuple[SeedSeen, Site]:

@@ -203,3 +203,33 @@ def test_how_long_ago_it_was_is_told(tmp_path: Path, age: timedelta, said: str) 
 def test_the_verdict_on_a_set(fields: list[dict[str, str]], selectors: str, verdict: str) -> None:
     articles = [ArticleSeen("https://a.vn/x.html", "article", fields=f) for f in fields]
     assert Contact("a.vn", articles=articles, selectors=selectors).set_verdict == verdict
+
+
+PLAIN = Site(id="b.de", name="B", home="https://b.de/", hosts=("b.de",))
+
+
+@pytest.mark.parametrize(
+    ("site", "expected"),
+    [(PLAIN, ("ok", 4)), (replace(PLAIN, article_pattern=r"-x$"), ("empty", 0))],
+)
+def test_lists_of_addresses_that_look_like_nobody_s(site: Site, expected: tuple[str, int]) -> None:
+    """A feed's title and date, and headlines, say that they are articles'; a pattern decides."""
+    sites, numbers = Sites([site]), range(4)
+    items = "".join(
+        f"<item><title>Nachricht {n}</title><link>https://b.de/news?id={n}</link>"
+        f"<pubDate>Sat, 21 Nov 2026 0{n}:30:00 +0100</pubDate></item>"
+        for n in numbers
+    )
+    rss = f'<?xml version="1.0"?><rss version="2.0"><channel>{items}</channel></rss>'.encode()
+    seen = contact.judge_seed(page("https://b.de/rss.xml", rss), Kind.FEED, site, sites)
+    assert (seen.state, seen.articles) == expected
+    cards = "".join(
+        f'<p><a href="/news?id={n}">Der Rat der Stadt beschließt den Bau Nummer {n}</a></p>'
+        for n in numbers
+    )
+    body = f'<a href="/impressum">Impressum</a>{cards}'.encode()
+    seen = contact.judge_seed(page("https://b.de/politik/", body), Kind.SECTION, site, sites)
+    assert (seen.state, seen.articles) == expected
+    menu = b'<a href="/impressum">Impressum</a><a href="/kontakt">Kontakt</a>' * 4
+    seen = contact.judge_seed(page("https://b.de/politik/", menu), Kind.SECTION, site, sites)
+    assert seen.state == "empty"
