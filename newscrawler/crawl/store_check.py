@@ -19,8 +19,8 @@ _SAY_S = 2.0
 #: write meanwhile change one count before the other, and their vectors and index come after them.
 _LOOKS, _BETWEEN_S = 4, 0.5
 _NUMBER = re.compile(r"[0-9,]+")
-#: What differs between two faults of one kind: a file, an address, a number.
-_PLACE = re.compile(r"\S*[0-9/]\S*")
+#: What a word has that differs between two faults of one kind: a file, an address, a number.
+_OF_A_PLACE = re.compile(r"[0-9/]")
 
 
 @dataclass(slots=True)
@@ -36,7 +36,8 @@ class Findings:
     def add(self, about: str, text: str) -> None:
         fault = f"{about}: {text}"
         self.faults.append(fault)
-        self.kinds.setdefault(_PLACE.sub("", text), []).append(fault)
+        kind = " ".join(word for word in text.split() if not _OF_A_PLACE.search(word))
+        self.kinds.setdefault(kind, []).append(fault)
 
     def lines(self, most: int) -> list[str]:
         """For people: of each kind the first faults, then how many more there are."""

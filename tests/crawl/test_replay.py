@@ -189,6 +189,6 @@ def test_a_verdict_of_an_earlier_run_is_said_to_be_one(tmp_path: Path) -> None:
     time.sleep(1.1)  # a record knows the second of its visit, and two starts may lie in one
     second = warm.run(asked, text=True, timeout=300)
     for done in (first, second):
-        assert "1 pages, 0 stored, 1 not stored" in done.stderr, done.stderr[-2000:]
+        assert "1 page, 0 stored, 1 not stored" in done.stderr, done.stderr[-2000:]
     assert "earlier run" not in first.stderr
     assert "1 of the missing were read by an earlier run" in second.stderr, second.stderr[-2000:]
