@@ -62,14 +62,22 @@ class Feed:
 
     def last(self) -> int:
         """The greatest change; 0 in a file that has no numbers yet."""
-        if self._db.pragma("user_version") < CHANGES_SINCE:
+        if not self._is_made():
             return 0
         found: int = self._db.execute(_LAST).get
         return found
 
+    def _is_made(self) -> bool:
+        """The file is there before its first writer has made the tables, or converted those of an
+        earlier program: who follows has nothing to read yet."""
+        version: int = self._db.pragma("user_version")
+        return version >= CHANGES_SINCE
+
     def after(self, change: int, limit: int) -> tuple[list[Change], Mark]:
         """The next changes, oldest first, and the mark of an index that has them all."""
         with snapshot(self._db):
+            if not self._is_made():
+                return [], Mark(change, 0, 0)
             # As bytes: a text would be decoded on the way, and encoded again to read its JSON.
             rows: list[Any] = self._db.execute(
                 "SELECT change, n, gone, order_ms, cluster, version, CAST(data AS BLOB) "
@@ -86,6 +94,8 @@ class Feed:
         with snapshot(self._db):
             if mark.done > self.last():
                 return False
+            if not self._is_made():
+                return mark.token == 0
             token = self._db.execute(
                 "SELECT token FROM history WHERE change = ?", (mark.boundary,)
             ).get

@@ -26,6 +26,8 @@ from newscrawler.store.fulltext.correct import Dictionary
 from newscrawler.store.fulltext.folder import META
 from newscrawler.store.fulltext.lock import Lock
 from newscrawler.store.sqlite import LocalStore
+from newscrawler.store.sqlite import schema as sqlite_schema
+from newscrawler.store.sqlite.changes import Feed
 from tests.crawl.harness import until
 from tests.fixtures_disk import Disk
 from tests.unit.store.test_local import ROOT, article, check
@@ -466,3 +468,20 @@ def test_candidates_are_one_edit_away() -> None:
     assert words.near("vaccine", 8) == ["vaccines", "vacine"]  # the most frequent first
     assert words.near("vakcines", 8) == ["vaccines"]
     assert words.near("cav", 8) == ["cave"] and words.near("qqqq", 8) == []
+
+
+def test_a_file_whose_tables_are_not_made_yet_has_nothing_to_follow(tmp_path: Path) -> None:
+    """Who follows may open it between its creation and the first commit of its writer."""
+    path = tmp_path / "articles.db"
+    apsw.Connection(str(path)).close()
+    feed = Feed(sqlite_schema.connect(path, create=False))
+    assert (
+        feed.last() == 0
+        and feed.knows(index_schema.Mark())
+        and not feed.knows(index_schema.Mark(3, 2, 1))
+    )
+    assert feed.after(0, 10) == ([], index_schema.Mark())
+    writer = sqlite_schema.connect(path, create=True)
+    assert feed.after(0, 10)[0] == [] and feed.knows(index_schema.Mark())
+    feed.close()
+    writer.close()
