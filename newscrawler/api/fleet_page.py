@@ -20,7 +20,7 @@ from newscrawler.api.language import say, thousands
 from newscrawler.api.plots import COLOURS, layered, nice, nice_span
 from newscrawler.api.rendering import render
 from newscrawler.api.text import span_text
-from newscrawler.crawl.alert_ways import explained
+from newscrawler.crawl.alert_ways import explain_of
 from newscrawler.fleet.alarms import KINDS
 from newscrawler.fleet.incidents import Incident, Incidents
 from newscrawler.fleet.minutes import OTHER, Minutes, Point, steps
@@ -76,9 +76,7 @@ def _incident(one: Incident) -> dict[str, Any]:
         "reason": one.reason,
         "since": text.from_ms(one.since_ms),
         "well_since": text.from_ms(one.well_ms) if one.well_ms else None,
-        "explain": explained({"explain": known.explain, "incidents": [{"subject": one.subject}]})
-        if known
-        else "",
+        "explain": explain_of(one.kind, one.subject),
     }
 
 

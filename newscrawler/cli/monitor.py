@@ -12,7 +12,7 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from newscrawler import cli
-from newscrawler.crawl import monitoring, opening
+from newscrawler.crawl import alert_ways, monitoring, opening
 from newscrawler.crawl.monitoring import MonitorReport
 from newscrawler.utils.display import number_of
 
@@ -58,7 +58,7 @@ def show(report: MonitorReport, as_json: bool) -> None:
             "kind": one.kind,
             "subject": one.subject,
             "reason": one.reason if not one.well_ms else f"well again; it was: {one.reason}",
-            "explain": monitoring.explain_of(one.kind, one.subject),
+            "explain": alert_ways.explain_of(one.kind, one.subject),
         }
         for one in report.open
     ]

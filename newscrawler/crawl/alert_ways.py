@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from newscrawler.crawl import plugins
 from newscrawler.crawl.digests import MailServer, NotSent
 from newscrawler.crawl.webhook import Post, ReceiverAway, checked_url
+from newscrawler.fleet.alarms import KINDS
 from newscrawler.utils.display import line_shown
 
 if TYPE_CHECKING:
@@ -95,6 +96,13 @@ def explained(alert: Mapping[str, Any]) -> str:
     return line_shown(
         str(alert["explain"]).replace(" {subject}", "" if is_whole else f" {subject}")
     )
+
+
+def explain_of(kind: str, subject: str) -> str:
+    """The command or page that explains an incident."""
+    known = KINDS.get(kind)
+    row = {"explain": known.explain if known else "", "incidents": [{"subject": subject}]}
+    return explained(row)
 
 
 def whole(alert: Mapping[str, Any]) -> dict[str, Any]:

@@ -518,13 +518,6 @@ def _alert(
     }
 
 
-def explain_of(kind: str, subject: str) -> str:
-    """The command or page that explains an incident."""
-    known = KINDS.get(kind)
-    row = {"explain": known.explain if known else "", "incidents": [{"subject": subject}]}
-    return explained(row)
-
-
 def _said(incident: Incident) -> dict[str, Any]:
     row = asdict(incident)
     return {name: row[name] for name in ("subject", "reason", "since_ms")}
